@@ -1,0 +1,1 @@
+"""A task scheduler that keeps its schedules and jobs in your database."""
