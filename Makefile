@@ -1,0 +1,52 @@
+PYTHON ?= python3
+PORT ?= 10001
+# Test processes; 0 runs everything in one, which is what a debugger wants.
+JOBS ?= 2
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help test demo bench lint types layers format docs servers clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: $(INSTALLED) servers ## Run the tests (JOBS=2, PYTEST_ARGS=...)
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+demo: $(INSTALLED) ## Start the example application (PORT=10001)
+	PORT=$(PORT) $(BIN)/python -m duetime.demo
+
+bench: $(INSTALLED) servers ## Measure (BENCH_ARGS=...)
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+lint: $(INSTALLED) ## Check format and style
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(INSTALLED) ## Check types, with mypy and with pyright
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+
+layers: $(INSTALLED) ## Check that the layers import one way
+	$(BIN)/lint-imports --no-logo
+
+format: $(INSTALLED) ## Format, and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## Write the generated pages of docs/ anew
+	$(BIN)/python -m tools.failure_modes
+
+servers: $(INSTALLED) ## Find or install the database servers that the tests start
+	@$(BIN)/python -m tools.servers
+
+clean: ## Remove the virtual environment and all caches
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(INSTALLED): pyproject.toml tools/bootstrap.py
+	$(PYTHON) tools/bootstrap.py
+	@touch $@

@@ -1,0 +1,1 @@
+"""What the project needs to build and test itself; never shipped."""

@@ -1,0 +1,57 @@
+"""Make `.venv` from the running interpreter and install the project with its development tools.
+
+Runs before anything is installed: standard library only, and a syntax that older interpreters can still
+read, so that they get a sentence and not a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+OLDEST = (3, 11)
+
+
+def main() -> None:
+    """Leave behind a `.venv` in which the tests, linters and type checkers run."""
+    if sys.version_info < OLDEST:
+        found = ".".join(map(str, sys.version_info[:3]))
+        sys.exit(
+            f"Duetime needs Python 3.11 or newer; {sys.executable} is {found}. Try: make PYTHON=python3.12"
+        )
+    if not _usable(VENV):
+        _ensure_ensurepip()
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", "--editable", f"{ROOT}[dev]"], check=True)
+
+
+def _usable(venv: Path) -> bool:
+    """True when the environment's interpreter starts and has pip; an interrupted set-up leaves neither."""
+    python = venv / "bin" / "python"
+    return python.exists() and subprocess.run([python, "-c", "import pip"], check=False).returncode == 0
+
+
+def _ensure_ensurepip() -> None:
+    """Debian keeps `ensurepip` in a package of its own: install it as root, else name it."""
+    if importlib.util.find_spec("ensurepip"):
+        return
+    package = f"python3.{sys.version_info.minor}-venv"
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        sys.exit(
+            f"{sys.executable} cannot make virtual environments. Install it first: sudo apt install {package}"
+        )
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "update", "-qq"], check=True, env=environment)
+    install = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", package]
+    subprocess.run(install, check=True, env=environment, stdin=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main()
