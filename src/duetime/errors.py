@@ -1,0 +1,157 @@
+"""Every error Duetime raises, in one tree.
+
+    DuetimeError
+    ├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
+    │   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
+    ├── InvalidValue           (ValueError)  a value that can never be accepted
+    │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime
+    │   ├── InvalidTrigger ── InvalidCron
+    │   └── InvalidArguments ── PayloadTooLarge
+    ├── TaskError
+    │   ├── InvalidTask        (TypeError)   a function that cannot be a task
+    │   ├── DuplicateTask      (ValueError)
+    │   └── UnknownTask        (LookupError)
+    ├── JobError
+    │   ├── JobNotFound        (LookupError)
+    │   ├── JobFailed · JobCancelled · JobSkipped
+    │   └── ResultExpired
+    ├── ScheduleNotFound       (LookupError)
+    ├── StoreError
+    │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
+    │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
+    │   ├── SchemaMismatch     its tables are older or newer than this code
+    │   └── Unsupported        this store does not do that
+    ├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
+    └── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
+"""
+
+from __future__ import annotations
+
+
+class DuetimeError(Exception):
+    """The root of all errors raised by Duetime."""
+
+
+class ConfigError(DuetimeError, ValueError):
+    """Settings that cannot work."""
+
+
+class MissingDriver(ConfigError, ImportError):
+    """A database driver that is not installed."""
+
+
+class InvalidValue(DuetimeError, ValueError):
+    """A value that can never be accepted."""
+
+
+class InvalidName(InvalidValue):
+    """A name with characters or a length that is not allowed."""
+
+
+class InvalidOption(InvalidValue):
+    """An unknown option, or an option out of its range."""
+
+
+class InvalidDuration(InvalidValue):
+    """A length of time that is not one."""
+
+
+class InvalidTime(InvalidValue):
+    """A point in time that is naive or out of range."""
+
+
+class InvalidTrigger(InvalidValue):
+    """A trigger that cannot be built."""
+
+
+class InvalidCron(InvalidTrigger):
+    """A cron expression that cannot be read or never comes."""
+
+
+class InvalidArguments(InvalidValue):
+    """Arguments that do not fit the task's signature or are not JSON."""
+
+
+class PayloadTooLarge(InvalidArguments):
+    """Arguments whose JSON is longer than the cap."""
+
+
+class TaskError(DuetimeError):
+    """Something is wrong with a task."""
+
+
+class InvalidTask(TaskError, TypeError):
+    """A function that cannot be registered as a task."""
+
+
+class DuplicateTask(TaskError, ValueError):
+    """A second task under a name that is taken."""
+
+
+class UnknownTask(TaskError, LookupError):
+    """A task name that is not registered here."""
+
+
+class JobError(DuetimeError):
+    """Something is wrong with a job."""
+
+
+class JobNotFound(JobError, LookupError):
+    """No job has this id; it never existed or its record was pruned."""
+
+
+class JobFailed(JobError):
+    """The job ended in failure; `error` and `traceback` are those of the worker."""
+
+    def __init__(self, message: str, *, error: str | None = None, traceback: str | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+        self.traceback = traceback
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text}\n\n{self.traceback}" if self.traceback else text
+
+
+class JobCancelled(JobError):
+    """The job was cancelled before it could finish."""
+
+
+class JobSkipped(JobError):
+    """The job was skipped; the message has the reason."""
+
+
+class ResultExpired(JobError):
+    """The job succeeded, but its result is not kept (any more)."""
+
+
+class ScheduleNotFound(DuetimeError, LookupError):
+    """No schedule has this name."""
+
+
+class StoreError(DuetimeError):
+    """Something is wrong with the database behind the store."""
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached now; trying again may help."""
+
+
+class StoreUnusable(StoreError):
+    """The database cannot be used as it is; the message says what to change."""
+
+
+class SchemaMismatch(StoreError):
+    """The tables are older or newer than this code."""
+
+
+class Unsupported(StoreError):
+    """This store does not offer the verb."""
+
+
+class NotOpen(DuetimeError, RuntimeError):
+    """A verb was called while the scheduler was not open."""
+
+
+class BlockingCallInLoop(DuetimeError, RuntimeError):
+    """A blocking verb was called inside a running event loop."""

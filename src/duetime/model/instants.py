@@ -1,0 +1,44 @@
+"""Points in time as integers: microseconds since 1970-01-01 UTC."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from duetime.errors import InvalidTime
+
+Instant: TypeAlias = int
+Micros: TypeAlias = int
+
+MILLISECOND: Micros = 1_000
+SECOND: Micros = 1_000_000
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST: Instant = 0
+LATEST: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
+    """Turn an aware datetime into an instant; raise `InvalidTime` for anything else."""
+    if not isinstance(moment, datetime):
+        text = f"{what} must be an aware datetime, not {type(moment).__name__}"
+        raise InvalidTime(text)
+    if moment.utcoffset() is None:
+        text = (
+            f"{what} {moment.isoformat()} has no time zone; "
+            "pass an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
+        )
+        raise InvalidTime(text)
+    try:
+        instant = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+    except OverflowError:
+        instant = LATEST + 1
+    if not EARLIEST <= instant <= LATEST:
+        text = f"{what} {moment.isoformat()} is out of range; it must lie between 1970 and 9000"
+        raise InvalidTime(text)
+    return instant
+
+
+def to_datetime(instant: Instant) -> datetime:
+    """Turn an instant into an aware datetime in UTC."""
+    return EPOCH + timedelta(microseconds=instant)

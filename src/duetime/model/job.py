@@ -1,0 +1,150 @@
+"""Jobs as values: what is asked for, what is claimed, what is read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from duetime.model.instants import Instant, Micros
+from duetime.model.states import State
+
+JobId: TypeAlias = str
+OnCrash: TypeAlias = Literal["retry", "fail"]
+
+FIRST_PRIORITY = 0
+LAST_PRIORITY = 9
+DEFAULT_PRIORITY = 5
+DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A request to run a task, ready to be stored; its id is made here, so storing it twice is harmless."""
+
+    id: JobId
+    task: str
+    payload: str
+    """The arguments as a JSON object, by parameter name."""
+    due_at: Instant | None = None
+    """When it is due; `None` means now, by the store's clock."""
+    delay: Micros = 0
+    """Added to the store's clock when `due_at` is not given."""
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    on_crash: OnCrash = "retry"
+    retries: int | None = None
+    """Overrides the task's number of retries."""
+    timeout: Micros | None = None
+    """Overrides the task's timeout."""
+    schedule: str | None = None
+    occurrence: Instant | None = None
+    state: State = State.PENDING
+    """`SKIPPED` for an occurrence that is recorded but will not run."""
+    reason: str | None = None
+    span_first: Instant | None = None
+    span_count: int = 1
+    """How many occurrences this record stands for; a run of skipped ones shares one record."""
+
+
+class Token(NamedTuple):
+    """Proof of a claim; every later write on its behalf carries all three parts."""
+
+    job_id: JobId
+    fence: int
+    claim_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A worker's right to run a job while its lease lasts."""
+
+    job_id: JobId
+    fence: int
+    claim_id: str
+    task: str
+    payload: str
+    queue: str
+    priority: int
+    due_at: Instant
+    claimed_at: Instant
+    """The store's clock at the claim."""
+    failures: int
+    crashes: int
+    """How often a worker died while the job was started."""
+    blames: int
+    """How often it was the only suspect."""
+    on_crash: OnCrash
+    retries: int | None
+    timeout: Micros | None
+    schedule: str | None
+    occurrence: Instant | None
+    cancel_requested: bool
+
+    @property
+    def token(self) -> Token:
+        """The proof to settle with."""
+        return Token(self.job_id, self.fence, self.claim_id)
+
+    @property
+    def attempt(self) -> int:
+        """Which try this is, from 1: failures and crashes before it, plus one."""
+        return self.failures + self.crashes + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A job as the store has it."""
+
+    id: JobId
+    task: str
+    payload: str
+    queue: str
+    priority: int
+    state: State
+    due_at: Instant
+    created_at: Instant
+    started_at: Instant | None
+    finished_at: Instant | None
+    worker: str | None
+    fence: int
+    failures: int
+    crashes: int
+    blames: int
+    on_crash: OnCrash
+    retries: int | None
+    timeout: Micros | None
+    result: str | None
+    result_error: str | None
+    error: str | None
+    traceback: str | None
+    reason: str | None
+    cancel_requested_at: Instant | None
+    schedule: str | None
+    occurrence: Instant | None
+    span_first: Instant | None
+    span_count: int
+
+    @property
+    def attempt(self) -> int:
+        """Which try the job is at, from 1."""
+        return self.failures + self.crashes + (0 if self.state is State.FAILED else 1)
+
+    @property
+    def lateness(self) -> Micros | None:
+        """How long after its due time the last try started; `None` while it has not."""
+        return None if self.started_at is None else self.started_at - self.due_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """A try that ended without ending the job."""
+
+    job_id: JobId
+    fence: int
+    worker: str | None
+    due_at: Instant
+    started_at: Instant | None
+    ended_at: Instant
+    outcome: str
+    error: str | None
+    traceback: str | None

@@ -1,0 +1,40 @@
+"""Names that users give: tasks, queues, schedules, namespaces."""
+
+from __future__ import annotations
+
+import re
+
+from duetime.errors import ConfigError, InvalidName
+
+MAX_NAME = 200
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@<>-]*")
+_NAMESPACE = re.compile(r"[a-z_][a-z0-9_]{0,30}")
+
+
+def check_name(name: str, *, what: str) -> str:
+    """Return the name, or raise `InvalidName` saying what is wrong with it."""
+    if not isinstance(name, str):
+        text = f"{what} must be text, not {type(name).__name__}"
+        raise InvalidName(text)
+    if len(name) > MAX_NAME:
+        text = f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed"
+        raise InvalidName(text)
+    if not _NAME.fullmatch(name):
+        text = (
+            f"{what} {name!r} is not allowed: use letters, digits and . _ : / @ < > -, "
+            "beginning with a letter, a digit or _"
+        )
+        raise InvalidName(text)
+    return name
+
+
+def check_namespace(namespace: str) -> str:
+    """Return the namespace, or raise `ConfigError`: it becomes a part of table names."""
+    if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+        text = (
+            f"namespace {namespace!r} is not allowed: use at most 31 lower-case letters, digits and _, "
+            "beginning with a letter, e.g. namespace='billing'"
+        )
+        raise ConfigError(text)
+    return namespace

@@ -1,0 +1,238 @@
+"""What one run produced, and the decision what to write for it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.job import Claim, NewJob, Token
+from duetime.model.retry import RetryPolicy
+from duetime.model.states import State
+
+MAX_BLAMES = 3
+"""How many workers a job may take down alone before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """The handler returned."""
+
+    result: str | None = None
+    result_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The handler raised, took too long, or could not be called."""
+
+    error: str
+    traceback: str | None = None
+    reason: str = "error"
+    final: bool = False
+    """Whether trying again cannot help, as with a row that cannot be decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The run was stopped on request."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The claim goes back unused; it costs neither an attempt nor a crash."""
+
+    wait: Micros = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupted:
+    """The worker stopped before the handler ended."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crashed:
+    """The worker that held the claim died."""
+
+    worker: str
+    started: bool
+    blamed: bool
+    """Whether this job was the only suspect."""
+
+
+Outcome: TypeAlias = Succeeded | Failed | Cancelled | Released | Interrupted | Crashed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settlement:
+    """The exact change to write for a claim."""
+
+    token: Token
+    state: State
+    started_at: Instant | None
+    finished_at: Instant | None = None
+    due_at: Instant | None = None
+    """The next due time of a job that goes back to pending; `None` keeps the old one."""
+    failures: int = 0
+    crashes: int = 0
+    blames: int = 0
+    result: str | None = None
+    result_error: str | None = None
+    error: str | None = None
+    traceback: str | None = None
+    reason: str | None = None
+    attempt: str | None = None
+    """The outcome for a row of its own, when the try ends without ending the job."""
+    ended_at: Instant | None = None
+    new_jobs: tuple[NewJob, ...] = ()
+    """Jobs that are enqueued in the same transaction."""
+
+
+def decide(
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    policy: RetryPolicy,
+    started_at: Instant | None,
+    now: Instant,
+    rng: random.Random,
+) -> Settlement:
+    """Turn the outcome of a run into the change to write."""
+    change = _Change(claim, started_at, now)
+    match outcome:
+        case Succeeded():
+            return change.end(State.SUCCEEDED, result=outcome.result, result_error=outcome.result_error)
+        case Failed():
+            return _decide_failure(change, outcome, policy, rng)
+        case Cancelled():
+            return change.end(State.CANCELLED, reason=outcome.reason)
+        case Released():
+            return change.put_back(due_at=None if outcome.wait == 0 else now + outcome.wait)
+        case Interrupted():
+            return _decide_interruption(change, outcome)
+        case Crashed():
+            return _decide_crash(change, outcome)
+
+
+def crash_backoff(blames: int) -> Micros:
+    """Return the wait before a job that took its worker down is tried again: 0, 1, 4, 16 … 60 seconds."""
+    return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Builds settlements for one claim, carrying its counters along."""
+
+    claim: Claim
+    started_at: Instant | None
+    now: Instant
+
+    def end(
+        self,
+        state: State,
+        *,
+        result: str | None = None,
+        result_error: str | None = None,
+        error: str | None = None,
+        traceback: str | None = None,
+        reason: str | None = None,
+        failures: int = 0,
+        crashes: int = 0,
+        blames: int = 0,
+    ) -> Settlement:
+        claim = self.claim
+        return Settlement(
+            token=claim.token,
+            state=state,
+            started_at=self.started_at,
+            finished_at=self.now,
+            failures=claim.failures + failures,
+            crashes=claim.crashes + crashes,
+            blames=claim.blames + blames,
+            result=result,
+            result_error=result_error,
+            error=error,
+            traceback=traceback,
+            reason=reason,
+        )
+
+    def put_back(
+        self,
+        *,
+        due_at: Instant | None,
+        attempt: str | None = None,
+        error: str | None = None,
+        traceback: str | None = None,
+        reason: str | None = None,
+        failures: int = 0,
+        crashes: int = 0,
+        blames: int = 0,
+    ) -> Settlement:
+        claim = self.claim
+        return Settlement(
+            token=claim.token,
+            state=State.PENDING,
+            started_at=self.started_at,
+            due_at=due_at,
+            failures=claim.failures + failures,
+            crashes=claim.crashes + crashes,
+            blames=claim.blames + blames,
+            error=error,
+            traceback=traceback,
+            reason=reason,
+            attempt=attempt,
+            ended_at=self.now,
+        )
+
+
+def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:
+    claim = change.claim
+    failures = claim.failures + 1
+    allowed = policy.retries if claim.retries is None else claim.retries
+    if outcome.final or failures > allowed:
+        return change.end(
+            State.FAILED,
+            error=outcome.error,
+            traceback=outcome.traceback,
+            reason=outcome.reason,
+            failures=1,
+        )
+    return change.put_back(
+        due_at=change.now + policy.delay(failures, rng),
+        attempt=outcome.reason,
+        error=outcome.error,
+        traceback=outcome.traceback,
+        failures=1,
+    )
+
+
+def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:
+    """A stop is nobody's fault: the job runs again, unless it asked never to run twice."""
+    if change.claim.on_crash == "fail":
+        return change.end(State.CANCELLED, reason=outcome.reason)
+    return change.put_back(due_at=change.now, attempt="interrupted", reason=outcome.reason)
+
+
+def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
+    """Rescue: an unstarted claim is as good as new; a started one runs again or fails, as the task chose."""
+    if not outcome.started:
+        return change.put_back(due_at=None)
+    blames = change.claim.blames + outcome.blamed
+    text = f"worker {outcome.worker} died while the job ran"
+    if change.claim.on_crash == "fail":
+        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=int(outcome.blamed))
+    if blames >= MAX_BLAMES:
+        text = f"{blames} workers died while this job was the only suspect in them; it is not tried again"
+        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=1)
+    return change.put_back(
+        due_at=change.now + crash_backoff(blames),
+        attempt="lost",
+        error=text,
+        crashes=1,
+        blames=int(outcome.blamed),
+    )

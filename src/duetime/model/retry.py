@@ -1,0 +1,155 @@
+"""Retry policies: how long to wait after the n-th failure, or to give up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from duetime.errors import InvalidOption
+from duetime.model import durations
+from duetime.model.durations import Duration
+from duetime.model.instants import Micros
+
+MAX_RETRIES = 10_000
+
+
+class RetryPolicy(Protocol):
+    """Decides what follows a failure."""
+
+    @property
+    def retries(self) -> int:
+        """How many times a job may be tried again."""
+        ...
+
+    def delay(self, failures: int, rng: random.Random) -> Micros:
+        """Return the wait after this many failures, counted from 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Waits that grow by a factor up to a cap, each drawn from zero up to that bound unless jitter is off."""
+
+    retries: int
+    base: Micros
+    factor: float
+    cap: Micros
+    jitter: bool
+
+    def delay(self, failures: int, rng: random.Random) -> Micros:
+        """Return the wait after this many failures."""
+        bound = self._bound(failures)
+        return int(rng.uniform(0, bound)) if self.jitter else bound
+
+    def _bound(self, failures: int) -> Micros:
+        try:
+            return int(min(self.base * self.factor ** (failures - 1), self.cap))
+        except OverflowError:
+            return self.cap
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """The same wait every time."""
+
+    retries: int
+    wait: Micros
+
+    def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
+        """Return the wait."""
+        return self.wait
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One wait per retry, then no more."""
+
+    waits: tuple[Micros, ...]
+
+    @property
+    def retries(self) -> int:
+        """As many as there are waits."""
+        return len(self.waits)
+
+    def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
+        """Return the wait for this failure; the last one serves when a job overrides the number."""
+        return self.waits[min(failures, len(self.waits)) - 1] if self.waits else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Waits from the user's own function of the number of failures."""
+
+    retries: int
+    function: Callable[[int], Duration]
+
+    def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
+        """Return what the function says."""
+        return durations.parse(self.function(failures), what="retry delay")
+
+
+Retries: TypeAlias = int | Sequence[Duration] | RetryPolicy | None
+
+
+def exponential(
+    retries: int = 3,
+    *,
+    base: Duration = 5,
+    factor: float = 2,
+    cap: Duration = 300,
+    jitter: bool = True,
+) -> Exponential:
+    """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
+    if not factor >= 1:
+        text = f"factor must be at least 1, not {factor!r}"
+        raise InvalidOption(text)
+    return Exponential(
+        check_retries(retries),
+        durations.parse(base, what="base"),
+        factor,
+        durations.parse(cap, what="cap"),
+        jitter,
+    )
+
+
+def fixed(retries: int, wait: Duration) -> Fixed:
+    """Wait the same time before each retry."""
+    return Fixed(check_retries(retries), durations.parse(wait, what="wait"))
+
+
+def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
+    """Wait as long as `function(failures)` says."""
+    if not callable(function):
+        text = f"computed() needs a function of the number of failures, not {function!r}"
+        raise InvalidOption(text)
+    return Computed(check_retries(retries), function)
+
+
+NO_RETRIES = Listed(())
+
+
+def retry_policy(value: Retries) -> RetryPolicy:
+    """Read what users write for `retries=`: nothing, a number, a list of waits or a policy."""
+    if value is None:
+        return NO_RETRIES
+    if isinstance(value, int):
+        return exponential(check_retries(value)) if check_retries(value) else NO_RETRIES
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return Listed(tuple(durations.parse(wait, what="retry delay") for wait in value))
+    if isinstance(value, (Exponential, Fixed, Listed, Computed)):
+        return value
+    text = (
+        f"retries={value!r} is not understood; pass a number such as 3, a list of waits such as [1, '10s', '5m'], "
+        "or exponential(3), fixed(3, 10) or computed(3, function)"
+    )
+    raise InvalidOption(text)
+
+
+def check_retries(value: int) -> int:
+    """Return the number of retries, or raise `InvalidOption`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
+        text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {value!r}"
+        raise InvalidOption(text)
+    return value

@@ -1,0 +1,170 @@
+"""Schedules as values, and the decision what a due schedule makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnCrash
+from duetime.model.states import State
+from duetime.model.triggers import Trigger
+
+Overlap: TypeAlias = Literal["skip", "allow"]
+
+DEFAULT_MISFIRE_WINDOW: Micros = 3600 * SECOND
+_MAX_MISSED = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule:
+    """A declared schedule, ready to be stored."""
+
+    name: str
+    task: str
+    payload: str
+    trigger: str
+    """The trigger's spec as JSON, with its anchor."""
+    declared: str
+    """The trigger's spec as it was written; when it is unchanged, the next time stays as it is."""
+    queue: str = DEFAULT_QUEUE
+    priority: int = DEFAULT_PRIORITY
+    on_crash: OnCrash = "retry"
+    retries: int | None = None
+    timeout: Micros | None = None
+    overlap: Overlap = "skip"
+    misfire_window: Micros = DEFAULT_MISFIRE_WINDOW
+    owner: Literal["code", "user"] = "code"
+    fired_through: Instant
+    """Nothing fires at or below this instant."""
+    next_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRecord:
+    """A schedule as the store has it."""
+
+    name: str
+    task: str
+    payload: str
+    trigger: str
+    queue: str
+    priority: int
+    on_crash: OnCrash
+    retries: int | None
+    timeout: Micros | None
+    overlap: Overlap
+    misfire_window: Micros
+    owner: Literal["code", "user"]
+    paused_at: Instant | None
+    paused_reason: str | None
+    fired_through: Instant
+    next_at: Instant | None
+    rev: int
+    """Rises with every edit; a firing that was planned before an edit is refused."""
+    created_at: Instant
+    updated_at: Instant
+    live: int
+    """How many of its jobs are pending or running."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """A compare-and-set of a schedule, with the jobs that go in beside it."""
+
+    name: str
+    rev: int
+    expected: Instant
+    """What `fired_through` must still be."""
+    fired_through: Instant
+    next_at: Instant | None
+    jobs: tuple[NewJob, ...]
+
+
+def fire(schedule: ScheduleRecord, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
+    """Decide what a schedule makes now; `None` when it is too early to tell."""
+    if schedule.next_at is None or schedule.next_at > now + ahead:
+        return None
+    if schedule.next_at > now:
+        return _plant(schedule, trigger)
+    return _catch_up(schedule, trigger, now)
+
+
+def _plant(schedule: ScheduleRecord, trigger: Trigger) -> Firing | None:
+    """Store the next occurrence before its time, unless a live job may forbid it at the instant."""
+    if schedule.next_at is None or (schedule.live and schedule.overlap != "allow"):
+        return None
+    return _firing(schedule, trigger, schedule.next_at, (_run(schedule, schedule.next_at),))
+
+
+def _catch_up(schedule: ScheduleRecord, trigger: Trigger, now: Instant) -> Firing:
+    """Run the latest due occurrence if it is recent enough; account for the earlier ones in one record."""
+    due = _due_occurrences(schedule, trigger, now)
+    latest = due[-1]
+    jobs: list[NewJob] = []
+    if now - latest > schedule.misfire_window:
+        jobs.append(_skip(schedule, due, reason="misfire"))
+    else:
+        if len(due) > 1:
+            jobs.append(_skip(schedule, due[:-1], reason="misfire"))
+        if schedule.live and schedule.overlap == "skip":
+            jobs.append(_skip(schedule, due[-1:], reason="overlap"))
+        else:
+            jobs.append(_run(schedule, latest))
+    return _firing(schedule, trigger, latest, tuple(jobs))
+
+
+def _due_occurrences(schedule: ScheduleRecord, trigger: Trigger, now: Instant) -> list[Instant]:
+    due: list[Instant] = []
+    occurrence = schedule.next_at
+    while occurrence is not None and occurrence <= now and len(due) < _MAX_MISSED:
+        due.append(occurrence)
+        occurrence = trigger.after(occurrence)
+    return due
+
+
+def _firing(
+    schedule: ScheduleRecord, trigger: Trigger, fired_through: Instant, jobs: tuple[NewJob, ...]
+) -> Firing:
+    return Firing(
+        name=schedule.name,
+        rev=schedule.rev,
+        expected=schedule.fired_through,
+        fired_through=fired_through,
+        next_at=trigger.after(fired_through),
+        jobs=jobs,
+    )
+
+
+def _run(schedule: ScheduleRecord, occurrence: Instant) -> NewJob:
+    return NewJob(
+        id=new_job_id(),
+        task=schedule.task,
+        payload=schedule.payload,
+        due_at=occurrence,
+        queue=schedule.queue,
+        priority=schedule.priority,
+        on_crash=schedule.on_crash,
+        retries=schedule.retries,
+        timeout=schedule.timeout,
+        schedule=schedule.name,
+        occurrence=occurrence,
+    )
+
+
+def _skip(schedule: ScheduleRecord, occurrences: list[Instant], *, reason: str) -> NewJob:
+    return NewJob(
+        id=new_job_id(),
+        task=schedule.task,
+        payload=schedule.payload,
+        due_at=occurrences[-1],
+        queue=schedule.queue,
+        priority=schedule.priority,
+        schedule=schedule.name,
+        occurrence=occurrences[-1],
+        state=State.SKIPPED,
+        reason=reason,
+        span_first=occurrences[0],
+        span_count=len(occurrences),
+    )

@@ -1,0 +1,46 @@
+"""What every trigger can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+
+from duetime.model.instants import from_datetime, to_datetime
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from duetime.model.instants import Instant
+
+
+@runtime_checkable
+class Trigger(Protocol):
+    """A pure rule that says when something is due."""
+
+    __slots__ = ()
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant`, or None if there is no more."""
+        ...
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        ...
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data that `from_spec` reads back."""
+        ...
+
+    def next_after(self, moment: datetime) -> datetime | None:
+        """Return the first occurrence strictly after an aware `moment`, in UTC, or None if there is no more."""
+        instant = self.after(from_datetime(moment, what="moment"))
+        return None if instant is None else to_datetime(instant)
+
+    def seeded(self, name: str) -> Self:
+        """Return this rule with its hashed fields spread by `name`, unless it already has a seed."""
+        del name
+        return self
+
+    def anchored(self, instant: Instant) -> Self:
+        """Return this rule counting from `instant`, unless it already has a start."""
+        del instant
+        return self

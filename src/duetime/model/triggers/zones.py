@@ -1,0 +1,114 @@
+"""Time zones as stretches of constant UTC offset, which is what a search over wall times needs."""
+
+from __future__ import annotations
+
+import difflib
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from duetime.errors import InvalidTrigger
+
+DAY = 86_400
+
+_BLOCK = 366 * DAY
+# No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
+_SAMPLE = 3 * DAY
+_BLOCKS_KEPT = 64
+_LONGEST_KEY = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Seconds `start <= t < end` of real time in which the wall clock shows `t + offset`.
+
+    `seen` is the first wall second that no clock in the zone had shown before `start`:
+    it lies after `start + offset` when the clock was set back, and before it when the clock was set forward.
+    """
+
+    start: int
+    end: int
+    offset: int
+    seen: int
+
+
+class Zone:
+    """The offset changes of one time zone, found once per year and kept."""
+
+    __slots__ = ("_blocks", "_info", "key")
+
+    def __init__(self, info: ZoneInfo) -> None:
+        self.key = info.key
+        self._info = info
+        self._blocks: dict[int, tuple[list[int], list[Stretch]]] = {}
+
+    def stretch_at(self, second: int) -> Stretch:
+        """Return the stretch around `second`; long ones come in pieces of about a year."""
+        number = second // _BLOCK
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _BLOCKS_KEPT:
+                self._blocks.clear()
+            block = self._blocks[number] = self._find(number * _BLOCK, (number + 1) * _BLOCK)
+        starts, stretches = block
+        return stretches[bisect_right(starts, second) - 1]
+
+    def _find(self, low: int, high: int) -> tuple[list[int], list[Stretch]]:
+        # Looks back a little, so that a clock set back just before the block still counts as such inside it.
+        start = low - _SAMPLE
+        offset = self._offset(start)
+        seen = start + offset
+        stretches: list[Stretch] = []
+        for end in (*self._changes(start, high), low, high):
+            if end > start:
+                piece = Stretch(start=start, end=end, offset=offset, seen=seen)
+                stretches.append(piece)
+                seen = max(seen, end + offset)
+                start, offset = end, self._offset(end)
+        return [piece.start for piece in stretches], stretches
+
+    def _changes(self, low: int, high: int) -> list[int]:
+        found: list[int] = []
+        for left in range(low, high, _SAMPLE):
+            right = min(left + _SAMPLE, high)
+            before = self._offset(left)
+            if self._offset(right) != before:
+                while right - left > 1:
+                    middle = (left + right) // 2
+                    if self._offset(middle) == before:
+                        left = middle
+                    else:
+                        right = middle
+                found.append(right)
+        return found
+
+    def _offset(self, second: int) -> int:
+        delta = datetime.fromtimestamp(second, self._info).utcoffset()
+        return 0 if delta is None else delta.days * DAY + delta.seconds
+
+
+def zone(key: object) -> Zone:
+    """Return the zone called `key`; raise `InvalidTrigger`, with the nearest name, if there is none."""
+    if isinstance(key, ZoneInfo) and key.key is not None:
+        return _load(key.key)
+    if not isinstance(key, str) or not key:
+        text = f"a time zone is a name such as 'Europe/Berlin', not {key!r:.80}"
+        raise InvalidTrigger(text)
+    try:
+        return _load(key)
+    except (KeyError, ValueError, OSError):
+        text = f"unknown time zone {key!r:.80}{_hint(key)}"
+        raise InvalidTrigger(text) from None
+
+
+@cache
+def _load(key: str) -> Zone:
+    return Zone(ZoneInfo(key))
+
+
+def _hint(key: str) -> str:
+    names = {name.casefold(): name for name in available_timezones()}
+    near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
+    return f"; did you mean {names[near[0]]!r}?" if near else "; use an IANA name such as 'Europe/Berlin' or 'UTC'"

@@ -1,0 +1,57 @@
+"""Workers as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from duetime.model.instants import Instant, Micros
+
+WorkerId: TypeAlias = str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerInfo:
+    """Who a worker says it is when it registers."""
+
+    id: WorkerId
+    host: str
+    host_key: str | None
+    """Equal for processes that can see each other's process ids; `None` where that cannot be told."""
+    pid: int
+    pid_started: str | None
+    """Tells a process from a later one with the same id."""
+    version: str
+    queues: tuple[str, ...]
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerStats:
+    """What a worker reports of itself with every pulse."""
+
+    running: int = 0
+    done: int = 0
+    failed: int = 0
+    loop_lag: Micros = 0
+    last_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRecord:
+    """A worker as the store has it."""
+
+    id: WorkerId
+    state: str
+    """`alive`, `dead` (its lease ran out or its process is gone) or `stopped`."""
+    host: str
+    host_key: str | None
+    pid: int
+    pid_started: str | None
+    version: str
+    queues: tuple[str, ...]
+    slots: int
+    started_at: Instant
+    beat_at: Instant
+    lease_until: Instant
+    stats: WorkerStats

@@ -1,0 +1,326 @@
+"""What every store must do: small protocols in verbs of the domain.
+
+Times are the store's own, as integer microseconds. Verbs take and return plain values, are idempotent
+under retry, and raise `StoreUnavailable` when the database cannot be reached (trying again may help) or
+another `StoreError` when it cannot be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal, NamedTuple, Protocol, Self
+
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import AttemptRecord, Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.outcome import Settlement
+from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.states import State
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What a worker can take on now; limits are an input to the claim, never a filter after it."""
+
+    worker: WorkerId
+    claim_id: str
+    """Made by the caller before the call, so that a lost answer can be looked up."""
+    queues: tuple[tuple[str, int], ...]
+    """Queues in the order they are looked at, each with the most jobs to take from it."""
+    limit: int
+    """The most jobs to take in all."""
+    tasks: tuple[str, ...]
+    """The tasks the worker knows; others are left alone."""
+    ahead: Micros = 0
+    """0: what is due. Otherwise: only what falls due within this time from now, and is safe to hold unstarted."""
+    below_priority: int = 10
+    """Only jobs whose priority number is smaller, that is, more urgent ones."""
+
+
+class NextDue(NamedTuple):
+    """The store's clock and the earliest due time of a pending job, if there is one."""
+
+    now: Instant
+    due_at: Instant | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """The answer to a heartbeat."""
+
+    alive: bool
+    """False: this worker was declared dead; it must drop everything and register under a new id."""
+    now: Instant
+    held: frozenset[Token] = frozenset()
+    """The claims the store has under this worker; what is missing here is lost."""
+    cancelling: frozenset[JobId] = frozenset()
+    """Jobs under this worker whose cancellation is requested."""
+
+
+class Peer(NamedTuple):
+    """Another living worker that may be found dead before its lease ends."""
+
+    id: WorkerId
+    pid: int
+    pid_started: str | None
+    same_host: bool
+    session_lost: bool
+    """The store has seen that the worker's database session is gone."""
+
+
+class Orphan(NamedTuple):
+    """A job taken over from a dead worker, under a new fence."""
+
+    claim: Claim
+    worker: WorkerId
+    started_at: Instant | None
+    blamed: bool
+    """Whether it was the only suspect in its worker."""
+
+
+class DueSchedules(NamedTuple):
+    """The store's clock, schedules to fire, and the earliest next time among the others."""
+
+    now: Instant
+    schedules: list[ScheduleRecord]
+    next_at: Instant | None
+
+
+class CancelAnswer(StrEnum):
+    """What became of a request to cancel."""
+
+    CANCELLED = "cancelled"
+    REQUESTED = "requested"
+    FINISHED = "finished"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs to list; newest first."""
+
+    task: str | None = None
+    state: State | None = None
+    queue: str | None = None
+    schedule: str | None = None
+    before: JobId | None = None
+    """Only jobs with smaller ids: the cursor of the next page."""
+    limit: int = 50
+
+
+class Hint(NamedTuple):
+    """Something may have changed; hints may be spurious and may be lost."""
+
+    kind: Literal["any", "jobs", "worker", "schedules"]
+    name: str = ""
+    """The worker for `worker`, else empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One finding of `doctor`."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaStatus:
+    """Which version the tables have, and which this code needs."""
+
+    found: int
+    wanted: int
+    pending: tuple[str, ...] = field(default=())
+
+
+class JobStore(Protocol):
+    """The hot path."""
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
+        """Store all jobs or none, and hint the workers; return the id each request is stored under."""
+        ...
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        """Atomically hand out jobs, most urgent first within each queue, each under a raised fence.
+
+        Requires the worker to be alive, and leaves paused queues, waiting jobs and unknown tasks alone.
+        Without `ahead` the claim is the start: `started_at` is set. With it, `started_at` stays empty, only
+        `on_crash="retry"` jobs that never crashed are taken, and none that is already due.
+        """
+        ...
+
+    async def claims_under(self, claim_id: str) -> list[Claim]:
+        """Return what a claim whose answer was lost had handed out and is still held."""
+        ...
+
+    async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
+        """Record that claims taken ahead have been started, fenced."""
+        ...
+
+    async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
+        """Write each change whose fence still holds and return their tokens; others change nothing.
+
+        A settlement that this claim had already written counts as accepted, so a lost answer can be repeated.
+        """
+        ...
+
+    async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
+        """Tell when the next pending job of these queues falls due; a read that takes no lock."""
+        ...
+
+
+class WorkerStore(Protocol):
+    """Leases and rescue."""
+
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        """Add a living worker and return the store's clock."""
+        ...
+
+    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
+        """Renew the lease of a living worker; a dead one stays dead."""
+        ...
+
+    async def attend(self, worker: WorkerId) -> Pulse:
+        """Answer as `pulse` does without renewing anything; for a worker that was hinted."""
+        ...
+
+    async def retire(self, worker: WorkerId) -> None:
+        """Mark a worker as stopped; its claims, if any are left, can be rescued at once."""
+        ...
+
+    async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
+        """Return the other living workers whose death may be seen before their lease ends."""
+        ...
+
+    async def bury(self, workers: Sequence[WorkerId]) -> None:
+        """Mark living workers as dead."""
+        ...
+
+    async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
+        """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        ...
+
+
+class ScheduleStore(Protocol):
+    """Schedules."""
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
+        """Add or update in one atomic step; return the names that changed. What is unchanged is not written."""
+        ...
+
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+        """Return unpaused schedules whose next time lies at most `ahead` from now, earliest first."""
+        ...
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        """Apply each firing whose compare-and-set holds, jobs included, and return the names applied."""
+        ...
+
+    async def pause_schedule(self, name: str, *, reason: str | None) -> bool:
+        """Stop a schedule from firing and withdraw its planted, unstarted jobs; False when unknown."""
+        ...
+
+    async def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> bool:
+        """Let a schedule fire again from here on; False when unknown."""
+        ...
+
+    async def delete_schedule(self, name: str) -> bool:
+        """Remove a schedule and withdraw its planted, unstarted jobs; False when unknown."""
+        ...
+
+
+class ControlStore(Protocol):
+    """What operators do."""
+
+    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+        """Cancel pending jobs, flag claimed ones and hint their workers."""
+        ...
+
+    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
+        """Hand out nothing more from a queue."""
+        ...
+
+    async def resume_queue(self, queue: str) -> None:
+        """Hand out jobs of a queue again."""
+        ...
+
+    async def prune(self, *, before: Instant, limit: int) -> int:
+        """Delete up to `limit` jobs that ended before, oldest first, with their attempts; return how many."""
+        ...
+
+
+class ReadStore(Protocol):
+    """For clients, command line and dashboards; never used on the hot path."""
+
+    async def now(self) -> Instant:
+        """Return the store's clock."""
+        ...
+
+    async def get(self, ids: Sequence[JobId]) -> list[JobRecord]:
+        """Return the jobs that exist, in the order asked."""
+        ...
+
+    async def find(self, where: JobFilter) -> list[JobRecord]:
+        """Return one page of jobs, newest first."""
+        ...
+
+    async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
+        """Return the tries that ended without ending the job, oldest first."""
+        ...
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """Return all schedules by name."""
+        ...
+
+    async def workers(self) -> list[WorkerRecord]:
+        """Return all workers that are known, newest first."""
+        ...
+
+    async def paused_queues(self) -> Mapping[str, str | None]:
+        """Return the paused queues with their reasons."""
+        ...
+
+    async def counts(self) -> Mapping[tuple[str, State], int]:
+        """Return how many jobs each queue has in each state."""
+        ...
+
+
+class Store(JobStore, WorkerStore, ScheduleStore, ControlStore, ReadStore, Protocol):
+    """A durable home for jobs and schedules."""
+
+    async def open(self) -> None:
+        """Connect and check the schema; raises `SchemaMismatch` with the command that mends it."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection and thread; safe to call twice."""
+        ...
+
+    async def migrate(self) -> SchemaStatus:
+        """Bring the tables to this code's version; any number of processes may try at once."""
+        ...
+
+    async def schema_status(self) -> SchemaStatus:
+        """Compare the tables with what this code needs."""
+        ...
+
+    def sibling(self) -> Self:
+        """Return a store on the same database for another thread's event loop, on connections of its own."""
+        ...
+
+    def wakeups(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled, from this process at once and from others within milliseconds."""
+        ...
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether hints of other processes arrive at present; if not, poll."""
+        ...
+
+    async def doctor(self) -> list[Check]:
+        """Look for settings that weaken a promise."""
+        ...

@@ -1,0 +1,86 @@
+"""The seam between the one SqlStore and a database: scripts of statements, and who runs them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+
+from duetime.stores.base import Check, Hint
+
+T = TypeVar("T")
+
+Row: TypeAlias = Sequence[Any]
+Params: TypeAlias = Mapping[str, object]
+
+
+class Statement(NamedTuple):
+    """One statement in a database's own dialect, with the order of its named parameters."""
+
+    name: str
+    sql: str
+    params: tuple[str, ...]
+
+
+class Query(NamedTuple):
+    """A statement with its values; `now` is added by the driver when the statement asks for it."""
+
+    statement: Statement
+    params: Params
+
+
+Script: TypeAlias = Generator[Query, list[Row], T]
+"""A verb without I/O: it yields queries, receives their rows and returns its answer.
+
+The driver decides how: SQLite runs the whole script in one hop to its thread, PostgreSQL awaits each query.
+No Python but the script's own runs while its transaction is open. A driver may run a script again from the
+start after a conflict, so a script is handed over as a function that makes it.
+"""
+
+
+class Driver(Protocol):
+    """Runs scripts on one database."""
+
+    async def open(self) -> None:
+        """Connect."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect; safe to call twice."""
+        ...
+
+    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
+        """Run a script in one transaction; `atomic=False` promises that it is a single statement."""
+        ...
+
+    async def read(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script that changes nothing."""
+        ...
+
+    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the caller's own transaction."""
+        ...
+
+    async def run_sql(self, text: str) -> None:
+        """Run migration text: several statements, outside any transaction of ours."""
+        ...
+
+    def sibling(self) -> Self:
+        """Return a driver for another event loop, on connections of its own."""
+        ...
+
+    def hint(self, hint: Hint) -> None:
+        """Tell this process at once and others soon; never blocks, never fails."""
+        ...
+
+    def wakeups(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled."""
+        ...
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether hints of other processes arrive at present."""
+        ...
+
+    async def doctor(self) -> list[Check]:
+        """Look for settings that weaken a promise."""
+        ...
