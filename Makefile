@@ -48,5 +48,5 @@ clean: ## Remove the virtual environment and all caches
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml tools/bootstrap.py
-	$(PYTHON) tools/bootstrap.py
+	$(PYTHON) -m tools.bootstrap
 	@touch $@

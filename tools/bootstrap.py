@@ -7,11 +7,11 @@ read, so that they get a sentence and not a traceback.
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+from tools import apt
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -43,14 +43,9 @@ def _ensure_ensurepip() -> None:
     if importlib.util.find_spec("ensurepip"):
         return
     package = f"python3.{sys.version_info.minor}-venv"
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        sys.exit(
-            f"{sys.executable} cannot make virtual environments. Install it first: sudo apt install {package}"
-        )
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    subprocess.run(["apt-get", "update", "-qq"], check=True, env=environment)
-    install = ["apt-get", "install", "-qq", "-y", "--no-install-recommends", package]
-    subprocess.run(install, check=True, env=environment, stdin=subprocess.DEVNULL)
+    if not apt.available():
+        sys.exit(f"{sys.executable} cannot make virtual environments. Try: sudo apt install {package}")
+    apt.install(package)
 
 
 if __name__ == "__main__":

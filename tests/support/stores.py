@@ -1,0 +1,52 @@
+"""The addresses of empty stores, one per test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.servers import PgBouncer, Postgres
+
+_STORES = {
+    "sqlite": ["sqlite"],
+    "postgres": ["postgres"],
+    "pgbouncer": ["pgbouncer"],
+    "all": ["sqlite", "postgres"],
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--store", choices=list(_STORES), default="all", help="the stores that store tests run on"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store_url" in metafunc.fixturenames:
+        metafunc.parametrize("store_url", _STORES[metafunc.config.getoption("--store")], indirect=True)
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store, once for each kind of store that `--store` chose."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The address of a SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'duetime.db'}"
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, postgres_database: str) -> str:
+    """The address of an empty PostgreSQL database."""
+    return postgres.url(postgres_database)
+
+
+@pytest.fixture
+def pgbouncer_url(pgbouncer: PgBouncer, postgres_database: str) -> str:
+    """The address of an empty PostgreSQL database, by way of a pooler in transaction mode."""
+    return pgbouncer.url(postgres_database)

@@ -1,0 +1,9 @@
+"""Database servers that tests and benchmarks start for themselves, in a folder and on a port of their own."""
+
+from __future__ import annotations
+
+from tools.servers.binaries import ServerMissing
+from tools.servers.pgbouncer import PgBouncer
+from tools.servers.postgres import Postgres, PostgresServer
+
+__all__ = ["PgBouncer", "Postgres", "PostgresServer", "ServerMissing"]
