@@ -37,7 +37,16 @@ class Postgres:
 
     def execute(self, statement: str, *, database: str = "postgres") -> str:
         """Run one statement in a session of its own and return what it printed, without decoration."""
-        command: list[str | Path] = [find("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", statement]
+        command: list[str | Path] = [
+            find("psql"),
+            "-XAtq",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            self.url(database),
+            "-c",
+            statement,
+        ]
         done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if done.returncode:
             raise ServerFailed(done.stderr)
