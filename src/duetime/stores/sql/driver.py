@@ -60,6 +60,10 @@ class Driver(Protocol):
         """Run a script inside the caller's own transaction."""
         ...
 
+    async def hold(self, name: str) -> bool:
+        """Show others that this process lives, by a mark that goes when its session does; False where there is none."""
+        ...
+
     async def run_sql(self, text: str) -> None:
         """Run migration text: several statements, outside any transaction of ours."""
         ...
