@@ -1,28 +1,28 @@
 """Every error Duetime raises, in one tree.
 
-    DuetimeError
-    ├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
-    │   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
-    ├── InvalidValue           (ValueError)  a value that can never be accepted
-    │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime
-    │   ├── InvalidTrigger ── InvalidCron
-    │   └── InvalidArguments ── PayloadTooLarge
-    ├── TaskError
-    │   ├── InvalidTask        (TypeError)   a function that cannot be a task
-    │   ├── DuplicateTask      (ValueError)
-    │   └── UnknownTask        (LookupError)
-    ├── JobError
-    │   ├── JobNotFound        (LookupError)
-    │   ├── JobFailed · JobCancelled · JobSkipped
-    │   └── ResultExpired
-    ├── ScheduleNotFound       (LookupError)
-    ├── StoreError
-    │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
-    │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
-    │   ├── SchemaMismatch     its tables are older or newer than this code
-    │   └── Unsupported        this store does not do that
-    ├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
-    └── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
+DuetimeError
+├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
+│   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
+├── InvalidValue           (ValueError)  a value that can never be accepted
+│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime
+│   ├── InvalidTrigger ── InvalidCron
+│   └── InvalidArguments ── PayloadTooLarge
+├── TaskError
+│   ├── InvalidTask        (TypeError)   a function that cannot be a task
+│   ├── DuplicateTask      (ValueError)
+│   └── UnknownTask        (LookupError)
+├── JobError
+│   ├── JobNotFound        (LookupError)
+│   ├── JobFailed · JobCancelled · JobSkipped
+│   └── ResultExpired
+├── ScheduleNotFound       (LookupError)
+├── StoreError
+│   ├── StoreUnavailable   the database cannot be reached now; trying again may help
+│   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
+│   ├── SchemaMismatch     its tables are older or newer than this code
+│   └── Unsupported        this store does not do that
+├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
+└── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
 """
 
 from __future__ import annotations
