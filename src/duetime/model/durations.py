@@ -90,5 +90,4 @@ def _parse_text(text: str, what: str) -> Micros:
 
 
 def _refuse(what: str, problem: str) -> NoReturn:
-    text = f"{what} {problem}; use for example {_EXAMPLES}"
-    raise InvalidDuration(text)
+    raise InvalidDuration(f"{what} {problem}; use for example {_EXAMPLES}")

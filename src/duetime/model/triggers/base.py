@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from datetime import datetime
+from typing import Protocol, Self, runtime_checkable
 
-from duetime.model.instants import from_datetime, to_datetime
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from duetime.model.instants import Instant
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import EARLIEST, LATEST, Instant, from_datetime, to_datetime
 
 
 @runtime_checkable
@@ -44,3 +41,14 @@ class Trigger(Protocol):
         """Return this rule counting from `instant`, unless it already has a start."""
         del instant
         return self
+
+
+def check_instant(value: object, *, what: str) -> None:
+    """Raise `InvalidTrigger` unless `value` is an instant in range."""
+    check_whole(value, what=what, low=EARLIEST, high=LATEST, expected="an instant between 1970 and 9000")
+
+
+def check_whole(value: object, *, what: str, low: int, high: int, expected: str) -> None:
+    """Raise `InvalidTrigger` unless `value` is a whole number in range."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidTrigger(f"{what} must be {expected}, not {repr(value)[:80]}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_right
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from duetime.errors import InvalidTrigger
+from duetime.errors import InvalidCron
+from duetime.model.instants import EPOCH
 
 DAY = 86_400
 
@@ -61,46 +62,45 @@ class Zone:
         offset = self._offset(start)
         seen = start + offset
         stretches: list[Stretch] = []
-        for end in (*self._changes(start, high), low, high):
-            if end > start:
-                piece = Stretch(start=start, end=end, offset=offset, seen=seen)
-                stretches.append(piece)
-                seen = max(seen, end + offset)
-                start, offset = end, self._offset(end)
+        for end in sorted({*self._changes(start, high), low, high}):
+            stretches.append(Stretch(start=start, end=end, offset=offset, seen=seen))
+            seen = max(seen, end + offset)
+            start, offset = end, self._offset(end)
         return [piece.start for piece in stretches], stretches
 
     def _changes(self, low: int, high: int) -> list[int]:
         found: list[int] = []
-        for left in range(low, high, _SAMPLE):
-            right = min(left + _SAMPLE, high)
-            before = self._offset(left)
-            if self._offset(right) != before:
-                while right - left > 1:
-                    middle = (left + right) // 2
-                    if self._offset(middle) == before:
-                        left = middle
-                    else:
-                        right = middle
-                found.append(right)
-        return found
+        before = self._offset(low)
+        for sample in range(low + _SAMPLE, high + _SAMPLE, _SAMPLE):
+            after = self._offset(sample)
+            if after != before:
+                found.append(self._change(sample - _SAMPLE, sample, before))
+            before = after
+        return [change for change in found if change < high]
+
+    def _change(self, left: int, right: int, before: int) -> int:
+        while right - left > 1:
+            middle = (left + right) // 2
+            if self._offset(middle) == before:
+                left = middle
+            else:
+                right = middle
+        return right
 
     def _offset(self, second: int) -> int:
-        delta = datetime.fromtimestamp(second, self._info).utcoffset()
-        return 0 if delta is None else delta.days * DAY + delta.seconds
+        delta = (EPOCH + timedelta(seconds=second)).astimezone(self._info).utcoffset()
+        return 0 if delta is None else delta // timedelta(seconds=1)
 
 
 def zone(key: object) -> Zone:
-    """Return the zone called `key`; raise `InvalidTrigger`, with the nearest name, if there is none."""
-    if isinstance(key, ZoneInfo) and key.key is not None:
-        return _load(key.key)
-    if not isinstance(key, str) or not key:
-        text = f"a time zone is a name such as 'Europe/Berlin', not {key!r:.80}"
-        raise InvalidTrigger(text)
+    """Return the zone called `key`; raise `InvalidCron`, with the nearest name, if there is none."""
+    name = key.key if isinstance(key, ZoneInfo) else key
+    if not isinstance(name, str) or not name:
+        raise InvalidCron(f"a time zone is a name such as 'Europe/Berlin', not {_short(key)}")
     try:
-        return _load(key)
+        return _load(name)
     except (KeyError, ValueError, OSError):
-        text = f"unknown time zone {key!r:.80}{_hint(key)}"
-        raise InvalidTrigger(text) from None
+        raise InvalidCron(f"unknown time zone {_short(name)}{_hint(name)}") from None
 
 
 @cache
@@ -108,7 +108,15 @@ def _load(key: str) -> Zone:
     return Zone(ZoneInfo(key))
 
 
+def _short(value: object) -> str:
+    return f"{value!r:.80}"
+
+
 def _hint(key: str) -> str:
     names = {name.casefold(): name for name in available_timezones()}
     near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
-    return f"; did you mean {names[near[0]]!r}?" if near else "; use an IANA name such as 'Europe/Berlin' or 'UTC'"
+    return (
+        f"; did you mean {names[near[0]]!r}?"
+        if near
+        else "; use an IANA name such as 'Europe/Berlin' or 'UTC'"
+    )

@@ -1,0 +1,56 @@
+"""Moments named one by one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import Instant, from_datetime, to_datetime
+from duetime.model.triggers.base import Trigger, check_instant
+
+_MOST_MOMENTS = 10_000
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class At(Trigger):
+    """Occurrences at the given instants, each once and in order."""
+
+    instants: tuple[Instant, ...]
+
+    def __post_init__(self) -> None:
+        for instant in self.instants:
+            check_instant(instant, what="a moment")
+        if not 1 <= len(self.instants) <= _MOST_MOMENTS:
+            raise InvalidTrigger(f"at() takes from 1 to {_MOST_MOMENTS} moments, not {len(self.instants)}")
+        object.__setattr__(self, "instants", tuple(sorted(set(self.instants))))
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first of the instants strictly after `instant`."""
+        position = bisect_right(self.instants, instant)
+        return self.instants[position] if position < len(self.instants) else None
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        shown = [f"{to_datetime(instant):%Y-%m-%d %H:%M:%S}" for instant in self.instants[:_SHOWN]]
+        more = len(self.instants) - len(shown)
+        return f"at {', '.join(shown)}{f' and {more} more' if more else ''}, UTC"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "at", "instants": list(self.instants)}
+
+
+def at(moments: datetime | Iterable[datetime]) -> At:
+    """Return the trigger for one aware datetime, or for several."""
+    if not isinstance(moments, Iterable):
+        return At((from_datetime(moments, what="moment"),))
+    instants: list[Instant] = []
+    for number, moment in enumerate(moments, 1):
+        if number > _MOST_MOMENTS:
+            raise InvalidTrigger(f"at() takes at most {_MOST_MOMENTS} moments")
+        instants.append(from_datetime(moment, what=f"moment {number}"))
+    return At(tuple(instants))

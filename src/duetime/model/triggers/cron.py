@@ -1,0 +1,109 @@
+"""Cron rules: wall times in a zone, with a fixed meaning at clock changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from zoneinfo import ZoneInfo
+
+from duetime.errors import InvalidCron, InvalidValue
+from duetime.model.instants import LATEST, SECOND, Instant
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron_describe import describe
+from duetime.model.triggers.cron_fields import Fields
+from duetime.model.triggers.cron_parse import Part, check_text, parse
+from duetime.model.triggers.every import Every, every
+from duetime.model.triggers.zones import Zone, zone
+
+_ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
+_EVERY = "@every"
+
+
+@dataclass(frozen=True, slots=True)
+class Cron(Trigger):
+    """A cron rule.
+
+    When the clock is set forward, a fixed wall time that the gap swallows comes once, right after the gap; when it
+    is set back, a fixed wall time that comes twice counts once, the first time. A rule whose minute or hour begins
+    with `*` follows the wall clock instead: nothing is made up in the gap, and the repeated hour repeats.
+    """
+
+    expression: str
+    tz: str = "UTC"
+    seed: str = ""
+    _fields: Fields = field(init=False, repr=False, compare=False)
+    _zone: Zone = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, str):
+            raise InvalidCron(f"the seed of a cron rule is text, not {type(self.seed).__name__}")
+        expression, place = check_text(self.expression), zone(self.tz)
+        fields = parse(expression, seed=self.seed)
+        object.__setattr__(self, "expression", expression)
+        object.__setattr__(self, "tz", place.key)
+        object.__setattr__(self, "_fields", fields)
+        object.__setattr__(self, "_zone", place)
+        if not fields.hashed:
+            # A seed that nothing draws from must not make two equal rules differ.
+            object.__setattr__(self, "seed", "")
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant`."""
+        fields, second = self._fields, instant // SECOND
+        stretch = self._zone.stretch_at(second)
+        wall = second + 1 + stretch.offset
+        if not fields.floating:
+            wall = max(wall, stretch.seen)
+        while (match := fields.first_from(wall)) is not None:
+            wall, due = match, match - stretch.offset
+            if due < stretch.end:
+                # Earlier than the stretch is a wall time that was skipped: it is made up for when the gap ends.
+                found = max(due, stretch.start) * SECOND
+                return found if found <= LATEST else None
+            stretch = self._zone.stretch_at(stretch.end)
+            if fields.floating:
+                opening = stretch.start + stretch.offset
+                wall = opening if opening < stretch.seen else max(wall, opening)
+        return None
+
+    def seeded(self, name: str) -> Cron:
+        """Return this rule with its `H` fields spread by `name`, unless it has none or already has a seed."""
+        return replace(self, seed=name) if self._fields.hashed and not self.seed else self
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return f"{describe(self._fields)}, {self.tz}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        spec: dict[str, object] = {"type": "cron", "expression": self.expression, "tz": self.tz}
+        return spec | {"seed": self.seed} if self.seed else spec
+
+
+def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every:
+    """Return the trigger for a cron expression of five fields, or of six with seconds first.
+
+    Understood besides numbers, lists, ranges, steps and names: `L`, `LW`, `15W`, `FRI#2`, `FRIL`; `H` (a value drawn
+    from the seed, which is the schedule's name unless given); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`;
+    `@every 15m`; and a zone in front, as in `TZ=Europe/Riga 0 3 * * *`.
+    """
+    rule, place = check_text(expression), zone(tz).key
+    for prefix in _ZONE_PREFIXES:
+        if rule.startswith(prefix):
+            inner, _, rule = rule.removeprefix(prefix).partition(" ")
+            if place not in ("UTC", zone(inner).key):
+                raise InvalidCron(
+                    f"the expression says {prefix}{inner} and the argument tz={place!r}; give one of them"
+                )
+            place = inner
+    word, _, interval = rule.partition(" ")
+    if word.lower() == _EVERY:
+        return _every(rule, interval)
+    return Cron(rule, place, seed)
+
+
+def _every(rule: str, interval: str) -> Every:
+    try:
+        return every(interval)
+    except InvalidValue:
+        expected = "a duration of at least 1ms, such as 15m or 1h30m"
+        Part(rule, len(_EVERY) + 1, interval).refuse("interval", expected=expected, example="@every 15m")

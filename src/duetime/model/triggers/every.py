@@ -1,0 +1,117 @@
+"""Equal intervals of elapsed time, whatever the wall clock does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from duetime.errors import InvalidTrigger
+from duetime.model import durations
+from duetime.model.durations import Duration
+from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros, from_datetime, to_datetime
+from duetime.model.triggers.base import Trigger, check_instant, check_whole
+
+SHORTEST: Micros = MILLISECOND
+
+_MOST_TIMES = 1_000_000_000
+_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every(Trigger):
+    """Occurrences at `start`, `start + interval` and so on: not past `end`, and at most `times` of them.
+
+    Without a start it counts from the instant it is asked about; a schedule fixes that when it is first stored.
+    """
+
+    interval: Micros
+    start: Instant | None = None
+    end: Instant | None = None
+    times: int | None = None
+
+    def __post_init__(self) -> None:
+        expected = "from 1 ms to 100 years, in microseconds"
+        check_whole(self.interval, what="interval", low=SHORTEST, high=durations.LONGEST, expected=expected)
+        for name, value in (("start", self.start), ("end", self.end)):
+            if value is not None:
+                check_instant(value, what=name)
+        if self.times is not None:
+            check_whole(self.times, what="times", low=1, high=_MOST_TIMES, expected="a whole number from 1")
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant`."""
+        if self.start is None:
+            return self.anchored(instant).after(instant)
+        count = max(0, (instant - self.start) // self.interval + 1)
+        due = self.start + count * self.interval
+        if (self.times is not None and count >= self.times) or due > (
+            LATEST if self.end is None else self.end
+        ):
+            return None
+        return due
+
+    def anchored(self, instant: Instant) -> Every:
+        """Return this rule with its first occurrence one interval after `instant`, unless it already has a start."""
+        if self.start is not None:
+            return self
+        return replace(self, start=min(instant + self.interval, LATEST))
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        interval = durations.describe(self.interval)
+        text = f"every {interval}" if interval.count(" ") > 1 else f"every {interval.removeprefix('1 ')}"
+        if self.start is not None:
+            text += f", from {to_datetime(self.start):%Y-%m-%d %H:%M:%S} UTC"
+        if self.end is not None:
+            text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
+        return text if self.times is None else f"{text}, {self.times} times"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        optional = {"start": self.start, "end": self.end, "times": self.times}
+        given = {key: value for key, value in optional.items() if value is not None}
+        return {"type": "every", "interval": self.interval, **given}
+
+
+def every(
+    interval: Duration | None = None,
+    *,
+    seconds: float | None = None,
+    minutes: float | None = None,
+    hours: float | None = None,
+    days: float | None = None,
+    weeks: float | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    times: int | None = None,
+) -> Every:
+    """Return the trigger for equal intervals, e.g. `every("15m")` or `every(minutes=15, times=10)`.
+
+    The first occurrence is at `start`, or one interval after the schedule was first stored.
+    """
+    counts = dict(zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True))
+    rule = Every(
+        interval=_interval(interval, {unit: count for unit, count in counts.items() if count is not None}),
+        start=None if start is None else from_datetime(start, what="start"),
+        end=None if end is None else from_datetime(end, what="end"),
+        times=times,
+    )
+    if rule.start is not None and rule.end is not None and rule.end < rule.start:
+        raise InvalidTrigger(f"end {end} lies before start {start}; nothing would ever be due")
+    return rule
+
+
+def _interval(interval: Duration | None, counts: dict[str, float]) -> Micros:
+    if (interval is None) is not bool(counts):
+        text = (
+            "give every() one interval, either as a duration or by units: every('15m') or every(minutes=15)"
+        )
+        raise InvalidTrigger(text)
+    if interval is not None:
+        return durations.parse(interval, what="interval")
+    for unit, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, (int, float)):
+            raise InvalidTrigger(
+                f"{unit} must be a number, not {type(count).__name__}; use for example every(minutes=15)"
+            )
+    return sum(durations.parse(count * _UNITS[unit], what=unit) for unit, count in counts.items())
