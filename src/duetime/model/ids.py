@@ -13,6 +13,10 @@ class _Sequence:
     """Hands out 128-bit numbers in the layout of UUID version 7 that rise within one process."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Start afresh: a forked child has neither the threads that may hold the lock nor a tail of its own."""
         self._lock = threading.Lock()
         self._last_ms = 0
         self._tail = 0
@@ -36,6 +40,9 @@ class _Sequence:
 
 new_job_id = _Sequence()
 """Return a new job id: 32 hexadecimal digits, a UUID version 7, rising within a process."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=new_job_id.reset)
 
 
 def new_token() -> str:

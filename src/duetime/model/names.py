@@ -33,8 +33,8 @@ def check_namespace(namespace: str) -> str:
     """Return the namespace, or raise `ConfigError`: it becomes a part of table names."""
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
         text = (
-            f"namespace {namespace!r} is not allowed: use at most 31 lower-case letters, digits and _, "
-            "beginning with a letter, e.g. namespace='billing'"
+            f"namespace {namespace!r:.80} is not allowed: use at most 31 lower-case letters, digits and _, "
+            "beginning with a letter or _, e.g. namespace='billing'"
         )
         raise ConfigError(text)
     return namespace

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, NewJob, Token
-from duetime.model.retry import RetryPolicy
+from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.states import State
 
 MAX_BLAMES = 3
@@ -202,13 +202,23 @@ def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: 
             reason=outcome.reason,
             failures=1,
         )
+    wait, problem = _retry_wait(policy, failures, rng)
     return change.put_back(
-        due_at=change.now + policy.delay(failures, rng),
+        due_at=change.now + wait,
         attempt=outcome.reason,
-        error=outcome.error,
+        error=outcome.error + problem,
         traceback=outcome.traceback,
         failures=1,
     )
+
+
+def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple[Micros, str]:
+    """Ask the policy, which may be the user's own code: if it raises, the usual wait serves, with a note."""
+    try:
+        return policy.delay(failures, rng), ""
+    except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
+        note = f"\n(its retry policy raised {type(problem).__name__}; the usual wait is used)"
+        return NO_RETRIES.delay(failures, rng), note
 
 
 def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:
@@ -228,7 +238,7 @@ def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
         return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=int(outcome.blamed))
     if blames >= MAX_BLAMES:
         text = f"{blames} workers died while this job was the only suspect in them; it is not tried again"
-        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=1)
+        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=int(outcome.blamed))
     return change.put_back(
         due_at=change.now + crash_backoff(blames),
         attempt="lost",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
@@ -13,8 +13,10 @@ from duetime.model.durations import Duration
 from duetime.model.instants import Micros
 
 MAX_RETRIES = 10_000
+MAX_FACTOR = 1_000
 
 
+@runtime_checkable
 class RetryPolicy(Protocol):
     """Decides what follows a failure."""
 
@@ -47,7 +49,7 @@ class Exponential:
         try:
             return int(min(self.base * self.factor ** (failures - 1), self.cap))
         except OverflowError:
-            return self.cap
+            return self.cap if self.base else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +104,13 @@ def exponential(
     jitter: bool = True,
 ) -> Exponential:
     """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
-    if not factor >= 1:
-        text = f"factor must be at least 1, not {factor!r}"
+    if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= MAX_FACTOR:
+        text = f"factor must be a number from 1 to {MAX_FACTOR}, not {factor!r:.80}"
         raise InvalidOption(text)
     return Exponential(
         check_retries(retries),
         durations.parse(base, what="base"),
-        factor,
+        float(factor),
         durations.parse(cap, what="cap"),
         jitter,
     )
@@ -127,18 +129,16 @@ def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
     return Computed(check_retries(retries), function)
 
 
-NO_RETRIES = Listed(())
-
-
 def retry_policy(value: Retries) -> RetryPolicy:
     """Read what users write for `retries=`: nothing, a number, a list of waits or a policy."""
     if value is None:
         return NO_RETRIES
     if isinstance(value, int):
-        return exponential(check_retries(value)) if check_retries(value) else NO_RETRIES
-    if isinstance(value, Sequence) and not isinstance(value, str):
+        return exponential(value)
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
         return Listed(tuple(durations.parse(wait, what="retry delay") for wait in value))
-    if isinstance(value, (Exponential, Fixed, Listed, Computed)):
+    if isinstance(value, RetryPolicy) and not isinstance(value, type):
+        check_retries(value.retries)
         return value
     text = (
         f"retries={value!r} is not understood; pass a number such as 3, a list of waits such as [1, '10s', '5m'], "
@@ -153,3 +153,7 @@ def check_retries(value: int) -> int:
         text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {value!r}"
         raise InvalidOption(text)
     return value
+
+
+NO_RETRIES = exponential(0)
+"""No retries of its own, and the usual waits for a job that asks for some."""

@@ -14,7 +14,8 @@ from duetime.model.triggers import Trigger
 Overlap: TypeAlias = Literal["skip", "allow"]
 
 DEFAULT_MISFIRE_WINDOW: Micros = 3600 * SECOND
-_MAX_MISSED = 100_000
+MAX_MISSED = 100_000
+"""How many occurrences one firing accounts for; the next firing takes up the rest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,26 +85,30 @@ class Firing:
 
 def fire(schedule: ScheduleRecord, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
     """Decide what a schedule makes now; `None` when it is too early to tell."""
-    if schedule.next_at is None or schedule.next_at > now + ahead:
+    occurrence = schedule.next_at
+    if occurrence is None or occurrence > now + ahead:
         return None
-    if schedule.next_at > now:
-        return _plant(schedule, trigger)
-    return _catch_up(schedule, trigger, now)
+    if occurrence <= schedule.fired_through:
+        # An edit can name a time that the old trigger had already accounted for; go on after it.
+        return _firing(schedule, trigger, schedule.fired_through, ())
+    if occurrence > now:
+        return _plant(schedule, trigger, occurrence)
+    return _catch_up(schedule, trigger, occurrence, now)
 
 
-def _plant(schedule: ScheduleRecord, trigger: Trigger) -> Firing | None:
+def _plant(schedule: ScheduleRecord, trigger: Trigger, occurrence: Instant) -> Firing | None:
     """Store the next occurrence before its time, unless a live job may forbid it at the instant."""
-    if schedule.next_at is None or (schedule.live and schedule.overlap != "allow"):
+    if schedule.live and schedule.overlap != "allow":
         return None
-    return _firing(schedule, trigger, schedule.next_at, (_run(schedule, schedule.next_at),))
+    return _firing(schedule, trigger, occurrence, (_run(schedule, occurrence),))
 
 
-def _catch_up(schedule: ScheduleRecord, trigger: Trigger, now: Instant) -> Firing:
+def _catch_up(schedule: ScheduleRecord, trigger: Trigger, first: Instant, now: Instant) -> Firing:
     """Run the latest due occurrence if it is recent enough; account for the earlier ones in one record."""
-    due = _due_occurrences(schedule, trigger, now)
+    due, more = _due_occurrences(trigger, first, now)
     latest = due[-1]
     jobs: list[NewJob] = []
-    if now - latest > schedule.misfire_window:
+    if more or now - latest > schedule.misfire_window:
         jobs.append(_skip(schedule, due, reason="misfire"))
     else:
         if len(due) > 1:
@@ -115,13 +120,16 @@ def _catch_up(schedule: ScheduleRecord, trigger: Trigger, now: Instant) -> Firin
     return _firing(schedule, trigger, latest, tuple(jobs))
 
 
-def _due_occurrences(schedule: ScheduleRecord, trigger: Trigger, now: Instant) -> list[Instant]:
+def _due_occurrences(trigger: Trigger, first: Instant, now: Instant) -> tuple[list[Instant], bool]:
+    """Return what has fallen due, and whether there is more than one firing accounts for."""
     due: list[Instant] = []
-    occurrence = schedule.next_at
-    while occurrence is not None and occurrence <= now and len(due) < _MAX_MISSED:
+    occurrence: Instant | None = first
+    while occurrence is not None and occurrence <= now:
+        if len(due) == MAX_MISSED:
+            return due, True
         due.append(occurrence)
         occurrence = trigger.after(occurrence)
-    return due
+    return due, False
 
 
 def _firing(

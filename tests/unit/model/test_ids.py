@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from duetime.model import ids
+from duetime.model.ids import new_job_id, new_token
+
+
+def test_a_job_id_is_a_uuid_of_version_7() -> None:
+    value = uuid.UUID(new_job_id())
+    assert (value.version, value.variant) == (7, uuid.RFC_4122)
+
+
+def test_a_job_id_carries_the_time_it_was_made() -> None:
+    before = time.time_ns() // 1_000_000
+    made = int(new_job_id()[:12], 16)
+    # Rising ids may run a moment ahead of the clock, never behind it.
+    assert before <= made <= time.time_ns() // 1_000_000 + 1_000
+
+
+def test_job_ids_rise_also_within_a_millisecond() -> None:
+    made = [new_job_id() for _ in range(5_000)]
+    assert made == sorted(set(made))
+
+
+def test_job_ids_rise_when_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = new_job_id()
+    monkeypatch.setattr("duetime.model.ids.time.time_ns", lambda: 1_000_000_000_000_000_000)
+    made = [before, *(new_job_id() for _ in range(100))]
+    assert made == sorted(set(made))
+
+
+def test_job_ids_go_on_to_the_next_millisecond_when_one_is_full() -> None:
+    sequence = ids._Sequence()
+    first = sequence()
+    sequence._tail = (1 << 74) - 1
+    sequence._last_ms += 60_000
+    assert uuid.UUID(later := sequence()).version == 7
+    assert int(later[:12], 16) - int(first[:12], 16) >= 60_001
+
+
+def test_threads_never_get_the_same_job_id() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: new_job_id(), range(4_000)))
+    assert len(set(made)) == len(made)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_makes_ids_though_the_lock_was_held_at_the_fork() -> None:
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with new_job_id._lock:
+            held.set()
+            done.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - runs in the child
+        threading.Timer(5, os._exit, (1,)).start()
+        os.write(writer, new_job_id().encode())
+        os._exit(0)
+    try:
+        _, status = os.waitpid(child, 0)
+    finally:
+        done.set()
+        holder.join()
+    made = os.read(reader, 64) if status == 0 else b""
+    os.close(reader)
+    os.close(writer)
+    assert len(made) == 32
+
+
+def test_a_token_has_128_bits_and_is_never_the_same() -> None:
+    made = {new_token() for _ in range(1_000)}
+    assert len(made) == 1_000
+    assert all(len(bytes.fromhex(token)) == 16 for token in made)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duetime.model.instants import SECOND
+from duetime.model.job import Claim, Token
+from duetime.model.outcome import (
+    MAX_BLAMES,
+    Cancelled,
+    Crashed,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Settlement,
+    Succeeded,
+    crash_backoff,
+    decide,
+)
+from duetime.model.retry import NO_RETRIES, RetryPolicy, computed, exponential, fixed
+from duetime.model.states import LEGAL, State
+
+NOW = 1_700_000_000_000_000
+STARTED = NOW - 3 * SECOND
+
+CLAIM: dict[str, Any] = {
+    "job_id": "j1",
+    "fence": 4,
+    "claim_id": "c1",
+    "task": "greet",
+    "payload": "{}",
+    "queue": "default",
+    "priority": 5,
+    "due_at": NOW - 5 * SECOND,
+    "claimed_at": STARTED,
+    "failures": 0,
+    "crashes": 0,
+    "blames": 0,
+    "on_crash": "retry",
+    "retries": None,
+    "timeout": None,
+    "schedule": None,
+    "occurrence": None,
+    "cancel_requested": False,
+}
+
+
+def settle(
+    outcome: Outcome, *, policy: RetryPolicy = NO_RETRIES, started_at: int | None = STARTED, **claim: Any
+) -> Settlement:
+    return decide(
+        Claim(**CLAIM | claim),
+        outcome,
+        policy=policy,
+        started_at=started_at,
+        now=NOW,
+        rng=random.Random(1),
+    )
+
+
+OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
+    st.builds(Succeeded, st.none() | st.text()),
+    st.builds(Failed, error=st.text(), final=st.booleans()),
+    st.builds(Cancelled, st.text()),
+    st.builds(Released, st.integers(0, 10**9)),
+    st.builds(Interrupted, reason=st.text()),
+    st.builds(Crashed, worker=st.text(), started=st.booleans(), blamed=st.booleans()),
+)
+
+
+@given(
+    outcome=OUTCOMES,
+    failures=st.integers(0, 5),
+    crashes=st.integers(0, 5),
+    blames=st.integers(0, MAX_BLAMES - 1),
+    retries=st.none() | st.integers(0, 5),
+    on_crash=st.sampled_from(["retry", "fail"]),
+    policy=st.sampled_from([NO_RETRIES, exponential(2), fixed(3, 1)]),
+)
+def test_every_decision_is_legal_and_complete(outcome: Outcome, policy: RetryPolicy, **claim: Any) -> None:
+    made = settle(outcome, policy=policy, **claim)
+    assert made.state in LEGAL[State.RUNNING]
+    assert made.state is not State.RUNNING
+    assert made.token == Token("j1", 4, "c1")
+    assert made.state.terminal == (made.finished_at == NOW)
+    assert made.failures - claim["failures"] + made.crashes - claim["crashes"] in (0, 1)
+    assert 0 <= made.blames - claim["blames"] <= made.crashes - claim["crashes"]
+    assert made.attempt is None or not made.state.terminal
+    assert made.state is State.SUCCEEDED or made.result is None
+    assert made.due_at is None or made.due_at >= NOW
+
+
+def test_success_records_the_result_and_forgets_earlier_errors() -> None:
+    made = settle(Succeeded('"hi"'), failures=2)
+    assert (made.state, made.result, made.failures, made.error) == (State.SUCCEEDED, '"hi"', 2, None)
+    assert (made.started_at, made.finished_at) == (STARTED, NOW)
+
+
+def test_a_result_that_could_not_be_kept_is_still_a_success() -> None:
+    made = settle(Succeeded(result_error="not JSON"))
+    assert (made.state, made.result, made.result_error) == (State.SUCCEEDED, None, "not JSON")
+
+
+def test_a_failure_without_retries_is_final() -> None:
+    made = settle(Failed(error="boom", traceback="line 1", reason="timeout"))
+    assert (made.state, made.failures) == (State.FAILED, 1)
+    assert (made.error, made.traceback, made.reason) == ("boom", "line 1", "timeout")
+    assert made.attempt is None
+
+
+def test_a_failure_with_retries_left_goes_back_after_the_wait() -> None:
+    made = settle(Failed(error="boom", traceback="line 1"), policy=fixed(2, 10), failures=1)
+    assert (made.state, made.failures, made.finished_at) == (State.PENDING, 2, None)
+    assert made.due_at == NOW + 10 * SECOND
+    assert (made.attempt, made.error, made.traceback, made.ended_at) == ("error", "boom", "line 1", NOW)
+
+
+@pytest.mark.parametrize(("failures", "state"), [(0, State.PENDING), (1, State.PENDING), (2, State.FAILED)])
+def test_two_retries_make_three_tries(failures: int, state: State) -> None:
+    assert settle(Failed(error="boom"), policy=fixed(2, 0), failures=failures).state is state
+
+
+def test_crashes_do_not_use_up_retries() -> None:
+    assert settle(Failed(error="boom"), policy=fixed(1, 0), crashes=5).state is State.PENDING
+
+
+@pytest.mark.parametrize(("retries", "state"), [(0, State.FAILED), (1, State.PENDING)])
+def test_a_jobs_own_number_of_retries_rules(retries: int, state: State) -> None:
+    policy = NO_RETRIES if retries else fixed(5, 0)
+    assert settle(Failed(error="boom"), policy=policy, retries=retries).state is state
+
+
+def test_a_final_failure_is_not_tried_again() -> None:
+    made = settle(Failed(error="cannot be decoded", final=True), policy=fixed(5, 0))
+    assert (made.state, made.failures) == (State.FAILED, 1)
+
+
+def test_a_retry_policy_that_raises_costs_the_job_nothing_but_its_own_wait() -> None:
+    def broken(failures: int) -> float:
+        return 1 / (failures - failures)
+
+    made = settle(Failed(error="boom"), policy=computed(3, broken))
+    assert made.state is State.PENDING
+    assert made.due_at is not None
+    assert NOW <= made.due_at <= NOW + 5 * SECOND
+    assert made.error is not None
+    assert made.error.startswith("boom\n")
+    assert "retry policy raised ZeroDivisionError" in made.error
+
+
+def test_a_cancelled_run_says_why() -> None:
+    made = settle(Cancelled("asked to"))
+    assert (made.state, made.reason, made.finished_at) == (State.CANCELLED, "asked to", NOW)
+
+
+def test_a_release_costs_nothing_and_keeps_the_due_time() -> None:
+    made = settle(Released(), failures=1, crashes=1, blames=1)
+    assert (made.state, made.due_at, made.attempt) == (State.PENDING, None, None)
+    assert (made.failures, made.crashes, made.blames) == (1, 1, 1)
+
+
+def test_a_release_with_a_wait_moves_the_due_time() -> None:
+    assert settle(Released(2 * SECOND)).due_at == NOW + 2 * SECOND
+
+
+def test_an_interrupted_job_runs_again_at_once_and_the_try_is_kept() -> None:
+    made = settle(Interrupted(reason="shutdown"), failures=1)
+    assert (made.state, made.due_at, made.failures, made.crashes) == (State.PENDING, NOW, 1, 0)
+    assert (made.attempt, made.reason) == ("interrupted", "shutdown")
+
+
+def test_an_interrupted_job_that_must_not_run_twice_is_cancelled() -> None:
+    made = settle(Interrupted(reason="shutdown"), on_crash="fail")
+    assert (made.state, made.reason) == (State.CANCELLED, "shutdown")
+
+
+def crash(*, started: bool = True, blamed: bool = False) -> Crashed:
+    return Crashed(worker="w1", started=started, blamed=blamed)
+
+
+@pytest.mark.parametrize("on_crash", ["retry", "fail"])
+def test_an_unstarted_claim_of_a_dead_worker_is_as_good_as_new(on_crash: str) -> None:
+    made = settle(crash(started=False), started_at=None, on_crash=on_crash, failures=1, crashes=1)
+    assert (made.state, made.due_at, made.attempt) == (State.PENDING, None, None)
+    assert (made.failures, made.crashes, made.blames) == (1, 1, 0)
+
+
+def test_a_started_job_of_a_dead_worker_runs_again_at_once_when_others_are_suspect_too() -> None:
+    made = settle(crash(), crashes=7)
+    assert (made.state, made.due_at, made.attempt) == (State.PENDING, NOW, "lost")
+    assert (made.failures, made.crashes, made.blames) == (0, 8, 0)
+    assert made.error == "worker w1 died while the job ran"
+
+
+def test_a_job_that_must_not_run_twice_fails_with_its_worker() -> None:
+    made = settle(crash(), on_crash="fail")
+    assert (made.state, made.reason, made.crashes) == (State.FAILED, "crashed", 1)
+    assert made.error == "worker w1 died while the job ran"
+
+
+def test_the_only_suspect_waits_longer_each_time_and_is_given_up_at_the_third() -> None:
+    first, second, third = (settle(crash(blamed=True), blames=blames, crashes=blames) for blames in range(3))
+    assert (first.due_at, first.blames) == (NOW + SECOND, 1)
+    assert (second.due_at, second.blames) == (NOW + 4 * SECOND, 2)
+    assert (third.state, third.reason, third.blames, third.crashes) == (State.FAILED, "crashed", 3, 3)
+    assert third.error is not None
+    assert "only suspect" in third.error
+
+
+def test_the_wait_after_crashes_grows_to_a_minute_and_no_further() -> None:
+    waits = [crash_backoff(blames) // SECOND for blames in (0, 1, 2, 3, 4, 5, 1_000)]
+    assert waits == [0, 1, 4, 16, 60, 60, 60]
