@@ -10,6 +10,7 @@ from typing import NoReturn, TypeAlias
 
 from duetime.errors import InvalidDuration
 from duetime.model.instants import MILLISECOND, SECOND, Micros
+from duetime.model.shown import shown
 
 Duration: TypeAlias = float | int | timedelta | str
 
@@ -20,7 +21,7 @@ WEEK: Micros = 7 * DAY
 LONGEST: Micros = 36_525 * DAY
 
 _EXAMPLES = "90 (seconds), timedelta(minutes=5), '15m' or '1h30m'"
-_LONGEST_TEXT = 64
+_LONGEST_TEXT = 200
 _PART = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 _SIZES: dict[str, Micros] = {
     "week": WEEK,
@@ -48,16 +49,16 @@ def parse(value: Duration, *, what: str) -> Micros:
     elif isinstance(value, timedelta):
         micros = value // timedelta(microseconds=1)
     elif isinstance(value, bool) or not isinstance(value, (int, float)):
-        _refuse(what, f"cannot be {value!r:.80}")
-    elif not math.isfinite(value):
+        _refuse(what, f"cannot be {shown(value)}")
+    elif isinstance(value, float) and not math.isfinite(value):
         _refuse(what, f"must be finite, not {value}")
     else:
         # Judged before it is multiplied: a number that is far too long must not become work.
         micros = round(value * SECOND) if abs(value) <= LONGEST else LONGEST + 1
     if micros < 0 or (isinstance(value, (int, float)) and value < 0):
-        _refuse(what, f"must not be negative, not {value!r:.80}")
+        _refuse(what, f"must not be negative, not {shown(value)}")
     if micros > LONGEST:
-        _refuse(what, f"must not be longer than 100 years, not {value!r:.80}")
+        _refuse(what, f"must not be longer than 100 years, not {shown(value)}")
     return micros
 
 

@@ -7,6 +7,7 @@ from typing import Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import EARLIEST, LATEST, Instant, from_datetime, to_datetime
+from duetime.model.shown import shown
 
 
 @runtime_checkable
@@ -51,4 +52,4 @@ def check_instant(value: object, *, what: str) -> None:
 def check_whole(value: object, *, what: str, low: int, high: int, expected: str) -> None:
     """Raise `InvalidTrigger` unless `value` is a whole number in range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidTrigger(f"{what} must be {expected}, not {repr(value)[:80]}")
+        raise InvalidTrigger(f"{what} must be {expected}, not {shown(value)}")

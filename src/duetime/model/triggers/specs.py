@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from duetime.errors import InvalidTrigger
+from duetime.model.shown import shown
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
@@ -26,8 +27,8 @@ def from_spec(spec: Mapping[str, Any]) -> Trigger:
     kind = spec.get("type")
     reader = _READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:
-        raise InvalidTrigger(f"unknown trigger type {kind!r:.80}; known are {', '.join(map(str, _READERS))}")
+        raise InvalidTrigger(f"unknown trigger type {shown(kind)}; known are {', '.join(map(str, _READERS))}")
     try:
         return reader(**{str(key): value for key, value in spec.items() if key != "type"})
     except TypeError as error:
-        raise InvalidTrigger(f"the spec of a {kind} trigger does not fit: {error}") from error
+        raise InvalidTrigger(f"a {kind!r} trigger cannot be read from its spec: {error}") from error

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from duetime.errors import InvalidCron
 from duetime.model.instants import EPOCH
+from duetime.model.shown import shown
 
 DAY = 86_400
 
@@ -96,20 +97,16 @@ def zone(key: object) -> Zone:
     """Return the zone called `key`; raise `InvalidCron`, with the nearest name, if there is none."""
     name = key.key if isinstance(key, ZoneInfo) else key
     if not isinstance(name, str) or not name:
-        raise InvalidCron(f"a time zone is a name such as 'Europe/Berlin', not {_short(key)}")
+        raise InvalidCron(f"a time zone is a name such as 'Europe/Berlin', not {shown(key)}")
     try:
         return _load(name)
     except (KeyError, ValueError, OSError):
-        raise InvalidCron(f"unknown time zone {_short(name)}{_hint(name)}") from None
+        raise InvalidCron(f"unknown time zone {shown(name)}{_hint(name)}") from None
 
 
 @cache
 def _load(key: str) -> Zone:
     return Zone(ZoneInfo(key))
-
-
-def _short(value: object) -> str:
-    return f"{value!r:.80}"
 
 
 def _hint(key: str) -> str:
