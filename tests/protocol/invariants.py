@@ -81,6 +81,7 @@ ALWAYS: dict[str, Invariant[State]] = {
     "one run has one accepted settlement": _one_settlement,
     "a terminal row never changes": _terminal_is_final,
     "an occurrence makes one job": _one_job_per_occurrence,
+    "only a claim whose lease ran out is rescued": _only_lapsed_rescued,
 }
 """Hold even in a store that loses acknowledged writes."""
 
@@ -88,6 +89,5 @@ DURABLE: dict[str, Invariant[State]] = ALWAYS | {
     "at most one live claim": _one_live_claim,
     "only runs that began are counted": _counts_are_honest,
     "fences only rise": _fences_rise,
-    "only a claim whose lease ran out is rescued": _only_lapsed_rescued,
 }
 """Hold in a store that keeps what it acknowledged."""

@@ -171,6 +171,17 @@ def test_the_state_guard_alone_keeps_terminal_rows_final() -> None:
     assert search(Rules(fence="state"), Scope(), {final: DURABLE[final]}).breach is None
 
 
+def test_a_fence_of_the_id_alone_lets_two_claims_settle_one_run() -> None:
+    once = "one run has one accepted settlement"
+
+    assert search(Rules(fence="id"), Scope(), {once: DURABLE[once]}).breach is not None
+
+
+@pytest.mark.parametrize("name", sorted(DURABLE.keys() - ALWAYS.keys()))
+def test_a_store_that_loses_writes_cannot_promise_more(name: str) -> None:
+    assert search(Rules(), LOSING, {name: DURABLE[name]}).breach is not None
+
+
 def test_compare_and_set_alone_makes_one_job_per_occurrence() -> None:
     assert search(Rules(occurrence_is_unique=False), FIRING, DURABLE).breach is None
 
@@ -178,7 +189,7 @@ def test_compare_and_set_alone_makes_one_job_per_occurrence() -> None:
 def test_an_unstarted_claim_never_fails_its_job_when_it_is_rescued() -> None:
     rules = Rules(on_crash="fail", fail_claims_are_starts=False)
 
-    assert search(rules, Scope(), {COUNTS: DURABLE[COUNTS]}).breach is None
+    assert search(rules, SMALL, {COUNTS: DURABLE[COUNTS]}).breach is None
 
 
 def test_exchanging_the_names_of_the_workers_changes_nothing() -> None:
