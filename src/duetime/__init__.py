@@ -1,1 +1,23 @@
-"""A task scheduler that keeps its schedules and jobs in your database."""
+"""Duetime runs your Python functions when they are due, once, however many processes are up."""
+
+from __future__ import annotations
+
+from duetime.model.retry import computed, exponential, fixed
+from duetime.model.states import State
+from duetime.model.triggers import at, cron, every
+from duetime.scheduler import JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
+
+__all__ = [
+    "JobHandle",
+    "JobRecord",
+    "ScheduleRecord",
+    "Scheduler",
+    "State",
+    "Task",
+    "at",
+    "computed",
+    "cron",
+    "every",
+    "exponential",
+    "fixed",
+]

@@ -1,0 +1,1 @@
+"""The worker's services: fetch, execute, settle, maintain."""

@@ -1,0 +1,186 @@
+"""Arguments between a function's signature and JSON: refused when they do not fit, rebuilt by type."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from duetime.errors import InvalidArguments, InvalidTask, PayloadTooLarge
+
+MAX_PAYLOAD = 256 * 1024
+
+_ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+_encoder = msgspec.json.Encoder()
+
+
+class Arguments:
+    """The codec of one function's parameters."""
+
+    def __init__(self, function: Callable[..., Any], *, task: str) -> None:
+        self._task = task
+        self._signature = inspect.signature(function)
+        self._hints = _type_hints(function, task)
+        parameters = self._signature.parameters.values()
+        self._positional = tuple(
+            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        )
+        self._required = sum(1 for p in parameters if p.name in self._positional and p.default is p.empty)
+        self._positional_only = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
+        self._by_name = tuple(
+            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        )
+        self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+        self._extra = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+        self._needs_bind = any(p.kind in (*_VARIADIC, p.KEYWORD_ONLY) for p in parameters)
+        self._plain = tuple(p.name for p in parameters if self._hints.get(p.name, Any) is Any)
+        self._decoder = self._build_decoder()
+
+    def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
+        """Return the JSON object for a call, or raise `InvalidArguments` naming the path of the bad value."""
+        given = self._bind(args, kwargs)
+        for name in self._plain:
+            if name in given:
+                self._check_plain(given[name], name)
+        raw = self._to_json(given)
+        if len(raw) > MAX_PAYLOAD:
+            text = (
+                f"arguments of {self._task} take {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored. "
+                "Store the data elsewhere and pass a reference to it"
+            )
+            raise PayloadTooLarge(text)
+        try:
+            self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            raise self._misfit(str(error)) from None
+        if b"null" in raw:
+            self._refuse_nan(given)
+        return raw.decode()
+
+    def decode(self, payload: str) -> tuple[list[object], dict[str, object]]:
+        """Rebuild the positional and keyword arguments, or raise `InvalidArguments`."""
+        try:
+            values = self._decoder.decode(payload)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise self._misfit(str(error)) from None
+        unset = msgspec.UNSET
+        by_name = {n: v for n in self._by_name if (v := getattr(values, n)) is not unset}
+        positional = [v for n in self._positional_only if (v := getattr(values, n)) is not unset]
+        if self._rest is not None and (rest := getattr(values, self._rest)) is not unset:
+            positional += [by_name.pop(n) for n in self._positional if n in by_name]
+            positional += rest
+        if self._extra is not None and (extra := getattr(values, self._extra)) is not unset:
+            by_name |= extra
+        return positional, by_name
+
+    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
+        if not kwargs and not self._needs_bind and self._required <= len(args) <= len(self._positional):
+            return dict(zip(self._positional, args, strict=False))
+        try:
+            return self._signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            text = f"{self._task}{self._signature} cannot be called with these arguments: {error}"
+            raise InvalidArguments(text) from None
+
+    def _build_decoder(self) -> msgspec.json.Decoder[Any]:
+        fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
+        for parameter in self._signature.parameters.values():
+            kind: Any = self._hints.get(parameter.name, Any)
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                kind = list[kind]
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                kind = dict[str, kind]
+            if parameter.default is parameter.empty and parameter.kind not in _VARIADIC:
+                fields.append((parameter.name, kind))
+            else:
+                fields.append((parameter.name, kind | msgspec.UnsetType, msgspec.UNSET))
+        try:
+            shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+            return msgspec.json.Decoder(shape)
+        except (TypeError, ValueError) as error:
+            text = (
+                f"the parameters of {self._task}{self._signature} cannot be rebuilt from JSON: {error}. "
+                "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
+            )
+            raise InvalidTask(text) from None
+
+    def _to_json(self, given: Mapping[str, object]) -> bytes:
+        try:
+            return _encoder.encode(given)
+        except _ENCODE_ERRORS as error:
+            text = str(error)
+        for name, value in given.items():
+            try:
+                _encoder.encode(value)
+            except _ENCODE_ERRORS as error:
+                raise self._misfit(f"{error} - at `$.{name}`") from None
+        raise self._misfit(text)
+
+    def _check_plain(self, value: object, path: str) -> None:
+        """Refuse what JSON would silently change in a parameter without a type to rebuild it by."""
+        if value is None or (isinstance(value, (str, bool, int)) and type(value) in (str, bool, int)):
+            return
+        if type(value) is float:
+            return
+        if type(value) is list:
+            for index, item in enumerate(typing.cast("list[object]", value)):
+                self._check_plain(item, f"{path}[{index}]")
+            return
+        if type(value) is dict:
+            for key, item in typing.cast("dict[object, object]", value).items():
+                if type(key) is not str:
+                    raise self._misfit(f"JSON has only text keys, not {key!r} - at `$.{path}`")
+                self._check_plain(item, f"{path}.{key}")
+            return
+        raise self._misfit(
+            f"a {type(value).__name__} would not come back as one; annotate the parameter with its type - at `$.{path}`"
+        )
+
+    def _refuse_nan(self, given: Mapping[str, object]) -> None:
+        for name, value in given.items():
+            if (path := _find_nan(msgspec.to_builtins(value), name)) is not None:
+                raise self._misfit(f"JSON has no NaN or infinity - at `$.{path}`")
+
+    def _misfit(self, detail: str) -> InvalidArguments:
+        return InvalidArguments(f"arguments of {self._task}{self._signature} do not fit: {detail}")
+
+
+def encode_result(value: object) -> tuple[str | None, str | None]:
+    """Return the JSON of a result, or why there is none: a job that ran has succeeded all the same."""
+    if value is None:
+        return None, None
+    try:
+        raw = _encoder.encode(value)
+    except _ENCODE_ERRORS as error:
+        return None, f"the result is not JSON: {error}"
+    if len(raw) > MAX_PAYLOAD:
+        return None, f"the result takes {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored"
+    return raw.decode(), None
+
+
+def _find_nan(value: object, path: str) -> str | None:
+    if isinstance(value, float):
+        return None if math.isfinite(value) else path
+    if isinstance(value, dict):
+        children = [
+            (f"{path}.{key}", item) for key, item in typing.cast("dict[object, object]", value).items()
+        ]
+    elif isinstance(value, (list, tuple)):
+        children = [(f"{path}[{i}]", item) for i, item in enumerate(typing.cast("list[object]", value))]
+    else:
+        return None
+    return next((found for p, item in children if (found := _find_nan(item, p)) is not None), None)
+
+
+def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        text = f"the annotations of {task} cannot be resolved: {error}. Import the names at run time, not only for type checkers"
+        raise InvalidTask(text) from None

@@ -1,0 +1,138 @@
+"""Starts claims in slots and turns what comes of them into settlements."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+
+from duetime.model.instants import SECOND, Instant
+from duetime.model.job import Claim, JobId, Token
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, decide
+from duetime.model.retry import NO_RETRIES, RetryPolicy
+from duetime.model.states import State
+from duetime.runtime.executor import Executor
+from duetime.runtime.failure import describe_error
+from duetime.runtime.handler import Handler
+from duetime.runtime.run import Run, StopCause
+from duetime.runtime.settler import Settler
+from duetime.runtime.slots import Slots
+from duetime.runtime.start_marker import StartMarker
+from duetime.runtime.timekeeper import Timekeeper
+
+log = logging.getLogger("duetime.worker")
+
+
+class Dispatcher:
+    """Keeps the runs of this worker; dispatch never waits for execution."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        executor: Executor,
+        settler: Settler,
+        marker: StartMarker,
+        slots: Slots,
+        time: Timekeeper,
+        on_free: Callable[[], None],
+    ) -> None:
+        self.runs: dict[JobId, Run] = {}
+        self.done = 0
+        self.failed = 0
+        self._handlers = handlers
+        self._executor = executor
+        self._settler = settler
+        self._marker = marker
+        self._slots = slots
+        self._time = time
+        self._on_free = on_free
+        self._rng = random.Random()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def start(self, claim: Claim, *, ahead: bool = False) -> None:
+        """Begin a claim whose time has come, in a slot that the caller knows to be free."""
+        if claim.cancel_requested:
+            self.settle(claim, Cancelled("cancelled before it started"))
+            return
+        if claim.crashes and self._suspect_runs():
+            # Suspects run one at a time, so that the next crash names its cause.
+            self.settle(claim, Released(wait=SECOND))
+            return
+        run = Run(claim, started_at=max(self._time.now(), claim.claimed_at))
+        self.runs[claim.job_id] = run
+        self._slots.take(claim.queue)
+        self._idle.clear()
+        run.task = asyncio.create_task(self._run(run))
+        if ahead:
+            self._marker.add(run)
+
+    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> None:
+        """Decide what an outcome means and hand it to the settler."""
+        now = max(self._time.now(), claim.claimed_at, started_at or 0)
+        policy = self._policy(claim)
+        try:
+            settlement = decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
+        except Exception as error:
+            log.exception(
+                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
+            )
+            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
+            settlement = decide(
+                claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng
+            )
+        if settlement.state is State.FAILED:
+            self.failed += 1
+        self._settler.put(settlement)
+
+    def stop_jobs(self, ids: Iterable[JobId], cause: StopCause) -> None:
+        """Ask runs to end."""
+        for job_id in ids:
+            if (run := self.runs.get(job_id)) is not None:
+                run.stop(cause)
+
+    def stop_all(self, cause: StopCause) -> None:
+        """Ask every run to end."""
+        self.stop_jobs(list(self.runs), cause)
+
+    def stop_lost(self, held: frozenset[Token], asked_at: Instant) -> None:
+        """Stop runs whose claim the store no longer has."""
+        for run in list(self.runs.values()):
+            # A claim that was being committed while the store was asked is not in its answer yet.
+            if run.claim.token not in held and run.claim.claimed_at < asked_at - SECOND:
+                run.stop(Interrupted(reason="the claim was lost"))
+
+    def knows(self, token: Token) -> bool:
+        """Whether a claim is running here or its outcome is about to be written."""
+        run = self.runs.get(token.job_id)
+        return (run is not None and run.claim.token == token) or self._settler.holds(token)
+
+    @property
+    def threads_running(self) -> int:
+        """How many runs are in threads, which nothing can stop."""
+        return sum(run.in_thread for run in self.runs.values())
+
+    async def drained(self) -> None:
+        """Wait until nothing runs."""
+        await self._idle.wait()
+
+    async def _run(self, run: Run) -> None:
+        outcome = run.stopping or await self._executor.execute(run)
+        self.settle(run.claim, outcome, started_at=run.started_at)
+        if self._settler.full:
+            await self._settler.room()
+        self.done += 1
+        del self.runs[run.claim.job_id]
+        self._slots.give_back(run.claim.queue)
+        if not self.runs:
+            self._idle.set()
+        self._on_free()
+
+    def _suspect_runs(self) -> bool:
+        return any(run.claim.crashes for run in self.runs.values())
+
+    def _policy(self, claim: Claim) -> RetryPolicy:
+        handler = self._handlers.get(claim.task)
+        return NO_RETRIES if handler is None else handler.options.retry

@@ -1,0 +1,88 @@
+"""Runs one claim and tells what came of it; knows no store."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from functools import partial
+
+from duetime.errors import InvalidArguments
+from duetime.model import durations
+from duetime.model.instants import SECOND, Micros
+from duetime.model.outcome import Failed, Outcome, Released, Succeeded
+from duetime.runtime.arguments import encode_result
+from duetime.runtime.failure import describe_error, describe_traceback
+from duetime.runtime.handler import Handler
+from duetime.runtime.run import Run
+from duetime.runtime.threads import ThreadRunner, unwrap
+
+log = logging.getLogger("duetime.worker")
+
+
+class Executor:
+    """Calls handlers: coroutines in the loop, plain functions in threads."""
+
+    def __init__(self, handlers: Mapping[str, Handler], threads: ThreadRunner) -> None:
+        self._handlers = handlers
+        self._threads = threads
+
+    async def execute(self, run: Run) -> Outcome:
+        """Call the handler of a claim and turn whatever happens into an outcome."""
+        claim = run.claim
+        handler = self._handlers.get(claim.task)
+        if handler is None:
+            return Released(wait=SECOND)
+        try:
+            args, kwargs = handler.arguments.decode(claim.payload)
+        except InvalidArguments as error:
+            return Failed(error=str(error), reason="undecodable", final=True)
+        timeout = handler.options.timeout if claim.timeout is None else claim.timeout
+        call = partial(handler.function, *args, **kwargs)
+        try:
+            if handler.is_async:
+                run.interruptible = True
+                return await self._in_loop(call, timeout)
+            run.in_thread = True
+            return await self._in_thread(run, call, timeout)
+        except asyncio.CancelledError as error:
+            return run.stopping or _failed(error)
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+            return _failed(error)
+        finally:
+            run.interruptible = False
+
+    async def _in_loop(self, call: partial[object], timeout: Micros | None) -> Outcome:
+        if timeout is None:
+            return Succeeded(*encode_result(await call()))  # type: ignore[misc]
+        try:
+            async with asyncio.timeout(timeout / SECOND) as scope:
+                return Succeeded(*encode_result(await call()))  # type: ignore[misc]
+        except TimeoutError as error:
+            return _timed_out(timeout, error) if scope.expired() else _failed(error)
+
+    async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
+        """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
+        future = self._threads.submit(call)
+        done, _ = await asyncio.wait({future}, timeout=None if timeout is None else timeout / SECOND)
+        if done:
+            return Succeeded(*encode_result(unwrap(future.result())))
+        log.warning(
+            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
+            run.claim.task,
+            run.claim.job_id,
+        )
+        await asyncio.wait({future})
+        return _timed_out(timeout or 0, None)
+
+
+def _failed(error: BaseException) -> Failed:
+    return Failed(error=describe_error(error), traceback=describe_traceback(error))
+
+
+def _timed_out(timeout: Micros, error: BaseException | None) -> Failed:
+    return Failed(
+        error=f"timed out after {durations.describe(timeout)}",
+        traceback=None if error is None else describe_traceback(error),
+        reason="timeout",
+    )

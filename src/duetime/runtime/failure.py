@@ -1,0 +1,36 @@
+"""Exceptions as text that can always be stored."""
+
+from __future__ import annotations
+
+import traceback
+
+MAX_ERROR = 1_000
+MAX_TRACEBACK = 16_000
+
+
+def describe_error(error: BaseException) -> str:
+    """Return type and message in one line, whatever the exception does when printed."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the handler's own exception class may be broken
+        text = "<its message cannot be printed>"
+    name = type(error).__name__
+    return _cut(f"{name}: {text}" if text else name, MAX_ERROR)
+
+
+def describe_traceback(error: BaseException) -> str:
+    """Return the traceback from the handler on, cut in its middle when it is long."""
+    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    try:
+        lines = traceback.format_exception(type(error), error, frames)
+    except Exception:  # noqa: BLE001 - see above
+        lines = [*traceback.format_tb(frames), describe_error(error)]
+    return _cut("".join(lines), MAX_TRACEBACK)
+
+
+def _cut(text: str, limit: int) -> str:
+    text = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters cut …\n{text[-half:]}"

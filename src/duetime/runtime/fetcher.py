@@ -1,0 +1,228 @@
+"""Decides when and how many jobs to claim."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from duetime.errors import StoreUnavailable
+from duetime.model.ids import new_token
+from duetime.model.instants import SECOND, Micros
+from duetime.model.job import Claim, Token
+from duetime.model.outcome import Released
+from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.handler import Handler
+from duetime.runtime.hold import Hold
+from duetime.runtime.identity import Identity
+from duetime.runtime.service import Health, Service
+from duetime.runtime.slots import Slots
+from duetime.runtime.timekeeper import Timekeeper, monotonic
+from duetime.stores.base import Demand, Hint, Store
+
+POLL_HEARING = 10.0
+"""Seconds between looks when hints of other processes arrive: only insurance."""
+POLL_DEAF = 0.25
+"""Seconds between looks when they do not."""
+
+_BLOCKED_PAUSE = 0.02
+
+
+class Fetcher(Service):
+    """Claims what is due as slots free up, and a little ahead what falls due next."""
+
+    name = "fetcher"
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: Identity,
+        handlers: Mapping[str, Handler],
+        queues: tuple[str, ...],
+        slots: Slots,
+        dispatcher: Dispatcher,
+        time: Timekeeper,
+        health: Health,
+        window: Micros,
+        ahead_budget: int,
+    ) -> None:
+        super().__init__(health)
+        self._store = store
+        self._identity = identity
+        self._handlers = handlers
+        self._queues = queues
+        self._slots = slots
+        self._dispatcher = dispatcher
+        self._time = time
+        self._window = window
+        self._asking: str | None = None
+        self._unanswered: list[str] = []
+        self._look_first = False
+        self._futile = 0
+        self._ahead_from: Micros = 0
+        self._more_ahead = False
+        self.hold = Hold(
+            budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
+        )
+
+    def hear(self, hint: Hint) -> None:
+        """Look again because something may have changed."""
+        # A vague hint is answered by a read first, so that idle processes do not queue for the write lock.
+        if hint.kind == "jobs":
+            self._look_first = False
+        self.wakeup.set()
+
+    def recall(self, strays: frozenset[Token]) -> None:
+        """Look up claims that the store has under this worker and that nobody here knows of."""
+        known = {*self._unanswered, self._asking}
+        self._unanswered += {token.claim_id for token in strays} - known
+        self.wakeup.set()
+
+    def holds(self, token: Token) -> bool:
+        """Whether a claim is held unstarted, or may still be on its way here."""
+        claim = self.hold.get(token.job_id)
+        return (claim is not None and claim.token == token) or token.claim_id == self._asking
+
+    def give_back_all(self) -> None:
+        """Release every unstarted claim."""
+        for claim in self.hold.take_all():
+            self._release(claim)
+
+    async def round(self) -> float | None:
+        """Claim what is due; when nothing is left, hold what comes next and sleep until shortly before the rest."""
+        await self._recover_unanswered()
+        await self._start_waiting()
+        if self._slots.free and not self._look_first:
+            wanted = self._slots.free
+            claimed = await self._claim_due(wanted)
+            self._futile = 0 if claimed else self._futile + 1
+            if len(claimed) == wanted:
+                return 0 if self._slots.free else None
+        if not self._slots.free and not self.hold.room:
+            return None
+        return await self._look_ahead()
+
+    async def _look_ahead(self) -> float | None:
+        found = await self._store.next_due(self._queues, self._task_names())
+        self._look_first = True
+        idle = _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
+        if found.due_at is None:
+            return idle
+        wait = found.due_at - found.now
+        if wait <= 0:
+            self._look_first = False
+            return self._pause_before_due_claim()
+        if wait <= self._window:
+            return await self._claim_ahead(wait)
+        return min(idle, (wait - self._window) / SECOND)
+
+    async def _claim_ahead(self, wait: Micros) -> float:
+        """Take what falls due within the window, at most once per half window unless something falls due sooner."""
+        half = self._window // 2
+        early = self._ahead_from - monotonic()
+        if early > 0 and wait > early:
+            return early / SECOND
+        self._ahead_from = monotonic() + half
+        self._look_first = False
+        room = self.hold.room
+        claims = await self._claim(limit=room, ahead=self._window) if room else []
+        self._more_ahead = len(claims) == room
+        for claim in claims:
+            self.hold.add(claim)
+        return half / SECOND
+
+    async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
+        claims = await self._claim(limit=limit, ahead=0, below_priority=below_priority)
+        for claim in claims:
+            # A held claim may have come due and taken the slot while the store was asked.
+            if self._slots.room(claim.queue) > 0:
+                self._dispatcher.start(claim)
+            else:
+                self._release(claim)
+        return claims
+
+    def _pause_before_due_claim(self) -> float | None:
+        if not self._slots.free:
+            return None
+        if not all(self._slots.room(queue) > 0 for queue in self._queues):
+            return _BLOCKED_PAUSE
+        # Usually it came due after the last claim. Claims that keep coming back empty are spaced out.
+        return 0 if self._futile <= 1 else min(0.5, _BLOCKED_PAUSE * 2**self._futile)
+
+    async def _claim(self, *, limit: int, ahead: Micros, below_priority: int = 10) -> list[Claim]:
+        queues = tuple(
+            (q, limit if ahead else n) for q in self._rotated() if (n := self._slots.room(q)) > 0 or ahead
+        )
+        if not queues:
+            return []
+        claim_id = new_token()
+        demand = Demand(
+            worker=self._identity.worker_id,
+            claim_id=claim_id,
+            queues=queues,
+            limit=limit,
+            tasks=self._task_names(),
+            ahead=ahead,
+            below_priority=below_priority,
+        )
+        sent = monotonic()
+        self._asking = claim_id
+        try:
+            claims = await self._store.claim(demand)
+        except StoreUnavailable:
+            self._unanswered.append(claim_id)
+            raise
+        finally:
+            self._asking = None
+        if claims:
+            self._time.observe(sent, monotonic(), claims[0].claimed_at)
+        return claims
+
+    async def _recover_unanswered(self) -> None:
+        """Find out what a claim had handed out before its answer was lost."""
+        while self._unanswered:
+            for claim in await self._store.claims_under(self._unanswered[0]):
+                if self._dispatcher.knows(claim.token) or self.holds(claim.token):
+                    continue
+                if claim.due_at > claim.claimed_at:
+                    self.hold.add(claim)
+                elif self._slots.room(claim.queue) > 0:
+                    self._dispatcher.start(claim)
+                else:
+                    self._release(claim)
+            self._unanswered.pop(0)
+
+    async def _start_waiting(self) -> None:
+        """Give free slots to held claims whose time has come, unless something more urgent is due."""
+        while self._slots.free and (claim := self.hold.first_waiting()) is not None:
+            if claim.priority > 0:
+                await self._claim_due(self._slots.free, below_priority=claim.priority)
+            claim = self.hold.first_waiting()
+            if claim is None or self._slots.room(claim.queue) <= 0:
+                return
+            self.hold.take(claim.job_id)
+            self._dispatcher.start(claim, ahead=True)
+
+    def _start_held(self, claim: Claim) -> bool:
+        if self._slots.room(claim.queue) <= 0 or self.hold.first_waiting() is not None:
+            return False
+        self._dispatcher.start(claim, ahead=True)
+        if self._more_ahead and len(self.hold) <= self.hold.room:
+            self._more_ahead = False
+            self._ahead_from = 0
+            self.wakeup.set()
+        return True
+
+    def _release(self, claim: Claim) -> None:
+        self._dispatcher.settle(claim, Released())
+
+    def _task_names(self) -> tuple[str, ...]:
+        return tuple(self._handlers)
+
+    def _rotated(self) -> list[str]:
+        """The queues in random order: a full one must not starve the others."""
+        return random.sample(self._queues, len(self._queues)) if len(self._queues) > 1 else list(self._queues)
+
+
+def _jittered(seconds: float) -> float:
+    return seconds * random.uniform(0.8, 1.2)

@@ -1,0 +1,98 @@
+"""Claims taken ahead: started at their due time, given back when no slot is found within a window."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from typing import NamedTuple
+
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.job import Claim, JobId
+from duetime.runtime.timekeeper import Timekeeper
+
+
+class _Waiting(NamedTuple):
+    priority: int
+    due_at: Instant
+    job_id: JobId
+
+
+class Hold:
+    """Keeps unstarted claims; they never hold a slot."""
+
+    def __init__(
+        self,
+        *,
+        budget: int,
+        window: Micros,
+        time: Timekeeper,
+        on_due: Callable[[Claim], bool],
+        on_late: Callable[[Claim], None],
+    ) -> None:
+        """Ask `on_due` to start a claim at its time; after a window of refusals pass it to `on_late`."""
+        self._budget = budget
+        self._window = window
+        self._time = time
+        self._on_due = on_due
+        self._on_late = on_late
+        self._claims: dict[JobId, Claim] = {}
+        self._timers: dict[JobId, asyncio.TimerHandle] = {}
+        self._waiting: list[_Waiting] = []
+
+    @property
+    def room(self) -> int:
+        """How many more claims may be held."""
+        return max(0, self._budget - len(self._claims))
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def add(self, claim: Claim) -> None:
+        """Hold a claim until its due time."""
+        self._claims[claim.job_id] = claim
+        self._arm(claim)
+
+    def get(self, job_id: JobId) -> Claim | None:
+        """Return a held claim."""
+        return self._claims.get(job_id)
+
+    def first_waiting(self) -> Claim | None:
+        """Return the most urgent claim whose time has come and that found no slot."""
+        while self._waiting:
+            claim = self._claims.get(self._waiting[0].job_id)
+            if claim is not None:
+                return claim
+            heapq.heappop(self._waiting)
+        return None
+
+    def take(self, job_id: JobId) -> Claim | None:
+        """Let go of a claim, to start it or to end it otherwise."""
+        claim = self._claims.pop(job_id, None)
+        if (timer := self._timers.pop(job_id, None)) is not None:
+            timer.cancel()
+        return claim
+
+    def take_all(self) -> list[Claim]:
+        """Let go of everything."""
+        return [claim for job_id in list(self._claims) if (claim := self.take(job_id)) is not None]
+
+    def _arm(self, claim: Claim) -> None:
+        loop = asyncio.get_running_loop()
+        self._timers[claim.job_id] = loop.call_later(self._time.until(claim.due_at), self._come_due, claim)
+
+    def _come_due(self, claim: Claim) -> None:
+        if self._time.now() < claim.due_at:
+            # The estimate of the store's clock moved back meanwhile: never start early.
+            self._arm(claim)
+            return
+        if self._on_due(claim):
+            self.take(claim.job_id)
+            return
+        heapq.heappush(self._waiting, _Waiting(claim.priority, claim.due_at, claim.job_id))
+        loop = asyncio.get_running_loop()
+        self._timers[claim.job_id] = loop.call_later(self._window / SECOND, self._give_up, claim)
+
+    def _give_up(self, claim: Claim) -> None:
+        self.take(claim.job_id)
+        self._on_late(claim)

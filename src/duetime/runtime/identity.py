@@ -1,0 +1,51 @@
+"""Who this worker is: made when it starts, after any fork, and never used again."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from duetime.model.ids import new_token
+from duetime.model.worker import WorkerId, WorkerInfo
+from duetime.runtime.liveness import host_key, process_started
+
+
+class Identity:
+    """The worker's present id; a worker that was declared dead goes on under another."""
+
+    def __init__(self, *, queues: Sequence[str], slots: int) -> None:
+        self._queues = tuple(queues)
+        self._slots = slots
+        self.info = self._make()
+
+    @property
+    def worker_id(self) -> WorkerId:
+        """The id to claim under."""
+        return self.info.id
+
+    def renew(self) -> WorkerInfo:
+        """Take a new id."""
+        self.info = self._make()
+        return self.info
+
+    def _make(self) -> WorkerInfo:
+        pid = os.getpid()
+        return WorkerInfo(
+            id=new_token(),
+            host=socket.gethostname(),
+            host_key=host_key(),
+            pid=pid,
+            pid_started=process_started(pid),
+            version=_version(),
+            queues=self._queues,
+            slots=self._slots,
+        )
+
+
+def _version() -> str:
+    try:
+        return version("duetime")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,93 @@
+"""Rescues the jobs of dead workers and prunes old records."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from duetime.model.ids import new_token
+from duetime.model.instants import SECOND, Micros
+from duetime.model.outcome import Crashed
+from duetime.model.worker import WorkerId
+from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.identity import Identity
+from duetime.runtime.liveness import is_gone
+from duetime.runtime.service import Health, Service
+from duetime.runtime.timekeeper import Timekeeper, monotonic
+from duetime.stores.base import Orphan, Peer, Store
+
+log = logging.getLogger("duetime.worker")
+
+_LOOK = 0.8
+"""Seconds between looks at the neighbours: two looks must fit in the two seconds a death may go unnoticed."""
+_PRUNE_BATCH = 1_000
+_PRUNE_PAUSE = 600.0
+
+DEFAULT_RETENTION: Micros = 30 * 86_400 * SECOND
+
+
+class Janitor(Service):
+    """Any worker may rescue, at any time; there is no leader."""
+
+    name = "janitor"
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: Identity,
+        dispatcher: Dispatcher,
+        time: Timekeeper,
+        health: Health,
+        lease: Micros,
+        retention: Micros | None,
+    ) -> None:
+        super().__init__(health)
+        self._store = store
+        self._identity = identity
+        self._dispatcher = dispatcher
+        self._time = time
+        self._sweep_every = lease // 3
+        self._retention = retention
+        self._next_sweep = 0
+        self._next_prune = 0
+        self._missing: set[WorkerId] = set()
+
+    async def round(self) -> float | None:
+        """Look for dead neighbours; sweep when one was found or the time has come."""
+        dead = self._judge(await self._store.peers(self._identity.worker_id, self._identity.info.host_key))
+        if dead:
+            log.warning("buried %d dead worker(s): %s", len(dead), ", ".join(dead))
+            await self._store.bury(dead)
+        if dead or monotonic() >= self._next_sweep:
+            self._next_sweep = monotonic() + int(self._sweep_every * random.uniform(0.8, 1.2))
+            await self._rescue()
+        if monotonic() >= self._next_prune:
+            await self._prune()
+        return _LOOK * random.uniform(0.9, 1.1)
+
+    def _judge(self, peers: list[Peer]) -> list[WorkerId]:
+        gone = [p.id for p in peers if p.same_host and is_gone(p.pid, p.pid_started)]
+        # A session that is missing once may be reconnecting; missing at two looks, it is gone.
+        missing = {p.id for p in peers if p.session_lost}
+        gone += [worker for worker in missing & self._missing if worker not in gone]
+        self._missing = missing
+        return gone
+
+    async def _rescue(self) -> None:
+        orphans = await self._store.rescue(self._identity.worker_id, new_token())
+        for orphan in orphans:
+            self._settle(orphan)
+        if orphans:
+            log.warning("took over %d job(s) of dead workers", len(orphans))
+
+    def _settle(self, orphan: Orphan) -> None:
+        outcome = Crashed(worker=orphan.worker, started=orphan.started_at is not None, blamed=orphan.blamed)
+        self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
+
+    async def _prune(self) -> None:
+        if self._retention is not None:
+            before = self._time.now() - self._retention
+            if await self._store.prune(before=before, limit=_PRUNE_BATCH) == _PRUNE_BATCH:
+                return
+        self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))

@@ -1,0 +1,51 @@
+"""Whether a process of this host still lives, so that its jobs need not wait for a lease to end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_STATE_FIELD = 0
+_START_FIELD = 19
+"""Positions in /proc/<pid>/stat after the command name."""
+
+
+def host_key() -> str | None:
+    """Return a text that is equal for processes which see the same process ids; `None` off Linux."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return None
+
+
+def process_started(pid: int) -> str | None:
+    """Return when a process began, in ticks since boot; it tells a process from a later one with its id."""
+    fields = _stat(pid)
+    return None if fields is None else fields[_START_FIELD]
+
+
+def is_gone(pid: int, started: str | None) -> bool:
+    """Whether the process has certainly ended; in doubt it has not."""
+    if pid <= 0:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        # It exists and belongs to somebody else; what follows can still be read.
+        pass
+    fields = _stat(pid)
+    if fields is None:
+        return False
+    return fields[_STATE_FIELD] in "ZX" or (started is not None and fields[_START_FIELD] != started)
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The command name may hold spaces and brackets; the last bracket ends it.
+    return text.rpartition(")")[2].split()

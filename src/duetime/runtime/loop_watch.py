@@ -1,0 +1,69 @@
+"""Notices from another thread that the event loop stands still, and shows what blocks it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+
+from duetime.model.instants import SECOND, Micros
+from duetime.runtime.timekeeper import monotonic
+
+log = logging.getLogger("duetime.worker")
+
+BLOCK_LIMIT: Micros = 1 * SECOND
+HANG_LIMIT: Micros = 300 * SECOND
+
+
+class LoopWatch:
+    """Asks the loop for a sign of life once a period."""
+
+    PERIOD = 1.0
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_hang: Callable[[], bool]) -> None:
+        """Call `on_hang` past the hang limit; it says whether the lease should lapse."""
+        self._loop = loop
+        self._on_hang = on_hang
+        self._thread = threading.get_ident()
+        self._asked_at: Micros | None = None
+        self._reported = False
+        self.lag: Micros = 0
+
+    def hanging(self) -> bool:
+        """Look once; report a blocked loop with its stack, and tell whether to give up on it."""
+        now = monotonic()
+        if self._asked_at is None:
+            self._ask(now)
+            return False
+        self.lag = now - self._asked_at
+        if self.lag >= BLOCK_LIMIT and not self._reported:
+            self._reported = True
+            self._report()
+        return self.lag >= HANG_LIMIT and self._on_hang()
+
+    def _ask(self, now: Micros) -> None:
+        self._asked_at = now
+        try:
+            self._loop.call_soon_threadsafe(self._answer)
+        except RuntimeError:
+            self._asked_at = None
+
+    def _answer(self) -> None:
+        if self._reported and self._asked_at is not None:
+            log.warning("the event loop runs again after %.1f s", (monotonic() - self._asked_at) / SECOND)
+        self._asked_at = None
+        self._reported = False
+        self.lag = 0
+
+    def _report(self) -> None:
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the documented way to another thread's stack
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
+        log.error(
+            "the event loop has been blocked for %.1f s: an async task must await, or be a plain function "
+            "that runs in a thread. It is at:\n%s",
+            self.lag / SECOND,
+            stack,
+        )

@@ -1,0 +1,90 @@
+"""The settings of a worker, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from duetime.errors import ConfigError
+from duetime.model import durations
+from duetime.model.durations import Duration
+from duetime.model.instants import MILLISECOND, SECOND, Micros
+from duetime.model.job import DEFAULT_QUEUE
+from duetime.model.names import check_name
+from duetime.runtime.janitor import DEFAULT_RETENTION
+
+Queues: TypeAlias = Sequence[str] | Mapping[str, int | None]
+
+MAX_CONCURRENCY = 10_000
+_SHORTEST_LEASE: Micros = 300 * MILLISECOND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """How a worker works."""
+
+    concurrency: int = 100
+    queues: Mapping[str, int | None] = field(default_factory=lambda: {DEFAULT_QUEUE: None})
+    """Each queue with the most jobs of it to run at once, or `None` for as many as there are slots."""
+    schedules: bool = True
+    """Whether this worker fires schedules."""
+    grace: Micros = 30 * SECOND
+    """How long running jobs may go on when the worker is asked to stop."""
+    lease: Micros = 30 * SECOND
+    window: Micros = 500 * MILLISECOND
+    """How far ahead of their due time jobs are claimed."""
+    retention: Micros | None = DEFAULT_RETENTION
+    dedicated: bool = False
+    """Whether the process is the worker's own, so that it may end it when its loop hangs."""
+
+
+def worker_options(
+    *,
+    concurrency: int = 100,
+    queues: Queues = (DEFAULT_QUEUE,),
+    schedules: bool = True,
+    grace: Duration = 30,
+    lease: Duration = 30,
+    window: Duration = 0.5,
+    retention: Duration | None = "30d",
+    dedicated: bool = False,
+) -> WorkerOptions:
+    """Check what a user wrote for a worker."""
+    if (
+        isinstance(concurrency, bool)
+        or not isinstance(concurrency, int)
+        or not 1 <= concurrency <= MAX_CONCURRENCY
+    ):
+        text = f"concurrency must be a whole number from 1 to {MAX_CONCURRENCY}, not {concurrency!r}"
+        raise ConfigError(text)
+    lease_length = durations.parse(lease, what="lease")
+    if lease_length < _SHORTEST_LEASE:
+        text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {lease!r}"
+        raise ConfigError(text)
+    return WorkerOptions(
+        concurrency=concurrency,
+        queues=_check_queues(queues),
+        schedules=schedules,
+        grace=durations.parse(grace, what="grace"),
+        lease=lease_length,
+        window=durations.parse(window, what="window"),
+        retention=None if retention is None else durations.parse(retention, what="retention"),
+        dedicated=dedicated,
+    )
+
+
+def _check_queues(queues: Queues) -> Mapping[str, int | None]:
+    if isinstance(queues, str):
+        text = f"queues must be a list such as [{queues!r}], or a mapping to limits such as {{{queues!r}: 5}}"
+        raise ConfigError(text)
+    limits = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues)
+    if not limits:
+        text = "queues is empty; name at least one, e.g. queues=['default']"
+        raise ConfigError(text)
+    for name, limit in limits.items():
+        check_name(name, what="queue")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+            text = f"the limit of queue {name!r} must be a whole number from 1, or None, not {limit!r}"
+            raise ConfigError(text)
+    return limits

@@ -1,0 +1,227 @@
+"""Keeps the worker's lease, from a thread of its own, so that a busy event loop cannot fake a death."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from duetime.errors import DuetimeError, StoreError
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.worker import WorkerInfo, WorkerStats
+from duetime.runtime.loop_watch import LoopWatch
+from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
+from duetime.stores.base import Pulse, Store
+
+log = logging.getLogger("duetime.worker")
+
+_RETRY = 0.5
+
+
+class PulseListener(Protocol):
+    """Hears, in the worker's own loop, what the pulse brings."""
+
+    def attend(self, pulse: Pulse) -> None:
+        """Act on lost claims and requests to cancel."""
+        ...
+
+    def lose_lease(self) -> WorkerInfo:
+        """Stop everything, because others may take it over now; return the identity to go on under."""
+        ...
+
+    def stats(self) -> WorkerStats:
+        """Tell how the worker fares; called from the pulse's thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """How long a silent worker is believed, and how often it speaks."""
+
+    length: Micros = 30 * SECOND
+
+    @property
+    def beat(self) -> float:
+        """Seconds between pulses."""
+        return self.length / 3 / SECOND
+
+    @property
+    def margin(self) -> Micros:
+        """How long before the end of its lease a worker gives up on its own."""
+        return self.length // 6
+
+
+class Pulsation:
+    """The thread that registers the worker, renews its lease and watches its loop."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        info: WorkerInfo,
+        lease: Lease,
+        listener: PulseListener,
+        time: Timekeeper,
+        on_hang: Callable[[], bool],
+    ) -> None:
+        self._store = store
+        self._info = info
+        self._lease = lease
+        self._listener = listener
+        self._time = time
+        self._main = asyncio.get_running_loop()
+        self._watch = LoopWatch(self._main, on_hang=on_hang)
+        self._registered: asyncio.Future[None] = self._main.create_future()
+        self._ended: asyncio.Future[None] = self._main.create_future()
+        self._thread = threading.Thread(target=self._serve, name="duetime-pulse", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake: asyncio.Event | None = None
+        self._stopping = False
+        self._asked = False
+        self._linger: Callable[[], bool] = lambda: False
+        self._deadline: Micros = 0
+
+    async def start(self) -> None:
+        """Register the worker; raises what the store raises."""
+        self._thread.start()
+        await self._registered
+
+    def ask(self) -> None:
+        """Look for requests at once, because the worker was hinted."""
+        self._asked = True
+        self._poke()
+
+    async def stop(self, *, linger_while: Callable[[], bool]) -> None:
+        """Retire the worker; while `linger_while` holds, the lease is kept in the background instead."""
+        self._linger = linger_while
+        self._stopping = True
+        self._poke()
+        if not linger_while():
+            await self._ended
+
+    def _poke(self) -> None:
+        if self._loop is not None and self._wake is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._beat_on())
+        except BaseException as error:  # noqa: BLE001 - reported to whoever waits for the start
+            self._in_main(self._fail_start, error)
+        self._in_main(self._ended.set_result, None)
+
+    def _fail_start(self, error: BaseException) -> None:
+        if self._registered.done():
+            log.error("the pulse has stopped; the lease will lapse", exc_info=error)
+        else:
+            self._registered.set_exception(error)
+
+    async def _beat_on(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wake = asyncio.Event()
+        await self._store.open()
+        try:
+            await self._register()
+            self._in_main(self._registered.set_result, None)
+            await self._beat_until_stopped(self._wake)
+            await self._retire()
+        finally:
+            await self._store.close()
+
+    async def _beat_until_stopped(self, wake: asyncio.Event) -> None:
+        next_beat = self._lease.beat
+        began = monotonic()
+        while not self._stopping or self._linger():
+            wake.clear()
+            elapsed = (monotonic() - began) / SECOND
+            try:
+                async with asyncio.timeout(min(LoopWatch.PERIOD, max(0.0, next_beat - elapsed))):
+                    await wake.wait()
+            except TimeoutError:
+                pass
+            if self._watch.hanging():
+                # Nobody can tell a hung worker from a busy one but us: let others have its jobs.
+                return
+            if (monotonic() - began) / SECOND >= next_beat:
+                began = monotonic()
+                next_beat = self._lease.beat if await self._beat() else _RETRY
+            elif self._asked:
+                self._asked = False
+                await self._attend()
+
+    async def _register(self) -> None:
+        sent = boottime()
+        mono = monotonic()
+        now = await self._store.register(self._info, lease=self._lease.length)
+        self._observe(mono, now)
+        self._deadline = sent + self._lease.length - self._lease.margin
+
+    async def _beat(self) -> bool:
+        """Renew the lease; past its end by our own clock everything is stopped, whatever the store would say."""
+        sent, mono = boottime(), monotonic()
+        try:
+            async with asyncio.timeout(self._lease.beat):
+                pulse = await self._store.pulse(
+                    self._info.id, self._listener.stats(), lease=self._lease.length
+                )
+        except (StoreError, TimeoutError) as error:
+            log.warning("the lease could not be renewed: %s", str(error) or "no answer in time")
+            if boottime() > self._deadline:
+                await self._start_over("its lease ran out while the database could not be reached")
+            return False
+        if not pulse.alive:
+            await self._start_over("it was declared dead")
+            return True
+        self._deadline = sent + self._lease.length - self._lease.margin
+        self._observe(mono, pulse.now)
+        self._in_main(self._listener.attend, pulse)
+        return True
+
+    async def _attend(self) -> None:
+        try:
+            pulse = await self._store.attend(self._info.id)
+        except StoreError as error:
+            log.debug("requests could not be read: %s", error)
+            return
+        if pulse.alive:
+            self._in_main(self._listener.attend, pulse)
+
+    async def _start_over(self, why: str) -> None:
+        """Drop all claims and go on as another worker."""
+        log.error("worker %s stops its jobs and registers anew: %s", self._info.id, why)
+        answer: asyncio.Future[WorkerInfo] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def lose() -> None:
+            info = self._listener.lose_lease()
+            loop.call_soon_threadsafe(answer.set_result, info)
+
+        self._in_main(lose)
+        self._info = await answer
+        while not self._stopping:
+            try:
+                await self._register()
+            except StoreError:
+                await asyncio.sleep(_RETRY)
+            else:
+                return
+
+    async def _retire(self) -> None:
+        try:
+            await self._store.retire(self._info.id)
+        except DuetimeError as error:
+            log.warning("the worker could not sign off, its lease will lapse: %s", error)
+
+    def _observe(self, sent: Micros, now: Instant) -> None:
+        received = monotonic()
+        self._in_main(self._time.observe, sent, received, now)
+
+    def _in_main(self, call: Callable[..., object], *args: object) -> None:
+        try:
+            self._main.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            # The worker's loop is closed; there is nobody left to tell.
+            self._stopping = True

@@ -1,0 +1,87 @@
+"""One lifecycle for every background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from typing import Protocol
+
+from duetime.errors import StoreUnavailable
+from duetime.runtime.wakeup import Wakeup
+
+log = logging.getLogger("duetime.worker")
+
+_FIRST_BACKOFF = 0.1
+_LAST_BACKOFF = 5.0
+
+
+class Health(Protocol):
+    """Told how a service fares."""
+
+    def failed(self, service: str, error: BaseException) -> None:
+        """Note that a round failed."""
+        ...
+
+    def recovered(self, service: str) -> None:
+        """Note that a round went well after failures."""
+        ...
+
+
+class Service:
+    """Repeats `round()` until stopped; each round returns how many seconds to sleep, or `None` for a hint.
+
+    A round that raises is reported and tried again with growing, jittered pauses: a service never dies.
+    """
+
+    name = "service"
+
+    def __init__(self, health: Health) -> None:
+        self.wakeup = Wakeup()
+        self._health = health
+        self._task: asyncio.Task[None] | None = None
+        self._failures = 0
+
+    async def round(self) -> float | None:
+        """Do what there is to do and tell how long to sleep."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Begin; starting twice is harmless."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"duetime-{self.name}")
+
+    async def stop(self) -> None:
+        """End and wait for the end; stopping twice, or before the start, is harmless."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        while True:
+            self.wakeup.clear()
+            try:
+                pause = await self.round()
+            except Exception as error:  # noqa: BLE001 - a service outlives whatever its round raises
+                pause = self._after_failure(error)
+                await asyncio.sleep(pause)
+                continue
+            if self._failures:
+                self._failures = 0
+                self._health.recovered(self.name)
+            if pause is None or pause > 0:
+                await self.wakeup.wait(pause)
+
+    def _after_failure(self, error: Exception) -> float:
+        self._failures += 1
+        self._health.failed(self.name, error)
+        # A database that is away is told once; anything else is a defect and told with its traceback.
+        if not isinstance(error, StoreUnavailable):
+            log.error("%s failed; it will be tried again", self.name, exc_info=error)
+        elif self._failures == 1:
+            log.warning("%s waits for the database: %s", self.name, error)
+        bound = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
+        return random.uniform(bound / 2, bound)

@@ -1,0 +1,112 @@
+"""Writes settlements in groups, keeps trying, and holds back whoever finishes too fast."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from duetime.errors import StoreError, StoreUnavailable
+from duetime.model.job import Token
+from duetime.model.outcome import Settlement
+from duetime.model.states import State
+from duetime.runtime.service import Health, Service
+from duetime.stores.base import JobStore
+
+log = logging.getLogger("duetime.worker")
+
+_BATCH = 1_000
+_BACKLOG = 5_000
+
+
+class Settler(Service):
+    """The only writer of outcomes."""
+
+    name = "settler"
+
+    def __init__(self, store: JobStore, health: Health) -> None:
+        super().__init__(health)
+        self._store = store
+        self._waiting: list[Settlement] = []
+        self._in_flight: list[Settlement] = []
+        self._progress = asyncio.Event()
+        self.refused = 0
+
+    def put(self, settlement: Settlement) -> None:
+        """Take over responsibility for a settlement."""
+        self._waiting.append(settlement)
+        self.wakeup.set()
+
+    def holds(self, token: Token) -> bool:
+        """Whether the settlement of a claim is still to be written."""
+        return token in _tokens(self._waiting) or token in _tokens(self._in_flight)
+
+    @property
+    def full(self) -> bool:
+        """Whether the backlog is so deep that slots should stay taken."""
+        return len(self._waiting) >= _BACKLOG
+
+    async def room(self) -> None:
+        """Wait until the backlog is short again."""
+        while self.full:
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def drain(self) -> None:
+        """Wait until everything is written."""
+        while self._waiting or self._in_flight:
+            self._progress.clear()
+            await self._progress.wait()
+
+    async def round(self) -> float | None:
+        """Write one batch; after a failure the same batch is tried again first."""
+        if not self._in_flight:
+            self._in_flight, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        if not self._in_flight:
+            return None
+        accepted = await self._settle(self._in_flight)
+        self._report(accepted)
+        self._in_flight = []
+        self._progress.set()
+        return 0 if self._waiting else None
+
+    async def _settle(self, batch: list[Settlement]) -> frozenset[Token]:
+        try:
+            return await self._store.settle(batch)
+        except StoreUnavailable:
+            raise
+        except StoreError as error:
+            if len(batch) == 1:
+                return await self._settle_bare(batch[0], error)
+        # One value the database refuses must not hold up its neighbours.
+        accepted: frozenset[Token] = frozenset()
+        for settlement in batch:
+            accepted |= await self._settle([settlement])
+        return accepted
+
+    async def _settle_bare(self, settlement: Settlement, error: StoreError) -> frozenset[Token]:
+        """Write the outcome without the texts that the database refused."""
+        log.error("the outcome of job %s could not be stored in full: %s", settlement.token.job_id, error)
+        bare = replace(
+            settlement,
+            result=None,
+            result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
+            error=None if settlement.error is None else "the error text could not be stored",
+            traceback=None,
+        )
+        return await self._store.settle([bare])
+
+    def _report(self, accepted: frozenset[Token]) -> None:
+        if len(accepted) == len(self._in_flight):
+            return
+        for token in _tokens(self._in_flight) - accepted:
+            self.refused += 1
+            log.warning(
+                "job %s: the outcome of this run was refused, because the claim was lost to another worker",
+                token.job_id,
+            )
+
+
+def _tokens(batch: Sequence[Settlement]) -> set[Token]:
+    return {settlement.token for settlement in batch}

@@ -1,0 +1,38 @@
+"""Tells the store that claims taken ahead have begun, unless they end first."""
+
+from __future__ import annotations
+
+from duetime.runtime.run import Run
+from duetime.runtime.service import Health, Service
+from duetime.stores.base import JobStore
+
+_PATIENCE = 0.1
+"""Seconds a run may last before its start is worth a write; shorter ones are told by their settlement."""
+
+
+class StartMarker(Service):
+    """Marks starts in groups; a claim that is not marked is rescued as one that never began."""
+
+    name = "start marker"
+
+    def __init__(self, store: JobStore, health: Health) -> None:
+        super().__init__(health)
+        self._store = store
+        self._fresh: list[Run] = []
+        self._aged: list[Run] = []
+
+    def add(self, run: Run) -> None:
+        """Watch a run that was claimed ahead."""
+        self._fresh.append(run)
+        if len(self._fresh) == 1:
+            self.wakeup.set()
+
+    async def round(self) -> float | None:
+        """Mark what has been running since the last round and still is."""
+        lasting = [run for run in self._aged if run.task is not None and not run.task.done()]
+        if lasting:
+            await self._store.mark_started(
+                [run.claim.token for run in lasting], min(run.started_at for run in lasting)
+            )
+        self._aged, self._fresh = self._fresh, []
+        return _PATIENCE if self._aged else None

@@ -1,0 +1,34 @@
+"""A hint and a timeout in one place to wait at."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Wakeup:
+    """Lets one loop sleep until it is hinted or its time has come.
+
+    Clear before looking, then wait: a hint that lands during the look is not lost.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Wake the sleeper."""
+        self._event.set()
+
+    def clear(self) -> None:
+        """Forget earlier hints."""
+        self._event.clear()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Sleep until hinted, or for so many seconds; `None` waits for a hint alone."""
+        if seconds is None:
+            await self._event.wait()
+            return
+        timer = asyncio.get_running_loop().call_later(seconds, self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            timer.cancel()

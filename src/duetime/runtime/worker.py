@@ -1,0 +1,239 @@
+"""Assembles the services of a worker under one lifecycle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Mapping
+from typing import Self
+
+from duetime.model import durations
+from duetime.model.instants import SECOND
+from duetime.model.job import Token
+from duetime.model.outcome import Cancelled, Interrupted
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.executor import Executor
+from duetime.runtime.fetcher import Fetcher
+from duetime.runtime.firing import ScheduleFirer
+from duetime.runtime.handler import Handler
+from duetime.runtime.health import ServiceHealth
+from duetime.runtime.identity import Identity
+from duetime.runtime.janitor import Janitor
+from duetime.runtime.listener import HintListener
+from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pulse import Lease, Pulsation
+from duetime.runtime.settler import Settler
+from duetime.runtime.slots import Slots
+from duetime.runtime.start_marker import StartMarker
+from duetime.runtime.threads import ThreadRunner
+from duetime.runtime.timekeeper import Timekeeper
+from duetime.stores.base import Hint, Pulse, Store
+
+log = logging.getLogger("duetime.worker")
+
+_HANG_EXIT = 70
+_LAST_WAIT = 5.0
+"""Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
+
+
+class Worker:
+    """A process's claim on work: fetches, executes, settles, fires schedules and rescues, until stopped."""
+
+    def __init__(self, store: Store, handlers: Mapping[str, Handler], options: WorkerOptions) -> None:
+        self.options = options
+        self.health = ServiceHealth()
+        self._store = store
+        self._handlers = handlers
+        self._running = False
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
+
+    @property
+    def id(self) -> WorkerId:
+        """The worker's present id."""
+        return self._identity.worker_id
+
+    async def start(self) -> None:
+        """Register and begin to work; raises when the store cannot be reached or used."""
+        self._assemble()
+        await self._pulse.start()
+        self._running = True
+        self._settler.start()
+        self._marker.start()
+        for service in self._intake:
+            service.start()
+        log.info(
+            "worker %s started: pid %d, %d slots, queues %s, %d tasks",
+            self.id,
+            self._identity.info.pid,
+            self.options.concurrency,
+            ", ".join(self.options.queues),
+            len(self._handlers),
+        )
+
+    async def stop(self) -> None:
+        """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them."""
+        if not self._running:
+            return
+        self._running = False
+        for service in self._intake:
+            await service.stop()
+        self._fetcher.give_back_all()
+        await self._drain()
+        await self._marker.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WAIT):
+                await self._settler.drain()
+        await self._settler.stop()
+        self._threads.close()
+        await self._pulse.stop(linger_while=lambda: self._dispatcher.threads_running > 0)
+        log.info("worker %s stopped", self.id)
+
+    def hurry(self) -> None:
+        """Cut the grace time short."""
+        self._hurry.set()
+
+    def attend(self, pulse: Pulse) -> None:
+        """Act on lost claims and requests to cancel."""
+        self._dispatcher.stop_lost(pulse.held, pulse.now)
+        cancelled = Cancelled("cancelled on request")
+        self._dispatcher.stop_jobs(pulse.cancelling, cancelled)
+        self._recall_strays(pulse.held)
+        for job_id in pulse.cancelling:
+            if (claim := self._fetcher.hold.take(job_id)) is not None:
+                self._dispatcher.settle(claim, cancelled)
+
+    def lose_lease(self) -> WorkerInfo:
+        """Stop everything, because others may take it over now; return the identity to go on under."""
+        self._fetcher.hold.take_all()
+        self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
+        return self._identity.renew()
+
+    def stats(self) -> WorkerStats:
+        """Tell how the worker fares."""
+        return WorkerStats(
+            running=self._slots.taken,
+            done=self._dispatcher.done,
+            failed=self._dispatcher.failed,
+            last_error=self.health.last_error,
+        )
+
+    def _assemble(self) -> None:
+        """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
+        options, store, health = self.options, self._store, self.health
+        self._hurry = asyncio.Event()
+        self._strays: frozenset[Token] = frozenset()
+        self._identity = Identity(queues=tuple(options.queues), slots=options.concurrency)
+        self._time = Timekeeper()
+        self._threads = ThreadRunner()
+        self._slots = Slots(options.concurrency, options.queues)
+        self._settler = Settler(store, health)
+        self._marker = StartMarker(store, health)
+        self._dispatcher = Dispatcher(
+            handlers=self._handlers,
+            executor=Executor(self._handlers, self._threads),
+            settler=self._settler,
+            marker=self._marker,
+            slots=self._slots,
+            time=self._time,
+            on_free=self._slot_freed,
+        )
+        self._fetcher = Fetcher(
+            store=store,
+            identity=self._identity,
+            handlers=self._handlers,
+            queues=tuple(options.queues),
+            slots=self._slots,
+            dispatcher=self._dispatcher,
+            time=self._time,
+            health=health,
+            window=options.window,
+            ahead_budget=options.concurrency,
+        )
+        self._firer = ScheduleFirer(store, health)
+        self._janitor = Janitor(
+            store=store,
+            identity=self._identity,
+            dispatcher=self._dispatcher,
+            time=self._time,
+            health=health,
+            lease=options.lease,
+            retention=options.retention,
+        )
+        self._pulse = Pulsation(
+            store=store.sibling(),
+            info=self._identity.info,
+            lease=Lease(length=options.lease),
+            listener=self,
+            time=self._time,
+            on_hang=self._hang,
+        )
+        listener = HintListener(store, health, self._hear)
+        self._intake = [listener, self._fetcher, self._janitor]
+        if options.schedules:
+            self._intake.append(self._firer)
+
+    def _recall_strays(self, held: frozenset[Token]) -> None:
+        """Take up claims the store has under this worker that it does not know of.
+
+        A claim request may be carried out after its look-up found nothing, and a store that was restored may
+        bring a settled claim back. Nobody would rescue them from a worker that lives.
+        """
+        strays = frozenset(t for t in held if not self._dispatcher.knows(t) and not self._fetcher.holds(t))
+        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
+        self._fetcher.recall(strays & self._strays)
+        self._strays = strays
+
+    def _slot_freed(self) -> None:
+        self._fetcher.wakeup.set()
+
+    def _hear(self, hint: Hint) -> None:
+        if hint.kind in ("any", "jobs"):
+            self._fetcher.hear(hint)
+        if hint.kind in ("any", "schedules"):
+            self._firer.wakeup.set()
+        if hint.kind == "worker" and hint.name == self.id:
+            self._pulse.ask()
+
+    async def _drain(self) -> None:
+        """Wait for running jobs: for the grace time, then, cancelled, a little longer."""
+        grace = self.options.grace / SECOND
+        if self._dispatcher.runs:
+            log.info(
+                "waiting up to %s for %d running job(s)",
+                durations.describe(self.options.grace),
+                len(self._dispatcher.runs),
+            )
+        done = asyncio.ensure_future(self._dispatcher.drained())
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait({done, hurry}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            self._dispatcher.stop_all(Interrupted(reason="the worker was stopped before the job ended"))
+            await asyncio.wait({done}, timeout=_LAST_WAIT)
+        for waiter in (done, hurry):
+            waiter.cancel()
+        if self._dispatcher.runs:
+            log.error(
+                "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
+                len(self._dispatcher.runs),
+                ", ".join(run.claim.task for run in self._dispatcher.runs.values()),
+            )
+
+    def _hang(self) -> bool:
+        """Decide, in the pulse's thread, what to do about a loop that does not come back."""
+        if self.options.dedicated:
+            log.critical("the event loop hangs; this worker process ends so that another can take its jobs")
+            logging.shutdown()
+            os._exit(_HANG_EXIT)
+        log.critical(
+            "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
+        )
+        return True

@@ -1,0 +1,10 @@
+"""The public object: a registry of tasks and the verbs of a client."""
+
+from __future__ import annotations
+
+from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.records import JobRecord, ScheduleRecord
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.task import Task
+
+__all__ = ["JobHandle", "JobRecord", "ScheduleRecord", "Scheduler", "Task"]

@@ -1,0 +1,165 @@
+"""The client verbs for callers without an event loop; each one is its async twin, run to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from duetime.model.job import JobId
+from duetime.model.states import State
+from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.jobs import Jobs
+from duetime.scheduler.portal import Portal
+from duetime.scheduler.queues import Queues
+from duetime.scheduler.records import JobRecord, ScheduleRecord
+from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.task import Call, Client, Request
+from duetime.stores.base import CancelAnswer
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class BlockingHandle(Generic[R]):
+    """A job that was just enqueued."""
+
+    __slots__ = ("_handle", "_portal")
+
+    def __init__(self, handle: JobHandle[R], portal: Portal) -> None:
+        self._handle = handle
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return f"<BlockingHandle {self._handle.task} {self.id}>"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self._handle.id
+
+    def record(self) -> JobRecord:
+        """Return the job as it stands; raises `JobNotFound`."""
+        return self._portal.run(self._handle.record())
+
+    def result(self, *, timeout: float | None = None) -> R:
+        """Wait until the job has ended and return what it returned; raises as `JobHandle.result` does."""
+        return self._portal.run(self._handle.result(timeout=timeout))
+
+
+class BlockingRequest(Generic[P, R]):
+    """A task, perhaps with options, for blocking callers."""
+
+    __slots__ = ("_client", "_portal", "_request")
+
+    def __init__(self, request: Request[P, R], client: Client, portal: Portal) -> None:
+        self._request = request
+        self._client = client
+        self._portal = portal
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
+        """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
+        call = self._request.call(*args, **kwargs)
+        return BlockingHandle(self._portal.run(self._client.enqueue(call)), self._portal)
+
+
+class BlockingJobs:
+    """Reads and cancels jobs."""
+
+    def __init__(self, jobs: Jobs, portal: Portal) -> None:
+        self._jobs = jobs
+        self._portal = portal
+
+    def get(self, job_id: JobId) -> JobRecord:
+        """Return one job; raises `JobNotFound`."""
+        return self._portal.run(self._jobs.get(job_id))
+
+    def list(
+        self,
+        *,
+        task: str | None = None,
+        state: State | str | None = None,
+        queue: str | None = None,
+        schedule: str | None = None,
+        before: JobId | None = None,
+        limit: int = 50,
+    ) -> list[JobRecord]:
+        """Return one page of jobs, newest first."""
+        return self._portal.run(
+            self._jobs.list(
+                task=task, state=state, queue=queue, schedule=schedule, before=before, limit=limit
+            )
+        )
+
+    def cancel(self, job_id: JobId, *, reason: str = "cancelled on request") -> CancelAnswer:
+        """Cancel a job; see `Jobs.cancel`."""
+        return self._portal.run(self._jobs.cancel(job_id, reason=reason))
+
+
+class BlockingSchedules:
+    """Reads, pauses and resumes schedules."""
+
+    def __init__(self, schedules: Schedules, portal: Portal) -> None:
+        self._schedules = schedules
+        self._portal = portal
+
+    def list(self) -> list[ScheduleRecord]:
+        """Return all schedules by name."""
+        return self._portal.run(self._schedules.list())
+
+    def get(self, name: str) -> ScheduleRecord:
+        """Return one schedule; raises `ScheduleNotFound`."""
+        return self._portal.run(self._schedules.get(name))
+
+    def pause(self, name: str, *, reason: str | None = None) -> None:
+        """Stop a schedule from firing."""
+        self._portal.run(self._schedules.pause(name, reason=reason))
+
+    def resume(self, name: str) -> None:
+        """Let a schedule fire again, from now on."""
+        self._portal.run(self._schedules.resume(name))
+
+
+class BlockingQueues:
+    """Pauses, resumes and counts queues."""
+
+    def __init__(self, queues: Queues, portal: Portal) -> None:
+        self._queues = queues
+        self._portal = portal
+
+    def pause(self, queue: str, *, reason: str | None = None) -> None:
+        """Hand out nothing more from a queue."""
+        self._portal.run(self._queues.pause(queue, reason=reason))
+
+    def resume(self, queue: str) -> None:
+        """Hand out jobs of a queue again."""
+        self._portal.run(self._queues.resume(queue))
+
+    def paused(self) -> Mapping[str, str | None]:
+        """Return the paused queues with their reasons."""
+        return self._portal.run(self._queues.paused())
+
+    def counts(self) -> Mapping[tuple[str, State], int]:
+        """Return how many jobs each queue has in each state."""
+        return self._portal.run(self._queues.counts())
+
+
+class BlockingScheduler:
+    """The scheduler's client verbs for callers without an event loop."""
+
+    def __init__(
+        self, *, client: Client, jobs: Jobs, schedules: Schedules, queues: Queues, portal: Portal
+    ) -> None:
+        self.jobs = BlockingJobs(jobs, portal)
+        self.schedules = BlockingSchedules(schedules, portal)
+        self.queues = BlockingQueues(queues, portal)
+        self._client = client
+        self._portal = portal
+
+    def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[BlockingHandle[Any]]:
+        """Store all requests or none."""
+        handles = self._portal.run(self._client.enqueue_many(calls))
+        return [BlockingHandle(handle, self._portal) for handle in handles]
+
+    def close(self) -> None:
+        """Let go of the connection that blocking calls opened."""
+        self._portal.close()

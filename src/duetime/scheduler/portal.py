@@ -1,0 +1,74 @@
+"""A door for blocking callers into the one async core."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from duetime.errors import BlockingCallInLoop
+
+T = TypeVar("T")
+
+
+class Portal:
+    """Runs coroutines for threads without an event loop.
+
+    While the scheduler is open in some loop, calls are passed to that loop. Otherwise a loop of the portal's
+    own, in a daemon thread, opens the scheduler on first use and closes it when the process ends.
+    """
+
+    def __init__(
+        self,
+        *,
+        current_loop: Callable[[], asyncio.AbstractEventLoop | None],
+        open_: Callable[[], Awaitable[object]],
+        close: Callable[[], Awaitable[object]],
+    ) -> None:
+        self._current_loop = current_loop
+        self._open = open_
+        self._close = close
+        self._lock = threading.Lock()
+        self._own: asyncio.AbstractEventLoop | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop()).result()
+        coroutine.close()
+        text = "a .sync verb would block the running event loop; call the async verb and await it"
+        raise BlockingCallInLoop(text)
+
+    def close(self) -> None:
+        """Close the portal's own loop, if it was used."""
+        with self._lock:
+            loop, self._own = self._own, None
+        if loop is None:
+            return
+        asyncio.run_coroutine_threadsafe(_awaited(self._close()), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        atexit.unregister(self.close)
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            current = self._current_loop()
+            if current is not None and current.is_running():
+                return current
+            self._own = asyncio.new_event_loop()
+            threading.Thread(target=self._own.run_forever, name="duetime-portal", daemon=True).start()
+            try:
+                asyncio.run_coroutine_threadsafe(_awaited(self._open()), self._own).result()
+            except BaseException:
+                self._own.call_soon_threadsafe(self._own.stop)
+                self._own = None
+                raise
+            atexit.register(self.close)
+            return self._own
+
+
+async def _awaited(awaitable: Awaitable[T]) -> T:
+    return await awaitable

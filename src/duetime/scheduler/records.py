@@ -1,0 +1,135 @@
+"""What users read back: the store's rows with datetimes and decoded values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, Self
+
+import msgspec
+
+from duetime.model.instants import Instant, Micros, to_datetime
+from duetime.model.job import JobId, OnCrash
+from duetime.model.job import JobRecord as StoredJob
+from duetime.model.schedule import Overlap
+from duetime.model.schedule import ScheduleRecord as StoredSchedule
+from duetime.model.states import State
+from duetime.model.triggers import Trigger, from_spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord:
+    """A job as it stands."""
+
+    id: JobId
+    task: str
+    arguments: Any
+    """The arguments by parameter name, as JSON values; the raw text when it cannot be read."""
+    queue: str
+    priority: int
+    state: State
+    due_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    lateness: timedelta | None
+    """How long after its due time the last try started."""
+    worker: str | None
+    attempt: int
+    failures: int
+    crashes: int
+    on_crash: OnCrash
+    result: Any
+    result_error: str | None
+    error: str | None
+    traceback: str | None
+    reason: str | None
+    """Why it was skipped, cancelled or failed, in a word."""
+    cancel_requested: bool
+    schedule: str | None
+    occurrence: datetime | None
+    occurrences: int
+    """How many skipped occurrences of its schedule this record stands for."""
+
+    @classmethod
+    def from_stored(cls, job: StoredJob) -> Self:
+        """Read a stored job."""
+        return cls(
+            id=job.id,
+            task=job.task,
+            arguments=_loose(job.payload),
+            queue=job.queue,
+            priority=job.priority,
+            state=job.state,
+            due_at=to_datetime(job.due_at),
+            created_at=to_datetime(job.created_at),
+            started_at=_moment(job.started_at),
+            finished_at=_moment(job.finished_at),
+            lateness=_span(job.lateness),
+            worker=job.worker,
+            attempt=job.attempt,
+            failures=job.failures,
+            crashes=job.crashes,
+            on_crash=job.on_crash,
+            result=None if job.result is None else _loose(job.result),
+            result_error=job.result_error,
+            error=job.error,
+            traceback=job.traceback,
+            reason=job.reason,
+            cancel_requested=job.cancel_requested_at is not None,
+            schedule=job.schedule,
+            occurrence=_moment(job.occurrence),
+            occurrences=job.span_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRecord:
+    """A schedule as it stands."""
+
+    name: str
+    task: str
+    arguments: Any
+    trigger: Trigger
+    queue: str
+    priority: int
+    overlap: Overlap
+    owner: Literal["code", "user"]
+    paused: bool
+    paused_reason: str | None
+    next_at: datetime | None
+    live: int
+    """How many of its jobs are pending or running."""
+
+    @classmethod
+    def from_stored(cls, schedule: StoredSchedule) -> Self:
+        """Read a stored schedule."""
+        return cls(
+            name=schedule.name,
+            task=schedule.task,
+            arguments=_loose(schedule.payload),
+            trigger=from_spec(msgspec.json.decode(schedule.trigger)),
+            queue=schedule.queue,
+            priority=schedule.priority,
+            overlap=schedule.overlap,
+            owner=schedule.owner,
+            paused=schedule.paused_at is not None,
+            paused_reason=schedule.paused_reason,
+            next_at=_moment(schedule.next_at),
+            live=schedule.live,
+        )
+
+
+def _moment(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)
+
+
+def _span(micros: Micros | None) -> timedelta | None:
+    return None if micros is None else timedelta(microseconds=micros)
+
+
+def _loose(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError):
+        return text

@@ -1,0 +1,102 @@
+"""What the code declares: tasks and schedules."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from duetime.errors import DuplicateTask, InvalidName, UnknownTask
+from duetime.model.instants import Instant, Micros
+from duetime.model.schedule import NewSchedule, Overlap
+from duetime.model.task import TaskOptions
+from duetime.model.triggers import Trigger
+from duetime.runtime.arguments import Arguments
+from duetime.runtime.handler import Handler
+from duetime.scheduler.naming import check_function
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A schedule as the code has it; its times are known only when it meets the store's clock."""
+
+    name: str
+    handler: Handler
+    trigger: Trigger
+    payload: str
+    overlap: Overlap
+    misfire_window: Micros
+
+    def at(self, now: Instant) -> NewSchedule:
+        """Return what to store when the store's clock shows `now`."""
+        seeded = self.trigger.seeded(self.name)
+        anchored = seeded.anchored(now)
+        options = self.handler.options
+        return NewSchedule(
+            name=self.name,
+            task=self.handler.name,
+            payload=self.payload,
+            trigger=_text(anchored),
+            declared=_text(seeded),
+            queue=options.queue,
+            priority=options.priority,
+            on_crash=options.on_crash,
+            overlap=self.overlap,
+            misfire_window=self.misfire_window,
+            fired_through=now,
+            next_at=anchored.after(now),
+        )
+
+
+class Registry:
+    """All tasks and schedules of one scheduler."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Handler] = {}
+        self.schedules: dict[str, Declared] = {}
+
+    def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
+        """Register a function under its name, or raise saying why it cannot be."""
+        task = check_function(function, name)
+        if task in self.handlers:
+            first = self.handlers[task].function
+            text = (
+                f"task name {task!r} is taken by {first.__qualname__} in {first.__module__}; "
+                "give one of them another: @scheduler.task(name='...')"
+            )
+            raise DuplicateTask(text)
+        handler = Handler(
+            name=task,
+            function=function,
+            is_async=inspect.iscoroutinefunction(function),
+            options=options,
+            arguments=Arguments(function, task=task),
+        )
+        self.handlers[task] = handler
+        return handler
+
+    def add_schedule(self, declared: Declared) -> None:
+        """Register a schedule under its name."""
+        if declared.name in self.schedules:
+            text = (
+                f"schedule name {declared.name!r} is taken; "
+                "a second schedule on one task needs its own: @scheduler.schedule(..., name='...')"
+            )
+            raise InvalidName(text)
+        self.schedules[declared.name] = declared
+
+    def handler(self, task: str) -> Handler:
+        """Return a registered task, or raise `UnknownTask` naming those there are."""
+        if task not in self.handlers:
+            known = ", ".join(sorted(self.handlers)) or "none"
+            text = f"there is no task {task!r} here; registered: {known}"
+            raise UnknownTask(text)
+        return self.handlers[task]
+
+
+def _text(trigger: Trigger) -> str:
+    spec: Mapping[str, object] = trigger.to_spec()
+    return msgspec.json.encode(spec, order="sorted").decode()

@@ -1,0 +1,297 @@
+"""The public object."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+
+from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
+from duetime.model import durations
+from duetime.model.clock import Clock
+from duetime.model.durations import Duration
+from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE
+from duetime.model.names import check_name, check_namespace
+from duetime.model.retry import Retries, retry_policy
+from duetime.model.schedule import Overlap
+from duetime.model.task import TaskOptions, check_on_crash, check_priority, check_timeout
+from duetime.model.triggers import Trigger
+from duetime.runtime.handler import Handler
+from duetime.runtime.options import Queues as QueueLimits
+from duetime.runtime.options import worker_options
+from duetime.runtime.worker import Worker
+from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
+from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
+from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.jobs import Jobs
+from duetime.scheduler.portal import Portal
+from duetime.scheduler.queues import Queues
+from duetime.scheduler.registry import Declared, Registry
+from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task
+from duetime.stores.base import Store
+from duetime.stores.open import open_store
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+DEFAULT_URL = "sqlite:///duetime.db"
+
+
+class WorkerSettings(TypedDict, total=False):
+    """What users may write in `scheduler.worker(...)`."""
+
+    concurrency: int
+    queues: QueueLimits
+    schedules: bool
+    grace: Duration
+    lease: Duration
+    window: Duration
+    retention: Duration | None
+    dedicated: bool
+
+
+class Scheduler:
+    """Registers tasks and schedules, enqueues jobs, and makes workers that run them."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str = "duetime",
+        auto_migrate: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder."""
+        self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
+        self.namespace = check_namespace(namespace)
+        self._make_store: Callable[[], Store] = lambda: open_store(
+            self.url, namespace=namespace, auto_migrate=auto_migrate, clock=clock
+        )
+        self._make_store()  # A URL that cannot work is refused here, not at the first use.
+        self._registry = Registry()
+        self._store: Store | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+        self._users = 0
+        self._opening = asyncio.Lock()
+        self.jobs = Jobs(self._opened)
+        self.schedules = Schedules(self._opened)
+        self.queues = Queues(self._opened)
+        self._portal = Portal(current_loop=lambda: self._loop, open_=self.open, close=self.close)
+        self.sync = BlockingScheduler(
+            client=self, jobs=self.jobs, schedules=self.schedules, queues=self.queues, portal=self._portal
+        )
+
+    def __repr__(self) -> str:
+        return f"<Scheduler {self.namespace} with {len(self._registry.handlers)} tasks>"
+
+    @property
+    def tasks(self) -> Mapping[str, Handler]:
+        """The registered tasks by name."""
+        return self._registry.handlers
+
+    @overload
+    def task(  # type: ignore[overload-overlap]  # a coroutine function is both; the first match is meant
+        self, function: Callable[P, Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
+    @overload
+    def task(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        retries: Retries = None,
+        timeout: Duration | None = None,
+        on_crash: Literal["retry", "fail"] = "retry",
+    ) -> TaskDecorator: ...
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        queue: str = DEFAULT_QUEUE,
+        priority: int = DEFAULT_PRIORITY,
+        retries: Retries = None,
+        timeout: Duration | None = None,
+        on_crash: Literal["retry", "fail"] = "retry",
+    ) -> Any:
+        """Register a function as a task, under `name` or its module and qualified name."""
+        options = TaskOptions(
+            queue=check_name(queue, what="queue"),
+            priority=check_priority(priority),
+            retry=retry_policy(retries),
+            timeout=None if timeout is None else check_timeout(timeout),
+            on_crash=check_on_crash(on_crash),
+        )
+        if function is not None:
+            return self._add_task(function, name, options)
+        return lambda decorated: self._add_task(decorated, name, options)
+
+    def schedule(
+        self,
+        trigger: Trigger,
+        *,
+        name: str | None = None,
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+        overlap: Overlap = "skip",
+        misfire_window: Duration = "1h",
+    ) -> ScheduleDecorator:
+        """Run a function, or a task, whenever the trigger says so; may be stacked, then each needs a name."""
+        if not isinstance(trigger, Trigger):
+            text = f"schedule() needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
+            raise InvalidTrigger(text)
+        if overlap not in ("skip", "allow"):
+            text = f"overlap must be 'skip' or 'allow', not {overlap!r}"
+            raise InvalidOption(text)
+        window = durations.parse(misfire_window, what="misfire_window")
+
+        def decorate(decorated: Any) -> Any:
+            task = (
+                decorated if isinstance(decorated, Task) else self._add_task(decorated, None, TaskOptions())
+            )
+            handler = task.handler
+            self._registry.add_schedule(
+                Declared(
+                    name=check_name(handler.name if name is None else name, what="schedule name"),
+                    handler=handler,
+                    trigger=trigger,
+                    payload=handler.arguments.encode(args, kwargs or {}),
+                    overlap=overlap,
+                    misfire_window=window,
+                )
+            )
+            return task
+
+        return decorate
+
+    async def enqueue(self, call: Call[R], /) -> JobHandle[R]:
+        """Store one request that `task.call(...)` made."""
+        return (await self.enqueue_many([call]))[0]
+
+    async def enqueue_many(self, calls: Sequence[Call[Any]], /) -> list[JobHandle[Any]]:
+        """Store all requests or none, in one go."""
+        ids = await self._opened().enqueue([call.job for call in calls])
+        return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
+
+    def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
+        """Return a request for callers without an event loop."""
+        return BlockingRequest(request, self, self._portal)
+
+    def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
+        """Return a worker for `async with`; it opens the scheduler if need be."""
+        return SchedulerWorker(self, settings)
+
+    @asynccontextmanager
+    async def lifespan(
+        self, app: object = None, /, **settings: Unpack[WorkerSettings]
+    ) -> AsyncIterator[None]:
+        """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
+        del app
+        async with self.worker(**settings):
+            yield
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Connect to the store; opened twice, it stays open until closed twice."""
+        async with self._opening:
+            if self._is_open():
+                self._check_loop()
+                self._users += 1
+                return
+            store = self._make_store()
+            await store.open()
+            self._store = store
+            self._loop = asyncio.get_running_loop()
+            self._pid = os.getpid()
+            self._users = 1
+
+    async def close(self) -> None:
+        """Let go of the store when nobody uses it any more."""
+        if not self._is_open() or self._store is None:
+            return
+        self._users -= 1
+        if self._users == 0:
+            store, self._store, self._loop = self._store, None, None
+            await store.close()
+
+    @property
+    def store(self) -> Store:
+        """The open store."""
+        return self._opened()
+
+    async def put_declared(self) -> None:
+        """Store the schedules that the code declares; what is unchanged is not written."""
+        if self._registry.schedules:
+            store = self._opened()
+            now = await store.now()
+            await store.put_schedules([declared.at(now) for declared in self._registry.schedules.values()])
+
+    def _add_task(self, function: Any, name: str | None, options: TaskOptions) -> Task[..., Any]:
+        if isinstance(function, Task):
+            text = f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
+            raise InvalidTask(text)
+        handler = self._registry.add_task(function, name, options)
+        return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
+
+    def _handle(self, job_id: str, call: Call[R]) -> JobHandle[R]:
+        return JobHandle(job_id, call.job.task, store=self._opened, decode=call.decode)
+
+    def _is_open(self) -> bool:
+        # A connection must not be used by a forked child: there the scheduler counts as never opened.
+        return self._store is not None and self._pid == os.getpid()
+
+    def _opened(self) -> Store:
+        if self._store is None or not self._is_open():
+            text = "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+            raise NotOpen(text)
+        self._check_loop()
+        return self._store
+
+    def _check_loop(self) -> None:
+        if self._loop is not asyncio.get_running_loop():
+            text = "the scheduler is open in another event loop; from threads call task.sync.enqueue(...)"
+            raise NotOpen(text)
+
+
+class SchedulerWorker:
+    """A worker together with the open scheduler it needs."""
+
+    def __init__(self, scheduler: Scheduler, settings: WorkerSettings) -> None:
+        self._scheduler = scheduler
+        self._options = worker_options(**settings)
+        self._worker: Worker | None = None
+
+    async def __aenter__(self) -> Worker:
+        await self._scheduler.open()
+        try:
+            if self._options.schedules:
+                await self._scheduler.put_declared()
+            worker = Worker(self._scheduler.store, self._scheduler.tasks, self._options)
+            await worker.start()
+        except BaseException:
+            await self._scheduler.close()
+            raise
+        self._worker = worker
+        return worker
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        try:
+            if self._worker is not None:
+                await self._worker.stop()
+        finally:
+            await self._scheduler.close()

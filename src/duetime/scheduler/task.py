@@ -1,0 +1,143 @@
+"""Registered functions: callable as before, and enqueued with their own parameters."""
+
+from __future__ import annotations
+
+import functools
+import typing
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
+
+import msgspec
+
+from duetime.model.ids import new_job_id
+from duetime.model.job import NewJob
+from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.runtime.handler import Handler
+from duetime.scheduler.handle import JobHandle
+
+if TYPE_CHECKING:
+    from duetime.scheduler.blocking import BlockingRequest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[R_co]):
+    """A request that is ready to be enqueued."""
+
+    job: NewJob
+    decode: Callable[[str], Any]
+
+
+class Client(Protocol):
+    """What a task needs of its scheduler."""
+
+    async def enqueue(self, call: Call[R], /) -> JobHandle[R]:
+        """Store one request."""
+        ...
+
+    async def enqueue_many(self, calls: Sequence[Call[Any]], /) -> list[JobHandle[Any]]:
+        """Store all requests or none."""
+        ...
+
+    def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
+        """Return the same request for callers without an event loop."""
+        ...
+
+
+class Request(Generic[P, R]):
+    """A task together with the options of one request."""
+
+    def __init__(self, handler: Handler, client: Client, options: JobOptions) -> None:
+        self._handler = handler
+        self._client = client
+        self._options = options
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check the arguments and return a request for `scheduler.enqueue_many`."""
+        handler, given, defaults = self._handler, self._options, self._handler.options
+        job = NewJob(
+            id=new_job_id(),
+            task=handler.name,
+            payload=handler.arguments.encode(args, kwargs),
+            due_at=given.at,
+            delay=given.delay,
+            queue=defaults.queue if given.queue is None else given.queue,
+            priority=defaults.priority if given.priority is None else given.priority,
+            on_crash=defaults.on_crash,
+            retries=given.retries,
+            timeout=given.timeout,
+        )
+        return Call(job, functools.partial(_decode_result, handler))
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
+        return await self._client.enqueue(self.call(*args, **kwargs))
+
+    @property
+    def sync(self) -> BlockingRequest[P, R]:
+        """The same verbs for callers without an event loop."""
+        return self._client.blocking_request(self)
+
+
+class Task(Request[P, R]):
+    """A registered function and its defaults."""
+
+    def __init__(self, handler: Handler, client: Client) -> None:
+        super().__init__(handler, client, JobOptions())
+        functools.update_wrapper(self, handler.function)  # type: ignore[arg-type]  # subclasses are callable
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    @property
+    def name(self) -> str:
+        """The name the task is stored under."""
+        return self._handler.name
+
+    @property
+    def handler(self) -> Handler:
+        """What workers run."""
+        return self._handler
+
+    def options(self, **values: Unpack[JobOptionValues]) -> Request[P, R]:
+        """Return the task with options for one request: delay, at, queue, priority, retries, timeout."""
+        return Request(self._handler, self._client, job_options(values))
+
+
+class AsyncTask(Task[P, R]):
+    """A task written as a coroutine function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        """Call the function itself, here and now."""
+        call: Coroutine[Any, Any, R] = self._handler.function(*args, **kwargs)
+        return call
+
+
+class SyncTask(Task[P, R]):
+    """A task written as a plain function."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, here and now."""
+        result: R = self._handler.function(*args, **kwargs)
+        return result
+
+
+def _decode_result(handler: Handler, text: str) -> Any:
+    kind = _return_type(handler.function)
+    return msgspec.json.decode(text) if kind is None else msgspec.json.decode(text, type=kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _return_type(function: Callable[..., Any]) -> Any | None:
+    """Return the annotated result type where JSON can be rebuilt into it."""
+    try:
+        hints: Mapping[str, Any] = typing.get_type_hints(function, include_extras=True)
+        kind = hints["return"]
+        msgspec.json.Decoder(kind)
+    except (KeyError, NameError, TypeError, ValueError, AttributeError):
+        return None
+    return kind
