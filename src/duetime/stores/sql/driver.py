@@ -37,6 +37,12 @@ start after a conflict, so a script is handed over as a function that makes it.
 """
 
 
+def script_name(script: Script[T]) -> str:
+    """Return the verb a script was made by; failpoints are called by it."""
+    name: str = getattr(script, "__name__", "")
+    return name
+
+
 class Driver(Protocol):
     """Runs scripts on one database."""
 
@@ -60,12 +66,8 @@ class Driver(Protocol):
         """Run a script inside the caller's own transaction."""
         ...
 
-    async def hold(self, name: str) -> bool:
-        """Show others that this process lives, by a mark that goes when its session does; False where there is none."""
-        ...
-
-    async def run_sql(self, text: str) -> None:
-        """Run migration text: several statements, outside any transaction of ours."""
+    async def hold(self, worker: str) -> bool:
+        """Tie the worker to this connection, so that its end is seen at once; False where that cannot be done."""
         ...
 
     def sibling(self) -> Self:

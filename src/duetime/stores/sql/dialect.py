@@ -1,0 +1,34 @@
+"""How a database says the things that differ: a dialect is data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Columns: TypeAlias = Sequence[tuple[str, str]]
+"""Names and types (`text`, `int`) of a batch, in the order of its arrays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The words of one database."""
+
+    folder: str
+    """Where its overrides and migrations are, below this package."""
+    now: str
+    """The store's clock in microseconds."""
+    each: Callable[[str, Columns], str]
+    """Reads the batch in a JSON parameter as a table."""
+    locking: str
+    """Locks the rows of a SELECT until the transaction ends."""
+    skip_locked: str
+    """Locks the rows of the table `{0}` in a SELECT and leaves out those that others have locked."""
+    parameter: Callable[[str, int], str]
+    """Writes the parameter with this name, which is the nth of its statement."""
+    claims_per_statement: bool
+    """Whether one claim statement serves all queues; if not, there is one for each."""
+
+    def fragments(self) -> Mapping[str, str]:
+        """Return the fragments that need no argument."""
+        return {"now": self.now, "locking": self.locking}

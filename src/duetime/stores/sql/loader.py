@@ -1,0 +1,162 @@
+"""Turns `statements.sql` and a dialect's overrides into statements that are ready to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+
+from duetime.stores.sql.dialect import Dialect
+from duetime.stores.sql.driver import Statement
+
+TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "commands", "audit", "meta")
+
+_HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
+_COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
+_FRAGMENT = re.compile(r"\{(\w+)(?:\s+([^{}]*))?\}")
+# A literal is skipped whole; `::` is a cast.
+_PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]+)")
+
+
+class BadStatement(Exception):
+    """A mistake in the `.sql` files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statements:
+    """Every statement the store runs; a missing or unknown name fails at start."""
+
+    clock: Statement
+    enqueue: Statement
+    occurrence_ids: Statement
+    claim: Statement
+    claims_under: Statement
+    mark_started: Statement
+    holders: Statement
+    settle: Statement
+    settled_before: Statement
+    add_attempts: Statement
+    next_due: Statement
+    register: Statement
+    pulse: Statement
+    is_alive: Statement
+    held_by: Statement
+    retire: Statement
+    peers: Statement
+    bury: Statement
+    expire: Statement
+    orphans: Statement
+    adopt: Statement
+    declared: Statement
+    put_schedules: Statement
+    withdraw: Statement
+    withdraw_claimed: Statement
+    rewind: Statement
+    due_schedules: Statement
+    next_schedule: Statement
+    fire: Statement
+    pause_schedule: Statement
+    resume_schedule: Statement
+    delete_schedule: Statement
+    cancel: Statement
+    existing: Statement
+    pause_queue: Statement
+    resume_queue: Statement
+    prunable: Statement
+    prune_attempts: Statement
+    prune_jobs: Statement
+    prune_workers: Statement
+    get: Statement
+    find: Statement
+    attempts: Statement
+    schedules: Statement
+    workers: Statement
+    paused_queues: Statement
+    counts: Statement
+    has_schema: Statement
+    migration_lock: Statement
+    schema_version: Statement
+
+
+@cache
+def load(dialect: Dialect, namespace: str) -> Statements:
+    """Return the statements of a dialect for the tables of a namespace."""
+    package = files("duetime.stores.sql")
+    shared = parse(package.joinpath("statements.sql").read_text("utf-8"))
+    own = parse(package.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
+    return build({**shared, **own}, dialect, namespace)
+
+
+def parse(text: str) -> dict[tuple[str, str], str]:
+    """Split a file at its `-- name:` and `-- fragment:` lines; comments go."""
+    _, *parts = _HEAD.split(text)
+    blocks: dict[tuple[str, str], str] = {}
+    for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        if (kind, name) in blocks:
+            message = f"{kind} {name} is there twice"
+            raise BadStatement(message)
+        blocks[kind, name] = _COMMENT.sub("", body).strip()
+    return blocks
+
+
+def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
+    """Fill in the fragments of all blocks and check that they are the ones the store knows."""
+    named = {name: body for (kind, name), body in blocks.items() if kind == "name"}
+    wanted = {field.name for field in fields(Statements)}
+    if named.keys() != wanted:
+        message = (
+            f"statements missing: {sorted(wanted - named.keys())}, unknown: {sorted(named.keys() - wanted)}"
+        )
+        raise BadStatement(message)
+    fragments = {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
+    fill = Filler(dialect, namespace, fragments)
+    return Statements(**{name: compile_statement(name, fill(body), dialect) for name, body in named.items()})
+
+
+class Filler:
+    """Replaces what stands in braces: table names, the dialect's words and shared fragments."""
+
+    def __init__(self, dialect: Dialect, namespace: str, fragments: Mapping[str, str]) -> None:
+        self._dialect = dialect
+        self._words = {
+            **fragments,
+            **dialect.fragments(),
+            **{table: f"{namespace}_{table}" for table in TABLES},
+        }
+
+    def __call__(self, text: str) -> str:
+        """Return the text with all braces filled in, those inside fragments too."""
+        return _FRAGMENT.sub(self._fill, text)
+
+    def _fill(self, match: re.Match[str]) -> str:
+        word, argument = match.groups()
+        if word == "each":
+            return self._each(argument)
+        if word == "skip_locked":
+            return self._dialect.skip_locked.format(argument)
+        if argument or word not in self._words:
+            message = f"nothing is known to fill {match.group()} with"
+            raise BadStatement(message)
+        return self(self._words[word])
+
+    def _each(self, argument: str) -> str:
+        parameter, _, listed = argument.partition(":")
+        columns = [(name, kind) for name, kind in (column.split() for column in listed.split(","))]
+        return self._dialect.each(parameter, columns)
+
+
+def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
+    """Write the named parameters as the database wants them, and note their order."""
+    order: list[str] = []
+
+    def place(match: re.Match[str]) -> str:
+        parameter = match.group(1)
+        if parameter is None:
+            return match.group()
+        if parameter not in order:
+            order.append(parameter)
+        return dialect.parameter(parameter, order.index(parameter) + 1)
+
+    return Statement(name, _PARAMETER.sub(place, sql), tuple(order))

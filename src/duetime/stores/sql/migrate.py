@@ -1,0 +1,94 @@
+"""Brings the tables to the version this code needs.
+
+A step is a file of plain statements whose last one notes the new version; all missing steps are one transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import metadata
+from importlib.resources import files
+from typing import NamedTuple
+
+from duetime.errors import SchemaMismatch
+from duetime.stores.base import SchemaStatus
+from duetime.stores.sql.dialect import Dialect
+from duetime.stores.sql.driver import Query, Script, Statement
+from duetime.stores.sql.loader import Filler, Statements
+
+_NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
+_COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
+
+
+class Migration(NamedTuple):
+    """One numbered step."""
+
+    version: int
+    name: str
+    text: str
+
+    def statements(self) -> list[str]:
+        """Split the text at the semicolons that end its statements."""
+        bare = _COMMENT_LINE.sub("", self.text)
+        return [part.strip() for part in re.split(r";\s*(?:\n|$)", bare) if part.strip()]
+
+
+@cache
+def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
+    """Return every step of a dialect, oldest first, with the table names of a namespace."""
+    fill = Filler(dialect, namespace, {"code": metadata.version("duetime")})
+    folder = files("duetime.stores.sql").joinpath(dialect.folder, "migrations")
+    return tuple(
+        sorted(
+            Migration(int(match[1]), match[2], fill(file.read_text("utf-8")))
+            for file in folder.iterdir()
+            if (match := _NUMBERED.fullmatch(file.name))
+        )
+    )
+
+
+def status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
+    """Compare the tables with the steps there are."""
+    found = yield from _found(sql)
+    pending = tuple(f"{step.version:04}_{step.name}" for step in steps if step.version > found)
+    return SchemaStatus(found=found, wanted=steps[-1].version, pending=pending)
+
+
+def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
+    """Apply the missing steps in one transaction; whoever comes second finds nothing left to do."""
+    yield Query(sql.migration_lock, {})
+    found = yield from _found(sql)
+    for step in steps:
+        if step.version > found:
+            for text in step.statements():
+                yield Query(Statement("migrate", text, ()), {})
+    return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version)
+
+
+def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
+    """Return the text of the missing steps as one transaction, for people who apply it themselves."""
+    missing = [step.text for step in steps if step.version > found]
+    return "\n".join(["BEGIN;\n", *missing, "COMMIT;\n"]) if missing else ""
+
+
+def check(status: SchemaStatus, *, url: str) -> None:
+    """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
+    if status.found > status.wanted:
+        message = (
+            f"the tables are version {status.found}, this code knows up to {status.wanted}: upgrade duetime"
+        )
+        raise SchemaMismatch(message)
+    if status.found < status.wanted:
+        state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
+        message = f"{state}, this code needs {status.wanted}: run `duetime migrate --url {url}`"
+        raise SchemaMismatch(message)
+
+
+def _found(sql: Statements) -> Script[int]:
+    tables = yield Query(sql.has_schema, {})
+    if not tables[0][0]:
+        return 0
+    found = yield Query(sql.schema_version, {})
+    version: int = found[0][0]
+    return version

@@ -1,0 +1,126 @@
+"""Values to rows and rows to values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from duetime.model.job import AttemptRecord, Claim, JobRecord, NewJob
+from duetime.model.outcome import Settlement
+from duetime.model.schedule import NewSchedule, ScheduleRecord
+from duetime.model.states import State
+from duetime.model.worker import WorkerRecord, WorkerStats
+from duetime.stores.sql.driver import Row
+
+_encode = msgspec.json.Encoder().encode
+_NUL = b"\\u0000"
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+_new_job = attrgetter(
+    "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
+    "schedule", "occurrence", "state", "reason", "span_first", "span_count",
+)  # fmt: skip
+_new_schedule = attrgetter(
+    "name", "task", "payload", "trigger", "declared", "queue", "priority", "on_crash", "retries", "timeout",
+    "overlap", "misfire_window", "owner", "fired_through", "next_at",
+)  # fmt: skip
+_settlement = attrgetter(
+    "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "result", "result_error",
+    "error", "traceback", "reason",
+)  # fmt: skip
+
+
+def batch(rows: Iterable[Sequence[object]]) -> str:
+    """Encode rows as the one JSON parameter that `{each ...}` reads."""
+    listed = list(rows)
+    try:
+        data = _encode(listed)
+    except UnicodeEncodeError:
+        data = _encode([[_clean(value) for value in row] for row in listed])
+    else:
+        if _NUL in data:
+            data = _encode([[_clean(value) for value in row] for row in listed])
+    return data.decode()
+
+
+def clean_text(text: str) -> str:
+    """Replace what a database cannot keep in text: NUL and lone halves of surrogate pairs."""
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _clean(value: object) -> object:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def new_jobs(jobs: Iterable[NewJob]) -> str:
+    """Encode jobs for `enqueue`."""
+    return batch(map(_new_job, jobs))
+
+
+def new_schedules(schedules: Iterable[NewSchedule]) -> str:
+    """Encode schedules for `put_schedules`."""
+    return batch(map(_new_schedule, schedules))
+
+
+def settlements(changes: Iterable[Settlement]) -> str:
+    """Encode changes for `settle`."""
+    return batch([(*change.token, *_settlement(change)) for change in changes])
+
+
+def claim(row: Row) -> Claim:
+    """Build a claim from the columns of `claim_columns`."""
+    return Claim(
+        job_id=row[0],
+        fence=row[1],
+        claim_id=row[2],
+        task=row[3],
+        payload=row[4],
+        queue=row[5],
+        priority=row[6],
+        due_at=row[7],
+        claimed_at=row[8],
+        failures=row[9],
+        crashes=row[10],
+        blames=row[11],
+        on_crash=row[12],
+        retries=row[13],
+        timeout=row[14],
+        schedule=row[15],
+        occurrence=row[16],
+        cancel_requested=bool(row[17]),
+    )
+
+
+def job(row: Row) -> JobRecord:
+    """Build a record from the columns of `job_columns`."""
+    values: dict[str, Any] = dict(zip(_JOB_FIELDS, row, strict=True))
+    values["state"] = State(values["state"])
+    return JobRecord(**values)
+
+
+def schedule(row: Row) -> ScheduleRecord:
+    """Build a record from the columns of `schedule_columns`."""
+    return ScheduleRecord(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
+
+
+def attempt(row: Row) -> AttemptRecord:
+    """Build a record from the columns of `attempts`."""
+    return AttemptRecord(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
+
+
+def worker(row: Row) -> WorkerRecord:
+    """Build a record from the columns of `workers`."""
+    values: dict[str, Any] = dict(zip(_WORKER_FIELDS, row[:-5], strict=True))
+    values["queues"] = tuple(msgspec.json.decode(values["queues"], type=list[str]))
+    return WorkerRecord(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, row[-5:], strict=True))))
+
+
+_JOB_FIELDS = tuple(JobRecord.__dataclass_fields__)
+_SCHEDULE_FIELDS = tuple(ScheduleRecord.__dataclass_fields__)
+_ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
+_WORKER_FIELDS = tuple(name for name in WorkerRecord.__dataclass_fields__ if name != "stats")
+_STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

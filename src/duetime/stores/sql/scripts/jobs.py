@@ -1,0 +1,112 @@
+"""Enqueue, claim, settle: the hot path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from duetime.model.instants import Instant
+from duetime.model.job import Claim, JobId, NewJob, Token
+from duetime.model.outcome import Settlement
+from duetime.stores.base import Demand, NextDue
+from duetime.stores.sql import rows
+from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.loader import Statements
+
+
+def enqueue(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
+    """Store jobs and return the ids they are stored under."""
+    yield Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+    occurrences = [(job.schedule, job.occurrence) for job in jobs if job.schedule is not None]
+    if not occurrences:
+        return [job.id for job in jobs]
+    found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
+    stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
+    return [stored.get((job.schedule, job.occurrence), job.id) for job in jobs]
+
+
+def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[list[Claim]]:
+    """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
+    groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
+    tasks = rows.batch((task,) for task in demand.tasks)
+    found: list[Row] = []
+    for group in groups:
+        limit = min(demand.limit - len(found), sum(most for _, most in group))
+        if limit <= 0:
+            continue
+        found += yield Query(
+            sql.claim,
+            {
+                "worker": demand.worker,
+                "claim_id": demand.claim_id,
+                "queues": rows.batch(group),
+                "limit": limit,
+                "tasks": tasks,
+                "ahead": demand.ahead,
+                "below_priority": demand.below_priority,
+            },
+        )
+    rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
+    claims = [rows.claim(row) for row in found]
+    # Databases return changed rows in any order.
+    claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
+    return claims
+
+
+def claims_under(sql: Statements, claim_id: str) -> Script[list[Claim]]:
+    """Look up what a claim had handed out."""
+    found = yield Query(sql.claims_under, {"claim_id": claim_id})
+    return [rows.claim(row) for row in found]
+
+
+def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
+    """Record that claims have been started."""
+    yield Query(sql.mark_started, {"rows": rows.batch(tokens), "started_at": started_at})
+
+
+def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
+    """Write the changes whose claims hold, with their attempts and new jobs, and return their tokens."""
+    kept = [change for change in settlements if change.attempt is not None]
+    holders: Mapping[JobId, tuple[str | None, Instant]] = {}
+    if kept:
+        locked = yield Query(sql.holders, {"rows": rows.batch(change.token for change in kept)})
+        holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
+    written = yield Query(sql.settle, {"rows": rows.settlements(settlements)})
+    accepted = frozenset(Token(*row) for row in written)
+    attempts = [
+        _attempt(change, *holders[change.token.job_id]) for change in kept if change.token in accepted
+    ]
+    if attempts:
+        yield Query(sql.add_attempts, {"rows": rows.batch(attempts)})
+    jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
+    if jobs:
+        yield Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+    return accepted
+
+
+def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
+    """Find the claims that had been settled already."""
+    found = yield Query(sql.settled_before, {"rows": rows.batch(tokens)})
+    return frozenset(Token(*row) for row in found)
+
+
+def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
+    """Tell when the next pending job falls due."""
+    values = {
+        "queues": rows.batch((queue,) for queue in queues),
+        "tasks": rows.batch((task,) for task in tasks),
+    }
+    found = yield Query(sql.next_due, values)
+    return NextDue(*found[0])
+
+
+def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
+    return (
+        *change.token,
+        worker,
+        due_at,
+        change.started_at,
+        change.ended_at,
+        change.attempt,
+        change.error,
+        change.traceback,
+    )

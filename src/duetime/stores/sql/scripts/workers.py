@@ -1,0 +1,119 @@
+"""Leases and rescue."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import msgspec
+
+from duetime.model.blame import Suspect, blamed
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, Token
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.stores.base import Orphan, Peer, Pulse
+from duetime.stores.sql import rows
+from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.loader import Statements
+
+
+def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: bool) -> Script[Instant]:
+    """Add a living worker and return the store's clock."""
+    values = {
+        "id": worker.id,
+        "host": rows.clean_text(worker.host),
+        "host_key": worker.host_key,
+        "pid": worker.pid,
+        "pid_started": worker.pid_started,
+        "version": worker.version,
+        "queues": msgspec.json.encode(worker.queues).decode(),
+        "slots": worker.slots,
+        "session": int(session),
+        "lease": lease,
+    }
+    found = yield Query(sql.register, values)
+    if not found:
+        found = yield Query(sql.clock, {})
+    now: Instant = found[0][0]
+    return now
+
+
+def pulse(sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Script[Pulse]:
+    """Renew the lease of a living worker and tell what it holds."""
+    values = {
+        "worker": worker,
+        "lease": lease,
+        "running": stats.running,
+        "done": stats.done,
+        "failed": stats.failed,
+        "loop_lag": stats.loop_lag,
+        "last_error": None if stats.last_error is None else rows.clean_text(stats.last_error),
+    }
+    renewed = yield Query(sql.pulse, values)
+    if not renewed:
+        found = yield Query(sql.clock, {})
+        return Pulse(alive=False, now=found[0][0])
+    held = yield Query(sql.held_by, {"worker": worker})
+    return _pulse(renewed[0][0], held)
+
+
+def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
+    """Tell what a worker holds, renewing nothing."""
+    found = yield Query(sql.is_alive, {"worker": worker})
+    now, alive = found[0]
+    if not alive:
+        return Pulse(alive=False, now=now)
+    held = yield Query(sql.held_by, {"worker": worker})
+    return _pulse(now, held)
+
+
+def retire(sql: Statements, worker: WorkerId) -> Script[None]:
+    """Mark a worker as stopped."""
+    yield Query(sql.retire, {"worker": worker})
+
+
+def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[list[Peer]]:
+    """List the other living workers that can be looked at."""
+    found = yield Query(sql.peers, {"worker": worker, "host_key": host_key})
+    return [Peer(id_, pid, started, bool(near), bool(lost)) for id_, pid, started, near, lost in found]
+
+
+def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[None]:
+    """Mark workers as dead."""
+    yield Query(sql.bury, {"rows": rows.batch((worker,) for worker in workers)})
+
+
+def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orphan]]:
+    """Mark workers dead whose lease is over and take over what workers that are not alive hold."""
+    yield Query(sql.expire, {})
+    orphans = yield Query(sql.orphans, {})
+    if not orphans:
+        return []
+    before = {row[0]: row for row in orphans}
+    # Judged over all rows of a dead worker, also when another rescuer gets some of them.
+    suspects = _suspects(orphans)
+    values = {"worker": worker, "claim_id": claim_id, "rows": rows.batch(row[:2] for row in orphans)}
+    adopted = yield Query(sql.adopt, values)
+    return [_orphan(row, before[row[0]], suspects) for row in adopted]
+
+
+def _pulse(now: Instant, held: Sequence[Row]) -> Pulse:
+    return Pulse(
+        alive=True,
+        now=now,
+        held=frozenset(Token(*row[:3]) for row in held),
+        cancelling=frozenset(row[0] for row in held if row[3]),
+    )
+
+
+def _suspects(orphans: Sequence[Row]) -> frozenset[JobId]:
+    started: defaultdict[str | None, list[Suspect]] = defaultdict(list)
+    for job_id, _, worker, started_at, crashes in orphans:
+        if worker is not None and started_at is not None:
+            started[worker].append(Suspect(job_id, crashes))
+    return frozenset(job_id for group in started.values() if (job_id := blamed(group)) is not None)
+
+
+def _orphan(row: Row, before: Row, suspects: frozenset[JobId]) -> Orphan:
+    job_id, _, worker, started_at, _ = before
+    return Orphan(rows.claim(row), worker or "", started_at, job_id in suspects)

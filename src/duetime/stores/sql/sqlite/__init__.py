@@ -1,0 +1,1 @@
+"""SQLite: a file, one writing thread per process, commits in groups."""

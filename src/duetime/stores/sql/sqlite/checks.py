@@ -1,0 +1,95 @@
+"""What can be wrong with a SQLite and its file."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from duetime.errors import StoreUnusable
+from duetime.stores.base import Check
+from duetime.stores.sql.sqlite.filesystem import filesystem_type
+
+OLDEST: Final = (3, 35, 0)
+"""The first version that returns what an UPDATE changed."""
+FIXED: Final = (3, 51, 3)
+"""The first version in which two processes that write and checkpoint at once cannot damage the file."""
+
+_SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
+
+_log = logging.getLogger("duetime.stores.sqlite")
+_warned = False
+
+
+def require_version() -> None:
+    """Raise `StoreUnusable` where SQLite is too old, and warn once where it has a bug that can bite us."""
+    global _warned  # noqa: PLW0603 -- once per process
+    version = sqlite3.sqlite_version_info
+    if version < OLDEST:
+        raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or later is needed")
+    if version < FIXED and not _warned:
+        _warned = True
+        _log.warning(
+            "SQLite %s has a bug that can damage a database when several processes write to it at the same time "
+            "(fixed in 3.51.3); use one process per file, a newer SQLite, or PostgreSQL",
+            sqlite3.sqlite_version,
+        )
+
+
+def examine(connection: sqlite3.Connection, path: Path | None) -> list[Check]:
+    """Look at the version, the settings, the file and its content."""
+    checks = [_version()]
+    if path is not None:
+        checks += [_durability(connection), _place(path), _mode(path)]
+    return [*checks, _integrity(connection)]
+
+
+def _version() -> Check:
+    fixed = sqlite3.sqlite_version_info >= FIXED
+    text = f"SQLite {sqlite3.sqlite_version}"
+    if fixed:
+        return Check(name="version", ok=True, detail=text)
+    return Check(
+        name="version",
+        ok=False,
+        detail=f"{text} can damage a database that several processes write to at the same time",
+        fix="use SQLite 3.51.3 or later, one process per file, or PostgreSQL",
+    )
+
+
+def _durability(connection: sqlite3.Connection) -> Check:
+    journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
+    level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
+    safe = level in {"FULL", "EXTRA"}
+    return Check(
+        name="durability",
+        ok=journal == "wal" and safe,
+        detail=f"journal mode {journal}, synchronous {level}",
+        fix=None if safe else "a power cut can undo the last commits; drop synchronous=NORMAL from the URL",
+    )
+
+
+def _place(path: Path) -> Check:
+    return Check(name="file system", ok=True, detail=f"{path} on {filesystem_type(path) or 'an unknown one'}")
+
+
+def _mode(path: Path) -> Check:
+    mode = path.stat().st_mode & 0o777
+    private = not mode & 0o077
+    return Check(
+        name="file mode",
+        ok=private,
+        detail=f"{mode:04o}",
+        fix=None if private else f"others can read the arguments of jobs: chmod 600 {path}",
+    )
+
+
+def _integrity(connection: sqlite3.Connection) -> Check:
+    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return Check(
+        name="integrity",
+        ok=answer == "ok",
+        detail=answer,
+        fix=None if answer == "ok" else "restore a backup, or recover with: sqlite3 FILE .recover",
+    )

@@ -1,0 +1,104 @@
+"""A SQLite database as one process has it open: a writing thread and a reading one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from duetime.errors import NotOpen
+from duetime.stores.sql.sqlite import filesystem
+from duetime.stores.sql.sqlite.errors import is_busy
+from duetime.stores.sql.sqlite.lane import Lane
+
+Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
+
+_STATEMENTS: Final = 256
+_PATIENCE: Final = 10.0
+_WAIT: Final = 0.002
+
+
+class Database:
+    """Opens and closes the threads; without a path, a database in memory that ends with them."""
+
+    def __init__(self, path: Path | None, *, synchronous: Synchronous = "FULL") -> None:
+        self.path = path
+        self._synchronous = synchronous
+        self._writer: Lane | None = None
+        self._reader: Lane | None = None
+
+    @property
+    def writer(self) -> Lane:
+        """The thread that writes."""
+        if self._writer is None:
+            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+        return self._writer
+
+    @property
+    def reader(self) -> Lane:
+        """The thread that reads; the writing one itself where the database is in memory."""
+        return self._reader or self.writer
+
+    async def open(self) -> None:
+        """Start the threads and see that the file can be used."""
+        if self._writer is not None:
+            return
+        if self.path is not None:
+            await asyncio.to_thread(filesystem.prepare, self.path)
+        self._writer = Lane(self._connect_writer, name="duetime-sqlite-write")
+        try:
+            await self._writer.start()
+            if self.path is not None:
+                self._reader = Lane(self._connect_reader, name="duetime-sqlite-read")
+                await self._reader.start()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what was asked for and end the threads."""
+        lanes, self._reader, self._writer = (self._reader, self._writer), None, None
+        for lane in lanes:
+            if lane is not None:
+                await lane.close()
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        with contextlib.ExitStack() as undo:
+            connection = self._connect()
+            undo.callback(connection.close)
+            if self.path is not None:
+                _patiently(connection, "PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            undo.pop_all()
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        connection = self._connect()
+        connection.execute("PRAGMA query_only = 1")
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            ":memory:" if self.path is None else self.path,
+            # Waiting is ours: see `lane`.
+            timeout=0,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=_STATEMENTS,
+        )
+
+
+def _patiently(connection: sqlite3.Connection, statement: str) -> None:
+    """Run a statement that others may be in the way of, as when many processes open a new file at once."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_WAIT)

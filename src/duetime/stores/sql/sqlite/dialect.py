@@ -1,0 +1,22 @@
+"""SQLite's words."""
+
+from __future__ import annotations
+
+from duetime.stores.sql.dialect import Columns, Dialect
+
+
+def _each(parameter: str, columns: Columns) -> str:
+    listed = ", ".join(f"json_extract(value, '$[{n}]') AS {name}" for n, (name, _) in enumerate(columns))
+    return f"(SELECT {listed} FROM json_each(:{parameter}))"  # noqa: S608 -- built from our own files
+
+
+SQLITE = Dialect(
+    folder="sqlite",
+    now=":now",
+    each=_each,
+    # A transaction that writes is the only one.
+    locking="",
+    skip_locked="",
+    parameter=lambda name, _: f":{name}",
+    claims_per_statement=False,
+)

@@ -1,0 +1,150 @@
+"""Runs scripts on a SQLite file: a whole script in one hop to its thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Self, TypeVar
+
+from duetime.errors import Unsupported
+from duetime.model.clock import Clock
+from duetime.stores.base import Check, Hint
+from duetime.stores.sql.driver import Script, script_name
+from duetime.stores.sql.sqlite import checks
+from duetime.stores.sql.sqlite.database import Database
+from duetime.stores.sql.sqlite.errors import translate
+from duetime.stores.sql.sqlite.lane import Lane
+from duetime.stores.sql.sqlite.subscribers import Subscriber, Subscribers
+from duetime.stores.sql.sqlite.watch import commits
+
+T = TypeVar("T")
+
+
+class SqliteDriver:
+    """A driver for one database; siblings share its threads."""
+
+    def __init__(self, database: Database, *, clock: Clock, shared: Subscribers | None = None) -> None:
+        self._clock = clock
+        self._database = database
+        self._owner = shared is None
+        self._subscribers = shared or Subscribers()
+
+    async def open(self) -> None:
+        """Start the threads; a sibling uses those of its owner."""
+        if self._owner:
+            checks.require_version()
+            with self._errors():
+                await self._database.open()
+
+    async def close(self) -> None:
+        """End the threads, when they are ours."""
+        if self._owner:
+            await self._database.close()
+
+    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:  # noqa: ARG002 -- it always is
+        """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
+        return await self._run(self._database.writer, script, grouped=True)
+
+    async def read(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script that changes nothing, beside the writer."""
+        return await self._run(self._database.reader, script, grouped=False)
+
+    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
+        """Run a script on the caller's own connection, in the caller's thread."""
+        if not isinstance(tx, sqlite3.Connection):
+            raise Unsupported(
+                f"tx must be an open sqlite3.Connection to the same file, not {type(tx).__name__}"
+            )
+        with self._errors():
+            return _play(tx, script(), self._clock)
+
+    async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
+        """Say that the end of a connection cannot be seen."""
+        return False
+
+    def sibling(self) -> Self:
+        """Return a view on the same threads, which serve any event loop."""
+        return type(self)(self._database, clock=self._clock, shared=self._subscribers)
+
+    def hint(self, hint: Hint) -> None:
+        """Tell this process; others see the commit itself."""
+        self._subscribers.notify(hint)
+
+    async def wakeups(self) -> AsyncIterator[Hint]:
+        """Yield our own hints as they are, and the commits of other processes as `any`."""
+        with self._subscribers.listening() as subscriber:
+            watch = asyncio.create_task(self._watch(subscriber))
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                watch.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await watch
+
+    @property
+    def hears_others(self) -> bool:
+        """Always: the file shows what others commit."""
+        return True
+
+    async def doctor(self) -> list[Check]:
+        """Look at the version, the settings and the file."""
+        path = self._database.path
+        with self._errors():
+            found: list[Check] = await self._database.writer.do(
+                lambda connection: checks.examine(connection, path)
+            )
+        return found
+
+    async def _run(self, lane: Lane, script: Callable[[], Script[T]], *, grouped: bool) -> T:
+        steps = script()
+        with self._errors():
+            answer: T = await lane.do(
+                lambda connection: _play(connection, steps, self._clock),
+                name=script_name(steps),
+                grouped=grouped,
+            )
+        return answer
+
+    async def _watch(self, subscriber: Subscriber) -> None:
+        path = self._database.path
+        if path is None:
+            return
+        async for _ in commits(path, self._data_version):
+            subscriber.put(Hint("any"))
+
+    async def _data_version(self) -> int:
+        version: int = await self._database.writer.do(_data_version)
+        return version
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            translated = translate(error, self._database.path)
+            if translated is error:
+                raise
+            raise translated from error
+
+
+def _play(connection: sqlite3.Connection, script: Script[T], clock: Clock) -> T:
+    """Run a script to its end, all of it at one moment of the store's clock."""
+    now = clock.now()
+    try:
+        query = next(script)
+        while True:
+            statement, params = query
+            values: Any = {**params, "now": now}
+            query = script.send(connection.execute(statement.sql, values).fetchall())
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    """Return a number that changes when another connection has committed; our own writer's do not count."""
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version

@@ -1,0 +1,67 @@
+"""The file a SQLite database lives in, before SQLite touches it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+from duetime.errors import StoreUnusable
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_NETWORK = frozenset({
+    "9p", "afs", "ceph", "cifs", "davfs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "lustre",
+    "ncpfs", "nfs", "nfs4", "smb2", "smb3", "smbfs",
+})  # fmt: skip
+
+
+def prepare(path: Path) -> None:
+    """Create the file, readable for its owner only, or say why it cannot be used."""
+    folder = path.parent
+    if path.is_dir():
+        raise StoreUnusable(f"{path} is a folder; name a file in it")
+    if not folder.is_dir():
+        raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
+    kind = filesystem_type(path)
+    if kind in _NETWORK:
+        raise StoreUnusable(
+            f"{path} is on a network file system ({kind}), where SQLite cannot lock safely; "
+            "use a local disk, or PostgreSQL"
+        )
+    # An existing file is never opened here: closing it again would drop the locks that SQLite holds on it.
+    with contextlib.suppress(FileExistsError):
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise StoreUnusable(
+                f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
+            ) from None
+    # The write-ahead log lies beside the file.
+    for place in (folder, path):
+        if not os.access(place, os.W_OK):
+            raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
+
+
+def filesystem_type(path: Path, mounts: str | None = None) -> str | None:
+    """Return the type of the file system a path is on, or `None` where that cannot be told."""
+    if mounts is None:
+        try:
+            mounts = _MOUNTS.read_text("utf-8", "surrogateescape")
+        except OSError:
+            return None
+    resolved = path.resolve()
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split(" ")
+        if not right or len(fields) < 5:  # noqa: PLR2004 -- the fifth field is the mount point
+            continue
+        point = Path(_OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4]))
+        # A later mount on the same point hides the earlier one.
+        if resolved.is_relative_to(point) and (found is None or len(point.parts) >= found[0]):
+            found = (len(point.parts), right.split(" ")[0])
+    return found[1] if found else None

@@ -1,0 +1,206 @@
+"""A thread that owns one connection, and the futures of those who wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import queue
+import random
+import sqlite3
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from duetime.errors import NotOpen, StoreUnavailable
+from duetime.failpoints import failpoint
+from duetime.stores.sql.sqlite.errors import is_busy
+
+Work: TypeAlias = Callable[[sqlite3.Connection], Any]
+
+_MOST_SCRIPTS: Final = 64
+_MOST_CHANGES: Final = 2_000
+"""A group stops taking in scripts here, so that the first of it does not wait long for its answer."""
+_PATIENCE: Final = 10.0
+"""How long other processes may keep us from writing before we give up, in seconds."""
+_SHORTEST_WAIT: Final = 0.0002
+_LONGEST_WAIT: Final = 0.001
+
+
+@dataclass(slots=True, eq=False)
+class Task:
+    """Something to do on the connection, and who waits for it."""
+
+    work: Work
+    name: str
+    grouped: bool
+    """Whether it runs in a writing transaction, together with its neighbours."""
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
+
+    def resolve(self) -> None:
+        """Give the answer, in the thread of the one who waits."""
+        if self.future.done():
+            return
+        if self.error is not None:
+            self.future.set_exception(self.error)
+        else:
+            self.future.set_result(self.result)
+
+
+class Lane:
+    """Runs tasks one after another in a thread of its own; usable from any event loop of this process."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], *, name: str) -> None:
+        self._connect = connect
+        self._pid = os.getpid()
+        self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    async def start(self) -> None:
+        """Start the thread, which makes the connection, and raise what that raises."""
+        self._thread.start()
+        await self.do(lambda _: None)
+
+    async def do(self, work: Work, *, name: str = "", grouped: bool = False) -> Any:
+        """Run work on the connection and return what it returns."""
+        if os.getpid() != self._pid:
+            raise NotOpen(
+                "this process was forked after the store was opened; a database connection does not survive "
+                "that: open the scheduler in the child"
+            )
+        loop = asyncio.get_running_loop()
+        task = Task(work, name, grouped, loop, loop.create_future())
+        with self._lock:
+            if self._closed:
+                raise NotOpen("the store is closed; use it inside `async with scheduler`")
+            self._queue.put(task)
+        return await task.future
+
+    async def close(self) -> None:
+        """Finish what was asked for before, then end the thread."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(None)
+        if os.getpid() == self._pid and self._thread.ident is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    def _run(self) -> None:
+        try:
+            connection = self._connect()
+        except BaseException as error:  # noqa: BLE001 -- whoever asks gets it
+            self._refuse(error)
+            return
+        backlog: deque[Task | None] = deque()
+        with contextlib.closing(connection):
+            while True:
+                if not backlog:
+                    backlog.append(self._queue.get())
+                task = backlog.popleft()
+                if task is None:
+                    return
+                _answer(self._write(connection, task, backlog) if task.grouped else _read(connection, task))
+                # Freed here, so that nothing is kept alive while the thread waits.
+                del task
+
+    def _refuse(self, error: BaseException) -> None:
+        while (task := self._queue.get()) is not None:
+            task.error = error
+            _answer([task])
+
+    def _write(self, connection: sqlite3.Connection, first: Task, backlog: deque[Task | None]) -> list[Task]:
+        """Run the task, and those that wait behind it, in one transaction, and commit them together."""
+        group = [first]
+        try:
+            _begin(connection)
+            with contextlib.suppress(queue.Empty):
+                while len(backlog) < _MOST_SCRIPTS:
+                    backlog.append(self._queue.get_nowait())
+            before = connection.total_changes
+            shared = bool(backlog)
+            _run_one(connection, first, shared=shared)
+            while len(group) < _MOST_SCRIPTS and connection.total_changes - before < _MOST_CHANGES:
+                if not backlog or (task := backlog[0]) is None or not task.grouped:
+                    break
+                backlog.popleft()
+                group.append(task)
+                _run_one(connection, task, shared=shared)
+            _commit(connection, group)
+        except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            for task in group:
+                task.error = task.error or error
+        return group
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Become the one writer. SQLite's own way of waiting starves whoever comes late; short even waits are fair."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            if time.monotonic() > deadline:
+                message = f"another process has kept the database locked for {_PATIENCE:.0f} seconds"
+                raise StoreUnavailable(message) from error
+        time.sleep(random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT))
+
+
+def _run_one(connection: sqlite3.Connection, task: Task, *, shared: bool) -> None:
+    """Run one task of a group; if it fails, it fails alone."""
+    if shared:
+        connection.execute("SAVEPOINT task")
+    try:
+        task.result = task.work(connection)
+    except BaseException as error:
+        # Some errors, such as a full disk, end the whole transaction.
+        if not shared or not connection.in_transaction:
+            raise
+        task.error = error
+        connection.execute("ROLLBACK TO task")
+    if shared:
+        connection.execute("RELEASE task")
+
+
+def _commit(connection: sqlite3.Connection, group: list[Task]) -> None:
+    for task in group:
+        failpoint(f"before:{task.name}")
+    connection.execute("COMMIT")
+    for task in group:
+        failpoint(f"after:{task.name}")
+
+
+def _read(connection: sqlite3.Connection, task: Task) -> list[Task]:
+    try:
+        task.result = task.work(connection)
+    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
+        task.error = error
+    return [task]
+
+
+def _answer(done: list[Task]) -> None:
+    """Hand out the answers with one wake-up for each event loop."""
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[Task]] = defaultdict(list)
+    for task in done:
+        by_loop[task.loop].append(task)
+    for loop, tasks in by_loop.items():
+        # A loop that was closed has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(_resolve, tasks)
+
+
+def _resolve(tasks: list[Task]) -> None:
+    for task in tasks:
+        task.resolve()

@@ -1,0 +1,33 @@
+-- Statements whose shape differs on SQLite.
+
+-- name: claim
+-- Hand out jobs of one queue. Priorities are walked from the outside in, each an ordered range of the index,
+-- and the walk stops at the limit; CROSS JOIN and INDEXED BY are SQLite's ways to insist on that.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+UPDATE {jobs} SET
+    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    started_at = CASE WHEN :ahead = 0 THEN {now} END
+WHERE rowid IN (
+    SELECT j.rowid
+    FROM {each queues: name text, most int} AS q
+    CROSS JOIN priorities AS p
+    CROSS JOIN {jobs} AS j INDEXED BY {jobs}_claim
+    WHERE p.n < :below_priority
+      AND j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
+      AND j.due_at <= {now} + :ahead
+      AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
+      AND (:ahead = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+      AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+      AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+      AND NOT EXISTS (SELECT 1 FROM {queues} WHERE name = q.name AND paused_at IS NOT NULL)
+    LIMIT :limit
+)
+RETURNING {claim_columns}
+
+-- name: has_schema
+-- Tell whether there are any tables of ours.
+SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
+
+-- name: migration_lock
+-- Nothing to do: the transaction is the only writer already.
+SELECT 1

@@ -1,0 +1,66 @@
+"""Hints inside one process, from any thread to any event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+from duetime.stores.base import Hint
+
+
+class Subscriber:
+    """One listener; hints that say the same are kept once until they are taken."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._hints: dict[Hint, None] = {}
+
+    def notify(self, hint: Hint) -> None:
+        """Pass a hint on, from whatever thread."""
+        # A loop that was closed has nobody left who listens.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self.put, hint)
+
+    def put(self, hint: Hint) -> None:
+        """Keep a hint until it is taken, in the listener's own loop."""
+        self._hints[hint] = None
+        self._event.set()
+
+    async def hints(self) -> AsyncIterator[Hint]:
+        """Yield hints as they come."""
+        while True:
+            await self._event.wait()
+            self._event.clear()
+            hints, self._hints = self._hints, {}
+            for hint in hints:
+                yield hint
+
+
+class Subscribers:
+    """All listeners of one store in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all: list[Subscriber] = []
+
+    def notify(self, hint: Hint) -> None:
+        """Pass a hint to every listener."""
+        with self._lock:
+            listeners = tuple(self._all)
+        for listener in listeners:
+            listener.notify(hint)
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[Subscriber]:
+        """Listen for the duration of the block."""
+        subscriber = Subscriber()
+        with self._lock:
+            self._all.append(subscriber)
+        try:
+            yield subscriber
+        finally:
+            with self._lock:
+                self._all.remove(subscriber)

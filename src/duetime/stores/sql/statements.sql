@@ -1,0 +1,366 @@
+-- Every statement of the SQL stores, in the words all databases share.
+--
+-- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
+-- an array of arrays, read as a table with these columns. `{now}` is the store's clock. A dialect replaces a
+-- whole statement only where its shape differs.
+
+-- fragment: claim_columns
+-- What a worker needs to run a job.
+{jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
+{jobs}.due_at, {now}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
+{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at IS NOT NULL
+
+-- fragment: job_columns
+-- A whole job, for people.
+id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
+failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
+cancel_requested_at, schedule, occurrence, span_first, span_count
+
+-- fragment: schedule_columns
+-- A whole schedule, with the number of its jobs that have not ended.
+s.name, s.task, s.payload, s.trigger_spec, s.queue, s.priority, s.on_crash, s.retries, s.timeout, s.overlap,
+s.misfire_window, s.owner, s.paused_at, s.paused_reason, s.fired_through, s.next_at, s.rev, s.created_at,
+s.updated_at,
+(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND j.state IN ('pending', 'running'))
+
+-- fragment: held
+-- True for a row whose claim still holds. The state is hidden from the planner: with statistics taken while
+-- nothing ran it would believe that no row matches, and read the batch once per row.
+{jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
+AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
+
+-- name: clock
+-- Tell the store's time.
+SELECT {now}
+
+-- name: enqueue
+-- Store jobs; what is stored already, by id or by occurrence, stays as it is.
+INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
+                    occurrence, state, reason, span_first, span_count, created_at, finished_at)
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END
+FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
+      on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
+      span_first int, span_count int} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: occurrence_ids
+-- Find the jobs that stand for given occurrences.
+SELECT j.schedule, j.occurrence, j.id
+FROM {each rows: schedule text, occurrence int} AS r
+JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
+
+-- name: claims_under
+-- Look up what a claim had handed out, when its answer was lost.
+SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND claim_id = :claim_id
+
+-- name: mark_started
+-- Record when claims taken ahead were started.
+UPDATE {jobs} SET started_at = :started_at
+FROM {each rows: id text, fence int, claim_id text} AS r
+WHERE {jobs}.id = r.id AND {held}
+
+-- name: holders
+-- Lock claims that are about to go back, and tell what their attempts must remember.
+SELECT {jobs}.id, {jobs}.worker, {jobs}.due_at
+FROM {each rows: id text, fence int, claim_id text} AS r
+JOIN {jobs} ON {jobs}.id = r.id
+WHERE {held}
+ORDER BY {jobs}.id
+{locking}
+
+-- name: settle
+-- Write what runs came to. A job that goes back while its cancellation is requested is cancelled instead.
+UPDATE {jobs} SET
+    state = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE r.state END,
+    started_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE r.started_at END,
+    finished_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN {now} ELSE r.finished_at END,
+    reason = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN cancel_reason ELSE r.reason END,
+    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE worker END,
+    due_at = coalesce(r.due_at, {jobs}.due_at),
+    failures = r.failures, crashes = r.crashes, blames = r.blames,
+    result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback
+FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
+      failures int, crashes int, blames int, result text, result_error text, error text, traceback text,
+      reason text} AS r
+WHERE {jobs}.id = r.id AND {held}
+RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
+
+-- name: settled_before
+-- Find the claims that had already been settled, when an answer was lost.
+SELECT r.id, r.fence, r.claim_id
+FROM {each rows: id text, fence int, claim_id text} AS r
+JOIN {jobs} ON {jobs}.id = r.id AND {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
+WHERE {jobs}.state <> 'running'
+
+-- name: add_attempts
+-- Keep the tries that ended without ending their job.
+INSERT INTO {attempts} (job_id, fence, claim_id, worker, due_at, started_at, ended_at, outcome, error, traceback)
+SELECT r.job_id, r.fence, r.claim_id, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome,
+       r.error, r.traceback
+FROM {each rows: job_id text, fence int, claim_id text, worker text, due_at int, started_at int, ended_at int,
+      outcome text, error text, traceback text} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: next_due
+-- Tell when the next job falls due: one probe of the index per queue and priority, however many jobs wait.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+SELECT {now}, min(first.due_at)
+FROM (
+    SELECT (
+        SELECT j.due_at FROM {jobs} AS j
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
+          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+        ORDER BY j.due_at, j.id LIMIT 1
+    ) AS due_at
+    FROM {each queues: name text} AS q CROSS JOIN priorities AS p
+    WHERE NOT EXISTS (SELECT 1 FROM {queues} AS paused WHERE paused.name = q.name AND paused.paused_at IS NOT NULL)
+) AS first
+
+-- name: register
+-- Add a living worker; registering twice under one id renews it, unless it was declared dead.
+INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, slots, session,
+                            started_at, beat_at, lease_until)
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :slots, :session,
+        {now}, {now}, {now} + :lease)
+ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = excluded.lease_until
+WHERE w.state = 'alive'
+RETURNING beat_at
+
+-- name: pulse
+-- Renew the lease of a living worker and note how it is.
+UPDATE {workers}
+SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
+    loop_lag = :loop_lag, last_error = :last_error
+WHERE id = :worker AND state = 'alive'
+RETURNING beat_at
+
+-- name: is_alive
+-- Tell the time, and whether a worker is alive.
+SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+
+-- name: held_by
+-- List what a worker holds, and what of it is to be cancelled.
+SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
+FROM {jobs} WHERE state = 'running' AND worker = :worker
+
+-- name: retire
+-- Mark a worker as stopped.
+UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0 WHERE id = :worker AND state = 'alive'
+
+-- name: peers
+-- List the other living workers whose processes can be looked at from here.
+SELECT id, pid, pid_started, true, false
+FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
+
+-- name: bury
+-- Mark workers as dead.
+UPDATE {workers} SET state = 'dead'
+WHERE state = 'alive' AND id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: expire
+-- Mark workers as dead whose lease is over.
+UPDATE {workers} SET state = 'dead' WHERE state = 'alive' AND lease_until < {now}
+
+-- name: orphans
+-- List the claims of workers that are not alive, or that nobody knows.
+SELECT j.id, j.fence, j.worker, j.started_at, j.crashes
+FROM {jobs} AS j
+WHERE j.state = 'running'
+  AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
+
+-- name: adopt
+-- Take over orphaned claims under a new fence, if the rescuer is alive; another rescuer's are left to it.
+UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker
+FROM (
+    SELECT j.id
+    FROM {each rows: id text, fence int} AS r
+    JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
+    WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
+      AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+    ORDER BY j.id
+    {skip_locked j}
+) AS picked
+WHERE {jobs}.id = picked.id
+RETURNING {claim_columns}
+
+-- name: declared
+-- Tell what schedules were declared as.
+SELECT s.name, s.declared FROM {each rows: name text} AS r JOIN {schedules} AS s ON s.name = r.name {locking}
+
+-- name: put_schedules
+-- Add schedules or change those that differ; a trigger that was not edited keeps its place in time.
+INSERT INTO {schedules} AS s (name, task, payload, trigger_spec, declared, queue, priority, on_crash, retries, timeout,
+                              overlap, misfire_window, owner, fired_through, next_at, rev, created_at, updated_at)
+SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.queue, r.priority, r.on_crash, r.retries, r.timeout,
+       r.overlap, r.misfire_window, r.owner, r.fired_through, r.next_at, 1, {now}, {now}
+FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, queue text, priority int,
+      on_crash text, retries int, timeout int, overlap text, misfire_window int, owner text, fired_through int,
+      next_at int} AS r
+WHERE true
+ON CONFLICT (name) DO UPDATE SET
+    trigger_spec = CASE WHEN s.declared = excluded.declared THEN s.trigger_spec ELSE excluded.trigger_spec END,
+    next_at = CASE WHEN s.declared = excluded.declared THEN s.next_at ELSE excluded.next_at END,
+    fired_through = CASE WHEN s.declared <> excluded.declared AND s.fired_through < excluded.fired_through
+                         THEN excluded.fired_through ELSE s.fired_through END,
+    task = excluded.task, payload = excluded.payload, declared = excluded.declared, queue = excluded.queue,
+    priority = excluded.priority, on_crash = excluded.on_crash, retries = excluded.retries,
+    timeout = excluded.timeout, overlap = excluded.overlap, misfire_window = excluded.misfire_window,
+    owner = excluded.owner, updated_at = excluded.updated_at, rev = s.rev + 1
+WHERE (s.task, s.payload, s.declared, s.queue, s.priority, s.on_crash, s.overlap, s.misfire_window, s.owner)
+   <> (excluded.task, excluded.payload, excluded.declared, excluded.queue, excluded.priority, excluded.on_crash,
+       excluded.overlap, excluded.misfire_window, excluded.owner)
+   OR coalesce(s.retries, -1) <> coalesce(excluded.retries, -1)
+   OR coalesce(s.timeout, -1) <> coalesce(excluded.timeout, -1)
+RETURNING name
+
+-- name: withdraw
+-- Cancel planted jobs that nobody has claimed; their occurrences become free to be planted again.
+UPDATE {jobs} SET state = 'cancelled', finished_at = {now}, reason = :reason, span_first = occurrence,
+                  occurrence = NULL
+WHERE state = 'pending' AND schedule IN (SELECT r.name FROM {each rows: name text} AS r) AND occurrence > {now}
+RETURNING schedule, span_first
+
+-- name: withdraw_claimed
+-- Ask the workers that hold planted jobs not to start them.
+UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = :reason
+WHERE state = 'running' AND started_at IS NULL AND occurrence > {now}
+  AND schedule IN (SELECT r.name FROM {each rows: name text} AS r)
+RETURNING worker
+
+-- name: rewind
+-- Put schedules back to before their withdrawn occurrences; `again` says whether the trigger still has them.
+UPDATE {schedules} SET
+    fired_through = r.occurrence - 1,
+    next_at = CASE WHEN r.again = 1 THEN r.occurrence ELSE {schedules}.next_at END
+FROM {each rows: name text, occurrence int, again int} AS r
+WHERE {schedules}.name = r.name AND {schedules}.fired_through >= r.occurrence
+
+-- name: due_schedules
+-- List the schedules to look at now, earliest first.
+SELECT {schedule_columns}
+FROM {schedules} AS s
+WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
+ORDER BY s.next_at LIMIT :limit
+
+-- name: next_schedule
+-- Tell the time, and when the next schedule after the due ones comes up.
+SELECT {now}, (SELECT min(s.next_at) FROM {schedules} AS s
+               WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead)
+
+-- name: fire
+-- Move schedules on, unless somebody else has moved, edited or paused them.
+UPDATE {schedules} SET fired_through = r.fired_through, next_at = r.next_at
+FROM {each rows: name text, rev int, expected int, fired_through int, next_at int} AS r
+WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fired_through = r.expected
+  AND {schedules}.paused_at IS NULL
+RETURNING {schedules}.name
+
+-- name: pause_schedule
+-- Stop a schedule from firing; what was planned before is refused.
+UPDATE {schedules} SET paused_at = coalesce(paused_at, {now}), paused_reason = :reason, updated_at = {now},
+                       rev = rev + 1
+WHERE name = :name
+RETURNING name
+
+-- name: resume_schedule
+-- Let a schedule fire again from here on.
+UPDATE {schedules} SET paused_at = NULL, paused_reason = NULL, next_at = :next_at, fired_through = :fired_through,
+                       updated_at = {now}, rev = rev + 1
+WHERE name = :name
+RETURNING name
+
+-- name: delete_schedule
+-- Forget a schedule; its jobs stay.
+DELETE FROM {schedules} WHERE name = :name RETURNING name
+
+-- name: cancel
+-- Cancel what has not been claimed and flag what has; the state is hidden from the planner as in `held`.
+UPDATE {jobs} SET
+    state = CASE WHEN {jobs}.state = 'pending' THEN 'cancelled' ELSE {jobs}.state END,
+    finished_at = CASE WHEN {jobs}.state = 'pending' THEN {now} ELSE finished_at END,
+    reason = CASE WHEN {jobs}.state = 'pending' THEN CAST(:reason AS text) ELSE reason END,
+    cancel_requested_at = coalesce(cancel_requested_at, {now}),
+    cancel_reason = coalesce(cancel_reason, CAST(:reason AS text))
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
+RETURNING {jobs}.id, {jobs}.state, {jobs}.worker
+
+-- name: existing
+-- Tell which of these jobs there are.
+SELECT j.id FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id
+
+-- name: pause_queue
+-- Hand out nothing more from a queue.
+INSERT INTO {queues} AS q (name, paused_at, paused_reason) VALUES (:queue, {now}, :reason)
+ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(q.paused_at, excluded.paused_at),
+                                 paused_reason = excluded.paused_reason
+
+-- name: resume_queue
+-- Hand out jobs of a queue again.
+UPDATE {queues} SET paused_at = NULL, paused_reason = NULL WHERE name = :queue AND paused_at IS NOT NULL
+
+-- name: prunable
+-- Look at a stretch of jobs, oldest first, and tell which have ended long enough ago.
+SELECT stretch.id, stretch.finished_at IS NOT NULL AND stretch.finished_at < :before
+FROM (SELECT id, finished_at FROM {jobs} WHERE id > :after ORDER BY id LIMIT :stretch) AS stretch
+ORDER BY stretch.id
+
+-- name: prune_attempts
+-- Delete the attempts of jobs that are about to go.
+DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: prune_jobs
+-- Delete jobs that have ended.
+DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at < :before
+RETURNING id
+
+-- name: prune_workers
+-- Forget workers that have been gone for long and hold nothing.
+DELETE FROM {workers}
+WHERE state <> 'alive' AND lease_until < :before
+  AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = {workers}.id)
+
+-- name: get
+-- Read jobs by id.
+SELECT {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: find
+-- Read one page of jobs, newest first.
+SELECT {job_columns} FROM {jobs}
+WHERE (CAST(:task AS text) IS NULL OR task = CAST(:task AS text))
+  AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
+  AND (CAST(:queue AS text) IS NULL OR queue = CAST(:queue AS text))
+  AND (CAST(:schedule AS text) IS NULL OR schedule = CAST(:schedule AS text))
+  AND (CAST(:before AS text) IS NULL OR id < CAST(:before AS text))
+ORDER BY id DESC LIMIT :limit
+
+-- name: attempts
+-- Read the tries of a job that ended without ending it.
+SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
+FROM {attempts} WHERE job_id = :job_id ORDER BY fence
+
+-- name: schedules
+-- Read all schedules.
+SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
+
+-- name: workers
+-- Read all workers, newest first.
+SELECT id, state, host, host_key, pid, pid_started, version, queues, slots, started_at, beat_at, lease_until,
+       running, done, failed, loop_lag, last_error
+FROM {workers} ORDER BY started_at DESC, id
+
+-- name: paused_queues
+-- Read the queues that hand out nothing.
+SELECT name, paused_reason FROM {queues} WHERE paused_at IS NOT NULL ORDER BY name
+
+-- name: counts
+-- Count jobs by queue and state.
+SELECT queue, state, count(*) FROM {jobs} GROUP BY queue, state
+
+-- name: schema_version
+-- Tell the version of the tables.
+SELECT coalesce(max(version), 0) FROM {meta}

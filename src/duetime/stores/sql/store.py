@@ -1,0 +1,348 @@
+"""The one store for all SQL databases: each verb a script, each script run by the database's driver."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, Self
+
+from duetime.model.clock import Clock
+from duetime.model.durations import DAY, MINUTE
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import AttemptRecord, Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.outcome import Settlement
+from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.states import State
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
+from duetime.stores.base import (
+    CancelAnswer,
+    Check,
+    Demand,
+    DueSchedules,
+    Hint,
+    JobFilter,
+    NextDue,
+    Orphan,
+    Peer,
+    Pulse,
+    SchemaStatus,
+)
+from duetime.stores.sql import migrate
+from duetime.stores.sql.dialect import Dialect
+from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.loader import load
+from duetime.stores.sql.scripts import control, reads
+from duetime.stores.sql.scripts import jobs as on_jobs
+from duetime.stores.sql.scripts import schedules as on_schedules
+from duetime.stores.sql.scripts import workers as on_workers
+
+_SOON: Final = MINUTE
+"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
+_STRETCH: Final = 2_000
+"""How many jobs are looked at in one step of a prune."""
+_STRETCHES: Final = 20
+"""How many such steps one prune takes at most; the next one goes on from there."""
+
+
+class SqlStore:
+    """A store on a SQL database, through its driver and its dialect."""
+
+    def __init__(
+        self, driver: Driver, dialect: Dialect, *, namespace: str, clock: Clock, url: str, auto_migrate: bool
+    ) -> None:
+        self._driver = driver
+        self._dialect = dialect
+        self._namespace = namespace
+        self._clock = clock
+        self._url = url
+        self._auto_migrate = auto_migrate
+        self._sql = load(dialect, namespace)
+        self._steps = migrate.migrations(dialect, namespace)
+        self._pruned_through: JobId = ""
+
+    async def open(self) -> None:
+        """Connect, and bring the tables to this version or check that they are."""
+        await self._driver.open()
+        try:
+            status = await self.schema_status()
+            if status.found < status.wanted and self._auto_migrate:
+                status = await self.migrate()
+            migrate.check(status, url=self._url)
+        except BaseException:
+            await self._driver.close()
+            raise
+
+    async def close(self) -> None:
+        """Let go of every connection and thread."""
+        await self._driver.close()
+
+    async def migrate(self) -> SchemaStatus:
+        """Apply what is missing."""
+        return await self._driver.write(lambda: migrate.migrate(self._sql, self._steps))
+
+    async def schema_status(self) -> SchemaStatus:
+        """Compare the tables with what this code needs."""
+        return await self._driver.read(lambda: migrate.status(self._sql, self._steps))
+
+    async def pending_sql(self) -> str:
+        """Return the SQL that `migrate` would run."""
+        status = await self.schema_status()
+        return migrate.pending_sql(self._steps, status.found)
+
+    def sibling(self) -> Self:
+        """Return a store for another thread's event loop."""
+        return type(self)(
+            self._driver.sibling(),
+            self._dialect,
+            namespace=self._namespace,
+            clock=self._clock,
+            url=self._url,
+            auto_migrate=False,
+        )
+
+    def wakeups(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled."""
+        return self._driver.wakeups()
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether hints of other processes arrive at present."""
+        return self._driver.hears_others
+
+    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
+        """Store all jobs or none, and hint the workers."""
+        if not jobs:
+            return []
+        if tx is not None:
+            ids = await self._driver.run_in(tx, lambda: on_jobs.enqueue(self._sql, jobs))
+        else:
+            single = all(job.schedule is None for job in jobs)
+            ids = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
+        self._hint_jobs(jobs)
+        return ids
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        """Atomically hand out jobs."""
+        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+            return []
+        one = self._dialect.claims_per_statement
+        return await self._driver.write(
+            lambda: on_jobs.claim(self._sql, demand, one_statement=one), atomic=not one
+        )
+
+    async def claims_under(self, claim_id: str) -> list[Claim]:
+        """Return what a claim whose answer was lost had handed out and is still held."""
+        return await self._driver.read(lambda: on_jobs.claims_under(self._sql, claim_id))
+
+    async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
+        """Record that claims taken ahead have been started, fenced."""
+        if tokens:
+            await self._driver.write(
+                lambda: on_jobs.mark_started(self._sql, tokens, started_at), atomic=False
+            )
+
+    async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
+        """Write each change whose fence still holds and return their tokens."""
+        if not settlements:
+            return frozenset()
+        atomic = any(change.attempt is not None or change.new_jobs for change in settlements)
+        accepted = await self._driver.write(lambda: on_jobs.settle(self._sql, settlements), atomic=atomic)
+        self._hint_settled(settlements)
+        missing = [change.token for change in settlements if change.token not in accepted]
+        if missing:
+            accepted |= await self._driver.read(lambda: on_jobs.settled_before(self._sql, missing))
+        return accepted
+
+    async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
+        """Tell when the next pending job of these queues falls due."""
+        return await self._driver.read(lambda: on_jobs.next_due(self._sql, queues, tasks))
+
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        """Add a living worker and return the store's clock."""
+        session = await self._driver.hold(worker.id)
+        return await self._driver.write(
+            lambda: on_workers.register(self._sql, worker, lease=lease, session=session)
+        )
+
+    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
+        """Renew the lease of a living worker; a dead one stays dead."""
+        return await self._driver.write(lambda: on_workers.pulse(self._sql, worker, stats, lease=lease))
+
+    async def attend(self, worker: WorkerId) -> Pulse:
+        """Answer as `pulse` does without renewing anything."""
+        return await self._driver.read(lambda: on_workers.attend(self._sql, worker))
+
+    async def retire(self, worker: WorkerId) -> None:
+        """Mark a worker as stopped."""
+        await self._driver.write(lambda: on_workers.retire(self._sql, worker), atomic=False)
+
+    async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
+        """Return the other living workers whose death may be seen before their lease ends."""
+        return await self._driver.read(lambda: on_workers.peers(self._sql, worker, host_key))
+
+    async def bury(self, workers: Sequence[WorkerId]) -> None:
+        """Mark living workers as dead."""
+        if workers:
+            await self._driver.write(lambda: on_workers.bury(self._sql, workers), atomic=False)
+
+    async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
+        """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
+
+    async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
+        """Add or update in one atomic step; return the names that changed."""
+        if not schedules:
+            return []
+        changed = await self._driver.write(lambda: on_schedules.put_schedules(self._sql, schedules))
+        self._hint_schedules(changed)
+        return changed.names
+
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+        """Return unpaused schedules whose next time lies at most `ahead` from now, earliest first."""
+        return await self._driver.read(
+            lambda: on_schedules.due_schedules(self._sql, ahead=ahead, limit=limit)
+        )
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        """Apply each firing whose compare-and-set holds, jobs included."""
+        if not firings:
+            return frozenset()
+        applied = await self._driver.write(lambda: on_schedules.fire(self._sql, firings))
+        self._hint_jobs(job for firing in firings if firing.name in applied for job in firing.jobs)
+        return applied
+
+    async def pause_schedule(self, name: str, *, reason: str | None) -> bool:
+        """Stop a schedule from firing and withdraw its planted, unstarted jobs."""
+        changed = await self._driver.write(
+            lambda: on_schedules.pause_schedule(self._sql, name, reason=reason)
+        )
+        self._hint_schedules(changed)
+        return bool(changed.names)
+
+    async def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> bool:
+        """Let a schedule fire again from here on."""
+        found = await self._driver.write(
+            lambda: on_schedules.resume_schedule(
+                self._sql, name, next_at=next_at, fired_through=fired_through
+            ),
+            atomic=False,
+        )
+        if found:
+            self._driver.hint(Hint("schedules"))
+        return found
+
+    async def delete_schedule(self, name: str) -> bool:
+        """Remove a schedule and withdraw its planted, unstarted jobs."""
+        changed = await self._driver.write(lambda: on_schedules.delete_schedule(self._sql, name))
+        self._hint_schedules(changed)
+        return bool(changed.names)
+
+    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+        """Cancel pending jobs, flag claimed ones and hint their workers."""
+        cancelled = await self._driver.write(lambda: control.cancel(self._sql, ids, reason=reason))
+        self._hint_workers(cancelled.workers)
+        return cancelled.answers
+
+    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
+        """Hand out nothing more from a queue."""
+        await self._driver.write(lambda: control.pause_queue(self._sql, queue, reason=reason), atomic=False)
+
+    async def resume_queue(self, queue: str) -> None:
+        """Hand out jobs of a queue again."""
+        await self._driver.write(lambda: control.resume_queue(self._sql, queue), atomic=False)
+        self._driver.hint(Hint("jobs"))
+
+    async def prune(self, *, before: Instant, limit: int) -> int:
+        """Delete up to `limit` jobs that ended before, oldest first.
+
+        Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for
+        this. Jobs that wait for long stay there; a prune that has looked at many goes on behind them next time.
+        """
+        await self._driver.write(lambda: control.prune_workers(self._sql, before=before - DAY), atomic=False)
+        pruned = 0
+        for _ in range(_STRETCHES):
+            found = await self._driver.read(partial(self._prunable, before))
+            ended = found.ended[: limit - pruned]
+            if ended:
+                pruned += await self._driver.write(
+                    partial(control.prune_jobs, self._sql, ended, before=before)
+                )
+            if pruned >= limit:
+                break
+            self._pruned_through = found.last or ""
+            if found.last is None:
+                break
+        return pruned
+
+    def _prunable(self, before: Instant) -> Script[control.Stretch]:
+        return control.prunable(self._sql, before=before, after=self._pruned_through, stretch=_STRETCH)
+
+    async def now(self) -> Instant:
+        """Return the store's clock."""
+        return await self._driver.read(lambda: reads.clock(self._sql))
+
+    async def get(self, ids: Sequence[JobId]) -> list[JobRecord]:
+        """Return the jobs that exist, in the order asked."""
+        return await self._driver.read(lambda: reads.get(self._sql, ids))
+
+    async def find(self, where: JobFilter) -> list[JobRecord]:
+        """Return one page of jobs, newest first."""
+        return await self._driver.read(lambda: reads.find(self._sql, where))
+
+    async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
+        """Return the tries that ended without ending the job, oldest first."""
+        return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
+
+    async def schedules(self) -> list[ScheduleRecord]:
+        """Return all schedules by name."""
+        return await self._driver.read(lambda: reads.schedules(self._sql))
+
+    async def workers(self) -> list[WorkerRecord]:
+        """Return all workers that are known, newest first."""
+        return await self._driver.read(lambda: reads.workers(self._sql))
+
+    async def paused_queues(self) -> Mapping[str, str | None]:
+        """Return the paused queues with their reasons."""
+        return await self._driver.read(lambda: reads.paused_queues(self._sql))
+
+    async def counts(self) -> Mapping[tuple[str, State], int]:
+        """Return how many jobs each queue has in each state."""
+        return await self._driver.read(lambda: reads.counts(self._sql))
+
+    async def doctor(self) -> list[Check]:
+        """Look for settings that weaken a promise."""
+        status = await self.schema_status()
+        fits = status.found == status.wanted
+        schema = Check(
+            name="schema",
+            ok=fits,
+            detail=f"tables are version {status.found}, this code needs {status.wanted}",
+            fix=None if fits else f"duetime migrate --url {self._url}",
+        )
+        return [schema, *await self._driver.doctor()]
+
+    def _hint_jobs(self, new: Iterable[NewJob]) -> None:
+        soon = self._clock.now() + _SOON
+        if any(job.state is State.PENDING and _due_by(job, soon) for job in new):
+            self._driver.hint(Hint("jobs"))
+
+    def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
+        soon = self._clock.now() + _SOON
+        if any(
+            (change.state is State.PENDING and (change.due_at or 0) <= soon) or change.new_jobs
+            for change in settlements
+        ):
+            self._driver.hint(Hint("jobs"))
+
+    def _hint_schedules(self, changed: on_schedules.Changed) -> None:
+        if changed.names:
+            self._driver.hint(Hint("schedules"))
+        self._hint_workers(changed.workers)
+
+    def _hint_workers(self, names: Iterable[WorkerId]) -> None:
+        for name in names:
+            self._driver.hint(Hint("worker", name))
+
+
+def _due_by(job: NewJob, moment: Instant) -> bool:
+    return job.delay <= _SOON if job.due_at is None else job.due_at <= moment
