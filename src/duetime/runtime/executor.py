@@ -12,6 +12,7 @@ from duetime.model import durations
 from duetime.model.instants import SECOND, Micros
 from duetime.model.outcome import Failed, Outcome, Released, Succeeded
 from duetime.runtime.arguments import encode_result
+from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error, describe_traceback
 from duetime.runtime.handler import Handler
 from duetime.runtime.run import Run
@@ -39,6 +40,7 @@ class Executor:
             return Failed(error=str(error), reason="undecodable", final=True)
         timeout = handler.options.timeout if claim.timeout is None else claim.timeout
         call = partial(handler.function, *args, **kwargs)
+        current.set(run)
         try:
             if handler.is_async:
                 run.interruptible = True

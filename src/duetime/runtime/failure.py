@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from pathlib import Path
 
 MAX_ERROR = 1_000
 MAX_TRACEBACK = 16_000
+
+_OURS = str(Path(__file__).parent)
 
 
 def describe_error(error: BaseException) -> str:
@@ -20,7 +23,9 @@ def describe_error(error: BaseException) -> str:
 
 def describe_traceback(error: BaseException) -> str:
     """Return the traceback from the handler on, cut in its middle when it is long."""
-    frames = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
     try:
         lines = traceback.format_exception(type(error), error, frames)
     except Exception:  # noqa: BLE001 - see above

@@ -1,0 +1,57 @@
+"""What a handler can know about the job it runs for."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from duetime.errors import NotInJob
+from duetime.model.instants import to_datetime
+from duetime.model.job import JobId
+from duetime.runtime.run import Run
+
+# Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
+# kept, and turned into a JobContext only for handlers that ask: most never do.
+current: ContextVar[Run] = ContextVar("duetime_current_run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobContext:
+    """The job that is being run, as its handler sees it."""
+
+    id: JobId
+    task: str
+    attempt: int
+    """Which try this is, from 1."""
+    fence: int
+    """Rises with every claim of the job: an outside system that has seen a higher one can refuse this run."""
+    due_at: datetime
+    started_at: datetime
+
+    @property
+    def lateness(self) -> timedelta:
+        """How long after its due time this try started."""
+        return self.started_at - self.due_at
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every try of the job; pass it to services that know how to do a thing once."""
+        return self.id
+
+
+def current_job() -> JobContext:
+    """Return the job this code runs for; raises `NotInJob` outside of one."""
+    run = current.get(None)
+    if run is None:
+        text = "no job is running here; current_job() works inside a task that a worker runs"
+        raise NotInJob(text)
+    claim = run.claim
+    return JobContext(
+        id=claim.job_id,
+        task=claim.task,
+        attempt=claim.attempt,
+        fence=claim.fence,
+        due_at=to_datetime(claim.due_at),
+        started_at=to_datetime(run.started_at),
+    )
