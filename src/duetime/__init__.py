@@ -5,9 +5,11 @@ from __future__ import annotations
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.states import State
 from duetime.model.triggers import at, cron, every
+from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
 
 __all__ = [
+    "JobContext",
     "JobHandle",
     "JobRecord",
     "ScheduleRecord",
@@ -17,6 +19,7 @@ __all__ = [
     "at",
     "computed",
     "cron",
+    "current_job",
     "every",
     "exponential",
     "fixed",

@@ -22,6 +22,7 @@ DuetimeError
 │   ├── SchemaMismatch     its tables are older or newer than this code
 │   └── Unsupported        this store does not do that
 ├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
+├── NotInJob               (RuntimeError) `current_job()` was called outside a job
 └── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
 """
 
@@ -151,6 +152,10 @@ class Unsupported(StoreError):
 
 class NotOpen(DuetimeError, RuntimeError):
     """A verb was called while the scheduler was not open."""
+
+
+class NotInJob(DuetimeError, RuntimeError):
+    """The current job was asked for while none is running here."""
 
 
 class BlockingCallInLoop(DuetimeError, RuntimeError):
