@@ -1,0 +1,88 @@
+"""The store suite: a store that passes it can serve Duetime.
+
+A test module binds it to a store with one fixture and one import:
+
+    from duetime.testing.conformance import *
+
+    @pytest_asyncio.fixture
+    async def make_store(): ...
+
+What the fixture must give is told by `MakeStore`.
+"""
+
+# ruff: noqa: E402 - modules are imported after they are announced to pytest.
+
+from __future__ import annotations
+
+import pytest
+
+_MODULES = (
+    "claim",
+    "control",
+    "enqueue",
+    "fencing",
+    "firing",
+    "kit",
+    "lifecycle",
+    "reads",
+    "replies",
+    "rescue",
+    "schedules",
+    "settle",
+    "suite",
+    "times",
+    "wakeups",
+    "workers",
+)
+# Before they are imported, so that a failing assertion shows its values here as in any test module.
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
+
+from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
+from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueues
+from duetime.testing.conformance.enqueue import TestEnqueue
+from duetime.testing.conformance.fencing import TestFencing
+from duetime.testing.conformance.firing import TestFire
+from duetime.testing.conformance.lifecycle import TestLifecycle
+from duetime.testing.conformance.reads import TestNextDue, TestReads
+from duetime.testing.conformance.replies import TestLostReplies
+from duetime.testing.conformance.rescue import TestBlame, TestRescue
+from duetime.testing.conformance.schedules import (
+    TestDueSchedules,
+    TestPauseAndDelete,
+    TestPutSchedules,
+    TestWithdrawal,
+)
+from duetime.testing.conformance.settle import TestRepeatedSettlement, TestSettle
+from duetime.testing.conformance.suite import MakeStore, StoreSuite
+from duetime.testing.conformance.times import TestTime
+from duetime.testing.conformance.wakeups import TestWakeups
+from duetime.testing.conformance.workers import TestPeers, TestPulse
+
+__all__ = [
+    "MakeStore",
+    "StoreSuite",
+    "TestBlame",
+    "TestCancel",
+    "TestClaim",
+    "TestClaimAhead",
+    "TestDueSchedules",
+    "TestEnqueue",
+    "TestFencing",
+    "TestFire",
+    "TestLifecycle",
+    "TestLostReplies",
+    "TestNextDue",
+    "TestPauseAndDelete",
+    "TestPeers",
+    "TestPrune",
+    "TestPulse",
+    "TestPutSchedules",
+    "TestQueues",
+    "TestReads",
+    "TestRepeatedSettlement",
+    "TestRescue",
+    "TestSettle",
+    "TestTime",
+    "TestWakeups",
+    "TestWithdrawal",
+]

@@ -1,0 +1,201 @@
+"""Operators can cancel, pause and tidy up, and are told what came of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.retry import fixed
+from duetime.model.states import State
+from duetime.stores.base import CancelAnswer, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import finish, hire, job, outcomes, put, read, take, take_one
+from duetime.testing.conformance.suite import StoreSuite
+
+
+class TestCancel(StoreSuite):
+    """`cancel`."""
+
+    async def test_a_pending_job_is_cancelled_with_the_reason(self, store: Store, clock: FakeClock) -> None:
+        job_id = await put(store, delay=5)
+        clock.advance(1)
+        assert await store.cancel([job_id], reason="it's off") == {job_id: CancelAnswer.CANCELLED}
+        record = await read(store, job_id)
+        assert (record.state, record.reason, record.finished_at) == (State.CANCELLED, "it's off", clock.now())
+
+    @pytest.mark.parametrize("ahead", [0, SECOND])
+    async def test_a_claimed_job_is_asked_to_stop(self, store: Store, clock: FakeClock, ahead: int) -> None:
+        await hire(store, "w1")
+        await put(store, delay=5 if ahead else 0)
+        claim = await take_one(store, ahead=ahead)
+        assert await store.cancel([claim.job_id], reason="off") == {claim.job_id: CancelAnswer.REQUESTED}
+        record = await read(store, claim.job_id)
+        assert (record.state, record.cancel_requested_at, record.finished_at) == (
+            State.RUNNING,
+            clock.now(),
+            None,
+        )
+        assert await finish(store, claim, Cancelled("off"), now=clock.now()) == {claim.token}
+        assert (await read(store, claim.job_id)).state is State.CANCELLED
+
+    @pytest.mark.parametrize("outcome", [Succeeded("1"), Failed(error="boom"), Cancelled("no")])
+    async def test_an_ended_job_stays_as_it_is(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await finish(store, claim, outcome, now=clock.now())
+        before = await read(store, claim.job_id)
+        clock.advance(1)
+        assert await store.cancel([claim.job_id], reason="off") == {claim.job_id: CancelAnswer.FINISHED}
+        assert await read(store, claim.job_id) == before
+
+    async def test_an_unknown_job_is_told_as_such(self, store: Store) -> None:
+        assert await store.cancel(["nothing"], reason="off") == {"nothing": CancelAnswer.UNKNOWN}
+        assert await store.cancel([], reason="off") == {}
+
+    async def test_each_job_of_a_batch_gets_its_own_answer(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        ended, held = await store.enqueue([job(priority=0), job(priority=1)])
+        (claim,) = await take(store, limit=1)
+        await finish(store, claim, now=clock.now())
+        await take_one(store, limit=1)
+        waiting = await put(store)
+        assert await store.cancel([waiting, "nothing", held, ended], reason="off") == {
+            waiting: CancelAnswer.CANCELLED,
+            "nothing": CancelAnswer.UNKNOWN,
+            held: CancelAnswer.REQUESTED,
+            ended: CancelAnswer.FINISHED,
+        }
+
+    async def test_asking_twice_keeps_the_first_request(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        asked = clock.now()
+        for reason in ("first", "second"):
+            await store.cancel([claim.job_id], reason=reason)
+            clock.advance(1)
+        assert (await read(store, claim.job_id)).cancel_requested_at == asked
+
+    @pytest.mark.parametrize(
+        "outcome", [Released(), Released(5), Failed(error="boom"), Interrupted(reason="stop")]
+    )
+    async def test_a_job_that_would_go_back_ends_instead(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.cancel([claim.job_id], reason="off")
+        now = clock.advance(1)
+        assert await finish(store, claim, outcome, now=now, policy=fixed(5, 1)) == {claim.token}
+        record = await read(store, claim.job_id)
+        assert (record.state, record.reason, record.finished_at) == (State.CANCELLED, "off", now)
+        clock.advance("1h")
+        assert await take(store) == []
+
+    @pytest.mark.parametrize("outcome", [Succeeded("1"), Failed(error="boom")])
+    async def test_a_job_that_ended_before_it_could_be_stopped_keeps_its_outcome(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.cancel([claim.job_id], reason="off")
+        await finish(store, claim, outcome, now=clock.now())
+        expected = State.SUCCEEDED if isinstance(outcome, Succeeded) else State.FAILED
+        assert (await read(store, claim.job_id)).state is expected
+
+    async def test_a_cancelled_job_that_ran_shows_its_start(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        begun = clock.now()
+        await store.cancel([claim.job_id], reason="off")
+        await finish(store, claim, Interrupted(reason="stop"), now=clock.advance(1))
+        record = await read(store, claim.job_id)
+        assert (record.started_at, record.worker) == (begun, "w1")
+
+
+class TestQueues(StoreSuite):
+    """`pause_queue` and `resume_queue`."""
+
+    async def test_paused_queues_are_listed_with_their_reasons(self, store: Store, other: Store) -> None:
+        assert await store.paused_queues() == {}
+        await store.pause_queue("a", reason="it's broken")
+        await store.pause_queue("b", reason=None)
+        assert await other.paused_queues() == {"a": "it's broken", "b": None}
+        await other.resume_queue("a")
+        await other.resume_queue("never paused")
+        assert await store.paused_queues() == {"b": None}
+
+    async def test_a_pause_leaves_running_jobs_alone(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.pause_queue("default", reason=None)
+        assert (await store.attend("w1")).held == {claim.token}
+        assert await finish(store, claim, now=clock.now()) == {claim.token}
+
+    async def test_pausing_twice_keeps_the_later_reason(self, store: Store) -> None:
+        for reason in ("first", "second"):
+            await store.pause_queue("a", reason=reason)
+        assert await store.paused_queues() == {"a": "second"}
+
+
+class TestPrune(StoreSuite):
+    """`prune`."""
+
+    async def test_what_ended_before_goes_with_its_attempts(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await finish(store, claim, Failed(error="boom"), now=clock.now(), policy=fixed(1, 1))
+        clock.advance(1)
+        await finish(store, await take_one(store), now=clock.now())
+        assert await store.prune(before=clock.now(), limit=10) == 0
+        assert await outcomes(store, claim.job_id) == ["error"]
+        assert await store.prune(before=clock.now() + 1, limit=10) == 1
+        assert await store.get([claim.job_id]) == []
+        assert await outcomes(store, claim.job_id) == []
+
+    async def test_every_kind_of_end_counts_and_what_lives_stays(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job() for _ in range(4)])
+        succeeded, failed, cancelled, running = await take(store)
+        await finish(store, succeeded, now=clock.now())
+        await finish(store, failed, Failed(error="boom"), now=clock.now())
+        await finish(store, cancelled, Cancelled("off"), now=clock.now())
+        skipped = await put(store, state=State.SKIPPED, reason="misfire")
+        waiting = await put(store)
+        clock.advance("1d")
+        assert await store.prune(before=clock.now(), limit=10) == 4
+        left = [claim.job_id for claim in (succeeded, failed, cancelled, running)]
+        assert [record.id for record in await store.get([*left, skipped, waiting])] == [
+            running.job_id,
+            waiting,
+        ]
+
+    async def test_the_oldest_go_first_and_no_more_than_the_limit(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        stored: list[str] = []
+        for _ in range(5):
+            stored.append(await put(store, state=State.SKIPPED))
+            clock.advance(1)
+        assert await store.prune(before=clock.now(), limit=2) == 2
+        assert [record.id for record in await store.get(stored)] == stored[2:]
+
+    async def test_old_jobs_that_live_do_not_hide_ended_ones_behind_them(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.enqueue([job() for _ in range(1_500)])
+        await put(store, state=State.SKIPPED)
+        clock.advance(1)
+        pruned = [await store.prune(before=clock.now(), limit=10) for _ in range(5)]
+        assert sum(pruned) == 1

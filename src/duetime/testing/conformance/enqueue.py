@@ -1,0 +1,174 @@
+"""Jobs go in whole, once, and come out as they went in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from duetime.errors import StoreError
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND
+from duetime.model.job import JobRecord
+from duetime.model.states import State
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import TASK, finish, hire, job, occurrence_job, put, read, take, take_one
+from duetime.testing.conformance.suite import MakeStore, StoreSuite
+
+ODD_TEXT = (
+    "'\"`\\ %s :name $1 ? {jobs} {{}} -- /* \N{PARTY POPPER} \u202e\u05e8\u05d8\u05dc é\u0301 \t\r\n \x7f"
+)
+
+
+class TestEnqueue(StoreSuite):
+    """`enqueue`."""
+
+    async def test_a_job_is_pending_due_now_and_untouched(self, store: Store, clock: FakeClock) -> None:
+        job_id = await put(store)
+        assert await read(store, job_id) == JobRecord(
+            id=job_id,
+            task=TASK,
+            payload="{}",
+            queue="default",
+            priority=5,
+            state=State.PENDING,
+            due_at=clock.now(),
+            created_at=clock.now(),
+            started_at=None,
+            finished_at=None,
+            worker=None,
+            fence=0,
+            failures=0,
+            crashes=0,
+            blames=0,
+            on_crash="retry",
+            retries=None,
+            timeout=None,
+            result=None,
+            result_error=None,
+            error=None,
+            traceback=None,
+            reason=None,
+            cancel_requested_at=None,
+            schedule=None,
+            occurrence=None,
+            span_first=None,
+            span_count=1,
+        )
+
+    async def test_everything_that_was_asked_for_is_kept(self, store: Store, clock: FakeClock) -> None:
+        asked = job(
+            task="report",
+            payload='{"day":1}',
+            due_at=clock.now() + 1,
+            queue="mail",
+            priority=0,
+            on_crash="fail",
+            retries=7,
+            timeout=3 * SECOND,
+            schedule="nightly",
+            occurrence=clock.now() + 2,
+        )
+        record = await read(store, (await store.enqueue([asked]))[0])
+        kept = {name: getattr(record, name) for name in asked.__slots__ if hasattr(record, name)}
+        assert kept == {name: getattr(asked, name) for name in kept}
+
+    async def test_a_delay_counts_from_the_stores_clock(self, store: Store, clock: FakeClock) -> None:
+        assert (await read(store, await put(store, delay=7))).due_at == clock.now() + 7
+
+    async def test_a_due_time_in_the_past_is_kept_so_that_lateness_shows(self, store: Store) -> None:
+        assert (await read(store, await put(store, due_at=5))).due_at == 5
+
+    async def test_a_batch_comes_back_in_its_order(self, store: Store) -> None:
+        jobs = [job(payload=str(number)) for number in range(1_000)]
+        jobs.reverse()
+        ids = await store.enqueue(jobs)
+        assert ids == [asked.id for asked in jobs]
+        assert [record.payload for record in await store.get(ids)] == [asked.payload for asked in jobs]
+
+    async def test_an_empty_batch_is_nothing(self, store: Store) -> None:
+        assert await store.enqueue([]) == []
+
+    async def test_storing_a_job_again_is_harmless(self, store: Store, clock: FakeClock) -> None:
+        asked = job()
+        await hire(store, "w1")
+        await store.enqueue([asked])
+        await finish(store, await take_one(store), now=clock.now())
+        before = await read(store, asked.id)
+        assert await store.enqueue([replace(asked, payload='{"other":1}')]) == [asked.id]
+        assert await read(store, asked.id) == before
+
+    async def test_the_same_job_twice_in_a_batch_is_stored_once(self, store: Store) -> None:
+        asked = job()
+        assert await store.enqueue([asked, asked]) == [asked.id, asked.id]
+        assert sum((await store.counts()).values()) == 1
+
+    async def test_one_occurrence_has_one_job_and_later_requests_learn_its_id(self, store: Store) -> None:
+        first, second = occurrence_job("s", 5), occurrence_job("s", 5)
+        assert await store.enqueue([first]) == [first.id]
+        assert (await store.enqueue([job(), second]))[1] == first.id
+        assert await store.get([second.id]) == []
+
+    async def test_the_same_instant_of_two_schedules_has_two_jobs(self, store: Store) -> None:
+        asked = [occurrence_job("a", 5), occurrence_job("b", 5), job(due_at=5), job(due_at=5)]
+        assert len(await store.get(await store.enqueue(asked))) == 4
+
+    async def test_a_batch_with_a_bad_row_leaves_nothing_behind(self, store: Store) -> None:
+        good = job()
+        with pytest.raises(StoreError):
+            await store.enqueue([good, job(state=cast("State", "nonsense"))])
+        assert await store.get([good.id]) == []
+
+    async def test_a_skipped_occurrence_has_ended_with_its_reason(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        skipped = occurrence_job("s", 9, state=State.SKIPPED, reason="misfire", span_first=3, span_count=3)
+        record = await read(store, (await store.enqueue([skipped]))[0])
+        assert (record.state, record.reason, record.finished_at) == (State.SKIPPED, "misfire", clock.now())
+        assert (record.occurrence, record.span_first, record.span_count) == (9, 3, 3)
+
+    async def test_a_skipped_occurrence_is_never_handed_out(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([occurrence_job("s", 9, state=State.SKIPPED, reason="misfire")])
+        assert await take(store) == []
+
+    async def test_a_payload_of_256_kilobytes_survives(self, store: Store) -> None:
+        payload = '{"x":"' + "é\N{PARTY POPPER}x" * 36_000 + '"}'
+        await hire(store, "w1")
+        job_id = await put(store, payload=payload)
+        assert (await read(store, job_id)).payload == payload
+        assert (await take_one(store)).payload == payload
+
+    async def test_odd_text_survives_everywhere(self, store: Store) -> None:
+        await hire(store, "w1")
+        job_id = await put(
+            store, payload=ODD_TEXT, task=ODD_TEXT, queue=ODD_TEXT, schedule=ODD_TEXT, occurrence=1
+        )
+        claim = await take_one(store, queues=[ODD_TEXT], tasks=(ODD_TEXT,))
+        record = await read(store, job_id)
+        for seen in (claim, record):
+            assert (seen.payload, seen.task, seen.queue, seen.schedule) == (ODD_TEXT,) * 4
+
+    async def test_a_payload_that_is_not_json_is_handed_out_as_it_is(self, store: Store) -> None:
+        await hire(store, "w1")
+        await put(store, payload="{broken")
+        assert (await take_one(store)).payload == "{broken"
+
+    async def test_namespaces_do_not_see_each_other(
+        self, store: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        elsewhere = await make_store(clock, namespace="elsewhere")
+        job_id = await put(store)
+        await hire(store, "w1")
+        await hire(elsewhere, "w1")
+        assert await elsewhere.get([job_id]) == []
+        assert await take(elsewhere) == []
+        assert len(await take(store)) == 1
+
+    async def test_ids_of_another_store_do_not_collide(self, store: Store, other: Store) -> None:
+        ids = [new_job_id() for _ in range(20)]
+        await store.enqueue([job(id=job_id) for job_id in ids[:10]])
+        await other.enqueue([job(id=job_id) for job_id in ids[10:]])
+        assert [record.id for record in await store.get(ids)] == ids

@@ -1,0 +1,149 @@
+"""Short words for what every test needs: a job, a worker, a claim, a settlement."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from duetime.model.ids import new_job_id, new_token
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.job import Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
+from duetime.model.retry import NO_RETRIES, RetryPolicy
+from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.worker import WorkerId, WorkerInfo
+from duetime.stores.base import Demand, Orphan, Store
+
+TASK = "greet"
+LEASE: Micros = 30 * SECOND
+
+
+def job(**changes: Any) -> NewJob:
+    """A job that is due at once, with a fresh id."""
+    return replace(NewJob(id=new_job_id(), task=TASK, payload="{}"), **changes)
+
+
+async def put(store: Store, **changes: Any) -> JobId:
+    """Enqueue one job and return its id."""
+    (job_id,) = await store.enqueue([job(**changes)])
+    return job_id
+
+
+def worker_info(worker: WorkerId, **changes: Any) -> WorkerInfo:
+    """What a worker says of itself when it registers."""
+    info = WorkerInfo(
+        id=worker,
+        host="host",
+        host_key=None,
+        pid=1,
+        pid_started=None,
+        version="0",
+        queues=("default",),
+        slots=10,
+    )
+    return replace(info, **changes)
+
+
+async def hire(store: Store, *workers: WorkerId, lease: Micros = LEASE) -> None:
+    """Register living workers."""
+    for worker in workers:
+        await store.register(worker_info(worker), lease=lease)
+
+
+async def take(
+    store: Store,
+    worker: WorkerId = "w1",
+    *,
+    queues: Iterable[str | tuple[str, int]] = ("default",),
+    **changes: Any,
+) -> list[Claim]:
+    """Claim up to a hundred jobs."""
+    pairs = tuple((queue, 100) if isinstance(queue, str) else queue for queue in queues)
+    demand = Demand(worker=worker, claim_id=new_token(), queues=pairs, limit=100, tasks=(TASK,))
+    return await store.claim(replace(demand, **changes))
+
+
+async def take_one(store: Store, worker: WorkerId = "w1", **changes: Any) -> Claim:
+    """Claim, and expect exactly one job."""
+    (claim,) = await take(store, worker, **changes)
+    return claim
+
+
+def settlement(
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    now: Instant,
+    policy: RetryPolicy = NO_RETRIES,
+    started: bool = True,
+    **changes: Any,
+) -> Settlement:
+    """The change that the model decides for an outcome."""
+    started_at = claim.claimed_at if started else None
+    rng = random.Random(claim.fence)
+    decided = decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=rng)
+    return replace(decided, **changes)
+
+
+async def finish(
+    store: Store, claim: Claim, outcome: Outcome | None = None, *, now: Instant, **options: Any
+) -> frozenset[Token]:
+    """Settle one claim, as a success unless told otherwise."""
+    return await store.settle([settlement(claim, outcome or Succeeded(), now=now, **options)])
+
+
+async def read(store: Store, job_id: JobId) -> JobRecord:
+    """Read one job."""
+    (record,) = await store.get([job_id])
+    return record
+
+
+async def outcomes(store: Store, job_id: JobId) -> list[str]:
+    """How the tries of a job ended that did not end the job."""
+    return [attempt.outcome for attempt in await store.attempts(job_id)]
+
+
+async def rescue(store: Store, worker: WorkerId) -> list[Orphan]:
+    """Take over what dead workers hold, under a new claim id."""
+    return await store.rescue(worker, new_token())
+
+
+def schedule(name: str, *, next_at: Instant | None, fired_through: Instant, **changes: Any) -> NewSchedule:
+    """A schedule of the usual task."""
+    new = NewSchedule(
+        name=name,
+        task=TASK,
+        payload="{}",
+        trigger='{"every":60}',
+        declared="every minute",
+        fired_through=fired_through,
+        next_at=next_at,
+    )
+    return replace(new, **changes)
+
+
+async def read_schedule(store: Store, name: str) -> ScheduleRecord:
+    """Read one schedule."""
+    (record,) = [record for record in await store.schedules() if record.name == name]
+    return record
+
+
+def occurrence_job(name: str, occurrence: Instant, **changes: Any) -> NewJob:
+    """The job of one occurrence."""
+    return job(schedule=name, occurrence=occurrence, due_at=occurrence, **changes)
+
+
+def firing(record: ScheduleRecord, *, next_at: Instant | None, **changes: Any) -> Firing:
+    """The firing of a schedule's next occurrence, as it was read."""
+    assert record.next_at is not None
+    plan = Firing(
+        name=record.name,
+        rev=record.rev,
+        expected=record.fired_through,
+        fired_through=record.next_at,
+        next_at=next_at,
+        jobs=(occurrence_job(record.name, record.next_at),),
+    )
+    return replace(plan, **changes)

@@ -1,0 +1,140 @@
+"""What people look at is what there is, in a useful order."""
+
+from __future__ import annotations
+
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND
+from duetime.model.states import State
+from duetime.stores.base import JobFilter, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import (
+    TASK,
+    finish,
+    hire,
+    job,
+    occurrence_job,
+    put,
+    schedule,
+    take,
+    take_one,
+)
+from duetime.testing.conformance.suite import StoreSuite
+
+
+class TestReads(StoreSuite):
+    """`get`, `find`, `attempts`, `schedules`, `workers` and `counts`."""
+
+    async def test_an_empty_store_has_nothing(self, store: Store, clock: FakeClock) -> None:
+        assert await store.get([new_job_id()]) == []
+        assert await store.get([]) == []
+        assert await store.find(JobFilter()) == []
+        assert await store.attempts(new_job_id()) == []
+        assert await store.schedules() == []
+        assert await store.workers() == []
+        assert await store.counts() == {}
+        assert await store.due_schedules(ahead=0, limit=1) == (clock.now(), [], None)
+
+    async def test_jobs_come_in_the_order_asked(self, store: Store) -> None:
+        a, b, c = await store.enqueue([job(), job(), job()])
+        assert [record.id for record in await store.get([c, "nothing", a, b])] == [c, a, b]
+
+    async def test_a_page_is_newest_first_and_the_next_one_follows_it(self, store: Store) -> None:
+        stored = await store.enqueue([job() for _ in range(7)])
+        pages: list[list[str]] = []
+        before: str | None = None
+        while page := [record.id for record in await store.find(JobFilter(before=before, limit=3))]:
+            pages.append(page)
+            before = page[-1]
+        assert [len(page) for page in pages] == [3, 3, 1]
+        assert [job_id for page in pages for job_id in page] == stored[::-1]
+
+    async def test_a_page_has_fifty_jobs_unless_told_otherwise(self, store: Store) -> None:
+        await store.enqueue([job() for _ in range(60)])
+        assert len(await store.find(JobFilter())) == 50
+
+    async def test_filters_narrow_a_page_one_by_one_and_together(self, store: Store) -> None:
+        await hire(store, "w1")
+        plain, task, queue, scheduled, both = await store.enqueue(
+            [
+                job(),
+                job(task="report"),
+                job(queue="mail"),
+                occurrence_job("s", 5),
+                job(task="report", queue="mail", state=State.SKIPPED),
+            ]
+        )
+        running = {claim.job_id for claim in await take(store)}
+        assert running == {plain, scheduled}
+
+        async def found(where: JobFilter) -> list[str]:
+            return [record.id for record in await store.find(where)]
+
+        assert await found(JobFilter(task="report")) == [both, task]
+        assert await found(JobFilter(queue="mail")) == [both, queue]
+        assert await found(JobFilter(schedule="s")) == [scheduled]
+        assert await found(JobFilter(state=State.RUNNING)) == [scheduled, plain]
+        assert await found(JobFilter(task="report", queue="mail", state=State.SKIPPED)) == [both]
+        assert await found(JobFilter(task=TASK, state=State.RUNNING, before=scheduled)) == [plain]
+        assert await found(JobFilter(queue="nowhere")) == []
+
+    async def test_schedules_come_by_name(self, store: Store) -> None:
+        names = ["b", "a", "Z", "10", "9", "_"]
+        await store.put_schedules([schedule(name, next_at=None, fired_through=0) for name in names])
+        assert [record.name for record in await store.schedules()] == sorted(names)
+
+    async def test_workers_come_newest_first(self, store: Store, clock: FakeClock) -> None:
+        for worker in ("w2", "w1", "w3"):
+            await hire(store, worker)
+            clock.advance(1)
+        assert [row.id for row in await store.workers()] == ["w3", "w1", "w2"]
+
+    async def test_jobs_are_counted_by_queue_and_state(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job(), job(), job(), job(queue="mail", delay=5)])
+        claim, _running = await take(store, limit=2)
+        await finish(store, claim, now=clock.now())
+        assert await store.counts() == {
+            ("default", State.SUCCEEDED): 1,
+            ("default", State.RUNNING): 1,
+            ("default", State.PENDING): 1,
+            ("mail", State.PENDING): 1,
+        }
+
+
+class TestNextDue(StoreSuite):
+    """`next_due`."""
+
+    async def test_the_earliest_of_all_queues_and_priorities_counts(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        now = clock.now()
+        await store.enqueue([job(queue="a", priority=0, delay=9), job(queue="b", priority=9, delay=3)])
+        assert await store.next_due(["a", "b"], [TASK]) == (now, now + 3)
+        assert await store.next_due(["a"], [TASK]) == (now, now + 9)
+
+    async def test_what_is_overdue_is_told_with_its_time(self, store: Store, clock: FakeClock) -> None:
+        await put(store, due_at=7)
+        assert await store.next_due(["default"], [TASK]) == (clock.now(), 7)
+
+    async def test_nothing_to_wait_for_is_told(self, store: Store, clock: FakeClock) -> None:
+        nothing = (clock.now(), None)
+        await hire(store, "w1")
+        await put(store)
+        await take_one(store)
+        await store.enqueue([job(queue="other"), job(task="stranger"), job(state=State.SKIPPED)])
+        assert await store.next_due(["default"], [TASK]) == nothing
+        assert await store.next_due([], [TASK]) == nothing
+        assert await store.next_due(["other"], []) == nothing
+
+    async def test_a_paused_queue_is_not_waited_for(self, store: Store, clock: FakeClock) -> None:
+        await put(store)
+        await store.pause_queue("default", reason=None)
+        assert await store.next_due(["default"], [TASK]) == (clock.now(), None)
+
+    async def test_a_job_put_off_is_told_with_its_new_time(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        later = clock.now() + SECOND
+        await finish(store, claim, now=clock.now(), state=State.PENDING, finished_at=None, due_at=later)
+        assert await store.next_due(["default"], [TASK]) == (clock.now(), later)

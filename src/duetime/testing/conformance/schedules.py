@@ -1,0 +1,324 @@
+"""Schedules are kept as declared, written only when they change, and take back what they planted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.model.outcome import Released
+from duetime.model.schedule import NewSchedule, ScheduleRecord
+from duetime.model.states import State
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.enqueue import ODD_TEXT
+from duetime.testing.conformance.kit import (
+    TASK,
+    finish,
+    firing,
+    hire,
+    job,
+    occurrence_job,
+    put,
+    read,
+    read_schedule,
+    schedule,
+    take,
+    take_one,
+)
+from duetime.testing.conformance.suite import StoreSuite
+
+MINUTE = 60 * SECOND
+
+
+def declared(clock: FakeClock, name: str = "s", **changes: Any) -> NewSchedule:
+    """A schedule that comes up in half a second."""
+    return schedule(name, **{"next_at": clock.now() + SECOND // 2, "fired_through": clock.now()} | changes)
+
+
+class TestPutSchedules(StoreSuite):
+    """`put_schedules`."""
+
+    async def test_a_new_schedule_is_kept_as_declared(self, store: Store, clock: FakeClock) -> None:
+        new = declared(
+            clock,
+            payload='{"x":1}',
+            queue="mail",
+            priority=3,
+            on_crash="fail",
+            retries=2,
+            timeout=SECOND,
+            overlap="allow",
+            misfire_window=5,
+            owner="user",
+        )
+        assert await store.put_schedules([new]) == ["s"]
+        record = await read_schedule(store, "s")
+        assert record == ScheduleRecord(
+            name="s",
+            task=TASK,
+            payload='{"x":1}',
+            trigger=new.trigger,
+            queue="mail",
+            priority=3,
+            on_crash="fail",
+            retries=2,
+            timeout=SECOND,
+            overlap="allow",
+            misfire_window=5,
+            owner="user",
+            paused_at=None,
+            paused_reason=None,
+            fired_through=clock.now(),
+            next_at=new.next_at,
+            rev=record.rev,
+            created_at=clock.now(),
+            updated_at=clock.now(),
+            live=0,
+        )
+
+    async def test_an_unchanged_schedule_is_not_written(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        before = await read_schedule(store, "s")
+        clock.advance(100)
+        assert await other.put_schedules([declared(clock, trigger="anchored elsewhere")]) == []
+        assert await read_schedule(store, "s") == before
+
+    @pytest.mark.parametrize(
+        "edit",
+        [
+            {"task": "other"},
+            {"payload": "[1]"},
+            {"queue": "other"},
+            {"priority": 0},
+            {"on_crash": "fail"},
+            {"retries": 0},
+            {"timeout": 1},
+            {"overlap": "allow"},
+            {"misfire_window": 1},
+            {"owner": "user"},
+        ],
+        ids=str,
+    )
+    async def test_an_edit_is_written_and_leaves_the_next_time_alone(
+        self, store: Store, clock: FakeClock, edit: dict[str, Any]
+    ) -> None:
+        new = declared(clock)
+        await store.put_schedules([new])
+        before = await read_schedule(store, "s")
+        clock.advance(1)
+        moved = replace(
+            new, next_at=clock.now() + 7, fired_through=clock.now() + 6, trigger="elsewhere", **edit
+        )
+        assert await store.put_schedules([moved]) == ["s"]
+        after = await read_schedule(store, "s")
+        assert after == replace(before, rev=after.rev, updated_at=clock.now(), **edit)
+        assert after.rev > before.rev
+        # And back again, also from a value to none.
+        assert await store.put_schedules([new]) == ["s"]
+        assert await store.put_schedules([new]) == []
+
+    async def test_a_new_trigger_brings_its_own_times(self, store: Store, clock: FakeClock) -> None:
+        await store.put_schedules([declared(clock)])
+        before = await read_schedule(store, "s")
+        now = clock.advance(1)
+        edited = declared(clock, declared="hourly", trigger="{}", next_at=now + 9, fired_through=now)
+        assert await store.put_schedules([edited]) == ["s"]
+        after = await read_schedule(store, "s")
+        assert (after.trigger, after.next_at, after.fired_through) == ("{}", now + 9, now)
+        assert after.rev > before.rev
+
+    async def test_a_new_trigger_never_reaches_back_behind_what_has_fired(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        now = clock.advance(1)
+        await store.put_schedules([declared(clock, declared="hourly", fired_through=now - 2 * SECOND)])
+        assert (await read_schedule(store, "s")).fired_through == now - SECOND
+
+    async def test_a_paused_schedule_stays_paused_when_it_is_edited(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        await store.pause_schedule("s", reason="repairs")
+        await store.put_schedules([declared(clock, payload="[1]", declared="hourly")])
+        record = await read_schedule(store, "s")
+        assert (record.paused_at, record.paused_reason) == (clock.now(), "repairs")
+
+    async def test_only_the_changed_names_are_told(self, store: Store, clock: FakeClock) -> None:
+        await store.put_schedules([declared(clock, "a"), declared(clock, "b")])
+        batch = [declared(clock, "a"), declared(clock, "b", priority=1), declared(clock, "c")]
+        assert sorted(await store.put_schedules(batch)) == ["b", "c"]
+        assert await store.put_schedules([]) == []
+
+    async def test_many_schedules_and_odd_text_survive(self, store: Store, clock: FakeClock) -> None:
+        batch = [
+            declared(clock, f"s{number:03}", payload=ODD_TEXT, trigger=ODD_TEXT) for number in range(200)
+        ]
+        assert len(await store.put_schedules(batch)) == 200
+        records = await store.schedules()
+        assert [record.name for record in records] == [new.name for new in batch]
+        assert {(record.payload, record.trigger) for record in records} == {(ODD_TEXT, ODD_TEXT)}
+
+    async def test_of_processes_that_declare_the_same_one_makes_the_change(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        batch = [declared(clock, f"s{number}") for number in range(20)]
+        told = await asyncio.gather(*((store, other)[n % 2].put_schedules(batch) for n in range(6)))
+        assert sorted(name for names in told for name in names) == sorted(new.name for new in batch)
+
+
+class TestDueSchedules(StoreSuite):
+    """`due_schedules`."""
+
+    async def test_they_come_earliest_first_up_to_the_window(self, store: Store, clock: FakeClock) -> None:
+        now = clock.now()
+        times = {"late": now - 5, "edge": now + 10, "soon": now + 3, "after": now + 11, "never": None}
+        await store.put_schedules([declared(clock, name, next_at=at) for name, at in times.items()])
+        due = await store.due_schedules(ahead=10, limit=500)
+        assert (due.now, due.next_at) == (now, now + 11)
+        assert [record.name for record in due.schedules] == ["late", "soon", "edge"]
+        assert due.schedules[0] == await read_schedule(store, "late")
+
+    async def test_no_more_come_than_the_limit(self, store: Store, clock: FakeClock) -> None:
+        await store.put_schedules([declared(clock, f"s{n}", next_at=clock.now() - n) for n in range(5)])
+        due = await store.due_schedules(ahead=0, limit=2)
+        assert [record.name for record in due.schedules] == ["s4", "s3"]
+
+    async def test_paused_ones_do_not_come_and_are_not_waited_for(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock, "a", next_at=clock.now()), declared(clock, "b")])
+        for name in ("a", "b"):
+            await store.pause_schedule(name, reason=None)
+        assert await store.due_schedules(ahead=0, limit=500) == (clock.now(), [], None)
+
+    async def test_live_jobs_are_counted_and_ended_ones_are_not(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        await store.put_schedules([declared(clock, next_at=now), declared(clock, "other", next_at=now)])
+        await store.enqueue([occurrence_job("s", now - 3), occurrence_job("s", now - 2, priority=9)])
+        await store.enqueue([occurrence_job("s", now - 1, state=State.SKIPPED, reason="misfire"), job()])
+        claim = await take_one(store, limit=1)
+        due = {record.name: record.live for record in (await store.due_schedules(ahead=0, limit=9)).schedules}
+        assert due == {"s": 2, "other": 0}
+        await finish(store, claim, now=now)
+        assert (await read_schedule(store, "s")).live == 1
+
+
+class TestPauseAndDelete(StoreSuite):
+    """`pause_schedule`, `resume_schedule` and `delete_schedule`."""
+
+    async def test_what_does_not_exist_is_told(self, store: Store) -> None:
+        assert not await store.pause_schedule("nothing", reason=None)
+        assert not await store.resume_schedule("nothing", next_at=1, fired_through=0)
+        assert not await store.delete_schedule("nothing")
+
+    async def test_a_pause_shows_when_and_why(self, store: Store, clock: FakeClock) -> None:
+        await store.put_schedules([declared(clock)])
+        clock.advance(1)
+        assert await store.pause_schedule("s", reason="it's broken")
+        record = await read_schedule(store, "s")
+        assert (record.paused_at, record.paused_reason) == (clock.now(), "it's broken")
+
+    async def test_a_resumed_schedule_goes_on_from_where_it_is_told(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        await store.pause_schedule("s", reason="repairs")
+        now = clock.advance("1h")
+        assert await store.resume_schedule("s", next_at=now + 5, fired_through=now)
+        record = await read_schedule(store, "s")
+        assert (record.paused_at, record.paused_reason) == (None, None)
+        assert (record.next_at, record.fired_through) == (now + 5, now)
+        assert len((await store.due_schedules(ahead=5, limit=1)).schedules) == 1
+
+    async def test_a_deleted_schedule_is_gone_and_its_history_stays(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        await store.enqueue([past := occurrence_job("s", clock.now(), state=State.SKIPPED)])
+        assert await store.delete_schedule("s")
+        assert await store.schedules() == []
+        assert (await read(store, past.id)).schedule == "s"
+        assert not await store.delete_schedule("s")
+
+    async def test_a_deleted_schedule_can_be_declared_anew(self, store: Store, clock: FakeClock) -> None:
+        await store.put_schedules([declared(clock)])
+        await store.delete_schedule("s")
+        assert await store.put_schedules([declared(clock)]) == ["s"]
+
+
+@pytest.mark.parametrize("verb", ["pause", "delete", "edit", "new trigger"])
+class TestWithdrawal(StoreSuite):
+    """What happens to planted jobs when their schedule is paused, deleted or changed."""
+
+    async def apply(self, store: Store, clock: FakeClock, verb: str) -> None:
+        """Do what withdraws planted jobs."""
+        match verb:
+            case "pause":
+                assert await store.pause_schedule("s", reason="test")
+            case "delete":
+                assert await store.delete_schedule("s")
+            case "edit":
+                assert await store.put_schedules([declared(clock, payload="[1]")]) == ["s"]
+            case _:
+                assert await store.put_schedules([declared(clock, declared="hourly")]) == ["s"]
+
+    async def test_a_planted_job_is_withdrawn_with_a_reason(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        plan = firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)
+        await store.fire([plan])
+        await self.apply(store, clock, verb)
+        record = await read(store, plan.jobs[0].id)
+        assert (record.state, record.finished_at, record.schedule) == (State.CANCELLED, clock.now(), "s")
+        assert record.reason
+
+    async def test_a_planted_job_that_a_worker_holds_unstarted_is_flagged(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        await store.put_schedules([declared(clock)])
+        await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
+        claim = await take_one(store, ahead=SECOND)
+        await self.apply(store, clock, verb)
+        assert (await store.attend("w1")).cancelling == {claim.job_id}
+        await finish(store, claim, Released(), now=clock.now(), started=False)
+        record = await read(store, claim.job_id)
+        assert (record.state, record.started_at) == (State.CANCELLED, None)
+        assert record.reason
+
+    async def test_what_is_due_started_ended_or_of_others_stays(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        await store.put_schedules([declared(clock), declared(clock, "other")])
+        running = await store.enqueue([occurrence_job("s", now - 2)])
+        await take_one(store)
+        due = await store.enqueue([occurrence_job("s", now - 1), occurrence_job("s", now)])
+        ended = await store.enqueue([occurrence_job("s", now + 1, state=State.SKIPPED, reason="test")])
+        strangers = [await put(store, delay=5), *await store.enqueue([occurrence_job("other", now + 5)])]
+        before = await store.get([*running, *due, *ended, *strangers])
+        await self.apply(store, clock, verb)
+        assert await store.get([*running, *due, *ended, *strangers]) == before
+        assert (await store.attend("w1")).cancelling == frozenset()
+
+    async def test_a_withdrawn_occurrence_can_be_planted_again(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        await store.put_schedules([new := declared(clock)])
+        await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
+        await self.apply(store, clock, verb)
+        assert new.next_at is not None
+        again = occurrence_job("s", new.next_at)
+        assert await store.enqueue([again]) == [again.id]
+        assert [claim.job_id for claim in await take(store, ahead=SECOND)] == [again.id]

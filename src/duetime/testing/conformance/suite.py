@@ -1,0 +1,45 @@
+"""What the tests of the suite share: the fixture that a store must give, and the stores made from it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+import pytest_asyncio
+
+from duetime.model.clock import Clock
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+
+
+class MakeStore(Protocol):
+    """The one fixture that the suite needs, `make_store`: opens a store on the running test's own database.
+
+    Stores of one namespace share everything, as two processes would; another namespace is empty.
+    The fixture closes what it opened when the test ends.
+    """
+
+    async def __call__(self, clock: Clock, *, namespace: str = "duetime") -> Store:
+        """Return an open store whose time is the clock's."""
+        ...
+
+
+class StoreSuite:
+    """The base of all groups of tests."""
+
+    pytestmark = pytest.mark.asyncio
+
+    @pytest.fixture
+    def clock(self) -> FakeClock:
+        """The time of all stores of the test."""
+        return FakeClock()
+
+    @pytest_asyncio.fixture
+    async def store(self, make_store: MakeStore, clock: FakeClock) -> Store:
+        """The store under test."""
+        return await make_store(clock)
+
+    @pytest_asyncio.fixture
+    async def other(self, make_store: MakeStore, clock: FakeClock, store: Store) -> Store:  # noqa: ARG002 - opened second
+        """A second store on the same database, as another process would have it."""
+        return await make_store(clock)

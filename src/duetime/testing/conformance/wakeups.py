@@ -1,0 +1,121 @@
+"""Who waits hears of new work, from its own process and from others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.stores.base import Hint, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import firing, hire, job, put, read_schedule, schedule, take_one
+from duetime.testing.conformance.suite import StoreSuite
+
+PATIENCE = 10
+"""Far more than any store needs; a hint that is not there by then is lost."""
+
+Heard: TypeAlias = Callable[[Hint], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(store: Store) -> AsyncGenerator[Heard]:
+    """Listen until the block ends; what it yields waits for a hint that covers the expected one."""
+    hints: asyncio.Queue[Hint] = asyncio.Queue()
+    ready = asyncio.Event()
+
+    async def listen() -> None:
+        wakeups = store.wakeups()
+        ready.set()
+        async for hint in wakeups:
+            hints.put_nowait(hint)
+
+    async def heard(expected: Hint) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while (await hints.get()) not in (expected, Hint("any")):
+                pass
+
+    listener = asyncio.create_task(listen())
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await ready.wait()
+            while not store.hears_others:  # noqa: ASYNC110 - a property, with no event behind it
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(0)
+        while not hints.empty():
+            hints.get_nowait()
+        yield heard
+    finally:
+        listener.cancel()
+        await asyncio.gather(listener, return_exceptions=True)
+
+
+class TestWakeups(StoreSuite):
+    """`wakeups`."""
+
+    @pytest.fixture(params=["the same store", "another store"])
+    def speaker(self, request: pytest.FixtureRequest, store: Store, other: Store) -> Store:
+        """The store that does something, while `store` listens."""
+        return store if request.param == "the same store" else other
+
+    async def test_an_enqueued_job_is_heard_of(self, store: Store, speaker: Store) -> None:
+        async with listening(store) as heard:
+            await put(speaker)
+            await heard(Hint("jobs"))
+
+    async def test_a_job_that_is_due_soon_is_heard_of(self, store: Store, speaker: Store) -> None:
+        async with listening(store) as heard:
+            await put(speaker, delay=SECOND)
+            await heard(Hint("jobs"))
+
+    async def test_a_fired_schedule_is_heard_of(self, store: Store, speaker: Store, clock: FakeClock) -> None:
+        await store.put_schedules([schedule("s", next_at=clock.now(), fired_through=clock.now() - 1)])
+        plan = firing(await read_schedule(store, "s"), next_at=None)
+        async with listening(store) as heard:
+            await speaker.fire([plan])
+            await heard(Hint("jobs"))
+
+    async def test_the_worker_of_a_job_to_be_cancelled_hears_of_it(
+        self, store: Store, speaker: Store
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        async with listening(store) as heard:
+            await speaker.cancel([claim.job_id], reason="off")
+            await heard(Hint("worker", "w1"))
+
+    async def test_a_declared_schedule_is_heard_of(
+        self, store: Store, speaker: Store, clock: FakeClock
+    ) -> None:
+        async with listening(store) as heard:
+            await speaker.put_schedules([schedule("s", next_at=clock.now(), fired_through=0)])
+            await heard(Hint("schedules"))
+
+    async def test_a_resumed_queue_is_heard_of(self, store: Store, speaker: Store) -> None:
+        await store.pause_queue("default", reason=None)
+        await put(store)
+        async with listening(store) as heard:
+            await speaker.resume_queue("default")
+            await heard(Hint("jobs"))
+
+    async def test_hints_keep_coming(self, store: Store, speaker: Store) -> None:
+        async with listening(store) as heard:
+            for _ in range(5):
+                await put(speaker)
+                await heard(Hint("jobs"))
+
+    async def test_several_listeners_all_hear(self, store: Store, speaker: Store) -> None:
+        async with listening(store) as first, listening(store) as second:
+            await speaker.enqueue([job(), job()])
+            await first(Hint("jobs"))
+            await second(Hint("jobs"))
+
+    async def test_a_listener_can_leave_and_come_back(self, store: Store, speaker: Store) -> None:
+        for _ in range(2):
+            async with listening(store) as heard:
+                await put(speaker)
+                await heard(Hint("jobs"))
