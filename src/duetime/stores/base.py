@@ -292,8 +292,11 @@ class ReadStore(Protocol):
 class Store(JobStore, WorkerStore, ScheduleStore, ControlStore, ReadStore, Protocol):
     """A durable home for jobs and schedules."""
 
-    async def open(self) -> None:
-        """Connect and check the schema; raises `SchemaMismatch` with the command that mends it."""
+    async def open(self, *, check: bool = True) -> None:
+        """Connect and check the schema; raises `SchemaMismatch` with the command that mends it.
+
+        `check=False` only connects, for those who look at the schema or mend it.
+        """
         ...
 
     async def close(self) -> None:
@@ -306,6 +309,10 @@ class Store(JobStore, WorkerStore, ScheduleStore, ControlStore, ReadStore, Proto
 
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
+        ...
+
+    async def pending_sql(self) -> str:
+        """Return what `migrate` would run, for people who apply it themselves; empty when nothing is missing."""
         ...
 
     def sibling(self) -> Self:
