@@ -35,6 +35,8 @@ from duetime.stores.base import Hint, Pulse, Store
 log = logging.getLogger("duetime.worker")
 
 _HANG_EXIT = 70
+_LOOK_AROUND = 0.05
+"""Seconds in which vague hints are answered by one look."""
 _LAST_WAIT = 5.0
 """Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
 
@@ -131,6 +133,7 @@ class Worker:
         options, store, health = self.options, self._store, self.health
         self._hurry = asyncio.Event()
         self._strays: frozenset[Token] = frozenset()
+        self._looking_around: asyncio.TimerHandle | None = None
         self._identity = Identity(queues=tuple(options.queues), slots=options.concurrency)
         self._time = Timekeeper()
         self._threads = ThreadRunner()
@@ -196,12 +199,28 @@ class Worker:
         self._fetcher.wakeup.set()
 
     def _hear(self, hint: Hint) -> None:
-        if hint.kind in ("any", "jobs"):
-            self._fetcher.hear(hint)
-        if hint.kind in ("any", "schedules"):
-            self._firer.wakeup.set()
-        if hint.kind == "worker" and hint.name == self.id:
-            self._pulse.ask()
+        match hint.kind:
+            case "jobs":
+                self._fetcher.hear(hint)
+            case "schedules":
+                self._firer.wakeup.set()
+            case "worker":
+                if hint.name == self.id:
+                    self._pulse.ask()
+            case "any":
+                self._fetcher.hear(hint)
+                self._look_around_soon()
+
+    def _look_around_soon(self) -> None:
+        """After a vague hint look for changed schedules and requests too, but not for every commit of others."""
+        if self._looking_around is None:
+            loop = asyncio.get_running_loop()
+            self._looking_around = loop.call_later(_LOOK_AROUND, self._look_around)
+
+    def _look_around(self) -> None:
+        self._looking_around = None
+        self._firer.wakeup.set()
+        self._pulse.ask()
 
     async def _drain(self) -> None:
         """Wait for running jobs: for the grace time, then, cancelled, a little longer."""
