@@ -53,6 +53,7 @@ def test_threads_never_get_the_same_job_id() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.covers("identity-after-fork")
 def test_a_forked_child_makes_ids_though_the_lock_was_held_at_the_fork() -> None:
     held, done = threading.Event(), threading.Event()
 

@@ -19,6 +19,7 @@ def test_every_instant_survives_the_way_there_and_back(instant: int) -> None:
     assert from_datetime(moment) == instant
 
 
+@pytest.mark.covers("zones-and-naive-times")
 def test_an_instant_counts_microseconds_from_1970_in_utc() -> None:
     assert from_datetime(datetime(1970, 1, 1, 1, 0, 0, 5, tzinfo=timezone(timedelta(hours=1)))) == 5
 
@@ -28,6 +29,7 @@ def test_both_sides_of_a_repeated_hour_are_told_apart() -> None:
     assert from_datetime(first.replace(fold=1)) - from_datetime(first) == 3600 * SECOND
 
 
+@pytest.mark.covers("zones-and-naive-times")
 def test_a_naive_datetime_is_refused_with_the_fix() -> None:
     with pytest.raises(InvalidTime, match=r"at 2024-01-01T00:00:00 has no time zone; pass an aware datetime"):
         from_datetime(datetime(2024, 1, 1), what="at")  # noqa: DTZ001 - that is the point

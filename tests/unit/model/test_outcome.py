@@ -121,10 +121,12 @@ def test_a_failure_with_retries_left_goes_back_after_the_wait() -> None:
 
 
 @pytest.mark.parametrize(("failures", "state"), [(0, State.PENDING), (1, State.PENDING), (2, State.FAILED)])
+@pytest.mark.covers("retry-budget")
 def test_two_retries_make_three_tries(failures: int, state: State) -> None:
     assert settle(Failed(error="boom"), policy=fixed(2, 0), failures=failures).state is state
 
 
+@pytest.mark.covers("retry-budget")
 def test_crashes_do_not_use_up_retries() -> None:
     assert settle(Failed(error="boom"), policy=fixed(1, 0), crashes=5).state is State.PENDING
 
@@ -203,6 +205,7 @@ def test_a_job_that_must_not_run_twice_fails_with_its_worker() -> None:
     assert made.error == "worker w1 died while the job ran"
 
 
+@pytest.mark.covers("poison-job")
 def test_the_only_suspect_waits_longer_each_time_and_is_given_up_at_the_third() -> None:
     first, second, third = (settle(crash(blamed=True), blames=blames, crashes=blames) for blames in range(3))
     assert (first.due_at, first.blames) == (NOW + SECOND, 1)

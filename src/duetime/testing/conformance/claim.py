@@ -71,6 +71,7 @@ class TestClaim(StoreSuite):
         )
 
     @pytest.mark.parametrize("limit", [1, 7, 100])
+    @pytest.mark.covers("claim-order")
     async def test_the_order_is_priority_then_due_time_then_id(
         self, store: Store, clock: FakeClock, limit: int
     ) -> None:
@@ -113,6 +114,7 @@ class TestClaim(StoreSuite):
         assert [claim.queue for claim in await take(store, queues=["a", "b"], limit=3)] == ["a"] * 3
         assert (await store.counts())["b", State.PENDING] == 3
 
+    @pytest.mark.covers("sub-second-due")
     async def test_a_job_is_due_at_its_instant_and_not_before(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         await put(store, delay=2)
@@ -121,6 +123,7 @@ class TestClaim(StoreSuite):
         clock.set(clock.now() + 1)
         assert len(await take(store)) == 1
 
+    @pytest.mark.covers("unknown-task")
     async def test_unknown_tasks_are_left_alone_even_at_the_head(self, store: Store) -> None:
         await hire(store, "w1")
         strangers = await store.enqueue([job(task="stranger", priority=0, due_at=1) for _ in range(200)])
@@ -170,6 +173,7 @@ class TestClaim(StoreSuite):
         await store.retire("w1")
         assert await take(store) == []
 
+    @pytest.mark.covers("double-claim")
     async def test_a_claimed_job_is_not_handed_out_again(self, store: Store, other: Store) -> None:
         await hire(store, "w1", "w2")
         await put(store)
@@ -184,6 +188,7 @@ class TestClaim(StoreSuite):
         await store.cancel([await put(store)], reason="test")
         assert await take(store) == []
 
+    @pytest.mark.covers("double-claim")
     async def test_eight_claimers_never_get_the_same_job_and_leave_none(
         self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
     ) -> None:

@@ -149,6 +149,7 @@ class TestQueues(StoreSuite):
 class TestPrune(StoreSuite):
     """`prune`."""
 
+    @pytest.mark.covers("retention")
     async def test_what_ended_before_goes_with_its_attempts(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         await put(store)
@@ -162,6 +163,7 @@ class TestPrune(StoreSuite):
         assert await store.get([claim.job_id]) == []
         assert await outcomes(store, claim.job_id) == []
 
+    @pytest.mark.covers("retention")
     async def test_every_kind_of_end_counts_and_what_lives_stays(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -181,6 +183,7 @@ class TestPrune(StoreSuite):
             waiting,
         ]
 
+    @pytest.mark.covers("retention")
     async def test_the_oldest_go_first_and_no_more_than_the_limit(
         self, store: Store, clock: FakeClock
     ) -> None:

@@ -75,9 +75,11 @@ class TestEnqueue(StoreSuite):
         kept = {name: getattr(record, name) for name in asked.__slots__ if hasattr(record, name)}
         assert kept == {name: getattr(asked, name) for name in kept}
 
+    @pytest.mark.covers("store-clock")
     async def test_a_delay_counts_from_the_stores_clock(self, store: Store, clock: FakeClock) -> None:
         assert (await read(store, await put(store, delay=7))).due_at == clock.now() + 7
 
+    @pytest.mark.covers("due-in-the-past")
     async def test_a_due_time_in_the_past_is_kept_so_that_lateness_shows(self, store: Store) -> None:
         assert (await read(store, await put(store, due_at=5))).due_at == 5
 
@@ -115,6 +117,7 @@ class TestEnqueue(StoreSuite):
         asked = [occurrence_job("a", 5), occurrence_job("b", 5), job(due_at=5), job(due_at=5)]
         assert len(await store.get(await store.enqueue(asked))) == 4
 
+    @pytest.mark.covers("failed-enqueue")
     async def test_a_batch_with_a_bad_row_leaves_nothing_behind(self, store: Store) -> None:
         good = job()
         with pytest.raises(StoreError):

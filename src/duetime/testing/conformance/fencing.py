@@ -55,6 +55,7 @@ class TestFencing(StoreSuite):
         ],
         ids=str,
     )
+    @pytest.mark.covers("stale-settlement")
     async def test_a_settlement_under_a_wrong_token_changes_nothing(
         self, store: Store, clock: FakeClock, wrong: dict[str, object]
     ) -> None:
@@ -79,6 +80,7 @@ class TestFencing(StoreSuite):
         assert await finish(store, ahead_of_time, now=clock.now()) == frozenset()
         assert await read(store, claim.job_id) == before
 
+    @pytest.mark.covers("stale-settlement")
     async def test_a_zombies_settlement_is_refused_and_its_siblings_are_accepted(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import hire, job, put, read, take
@@ -13,6 +15,7 @@ from duetime.testing.conformance.suite import MakeStore, StoreSuite
 class TestLifecycle(StoreSuite):
     """`open`, `close`, `migrate`, `sibling` and `doctor`."""
 
+    @pytest.mark.covers("cold-start-race")
     async def test_many_processes_may_open_an_empty_database_at_once(
         self, make_store: MakeStore, clock: FakeClock
     ) -> None:

@@ -174,6 +174,7 @@ class TestRescue(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.reason, record.crashes) == (State.CANCELLED, "no more", 1)
 
+    @pytest.mark.covers("worker-killed")
     async def test_a_started_job_runs_again_and_its_lost_try_is_kept(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -213,6 +214,7 @@ class TestRescue(StoreSuite):
         (orphan,) = await crash_once(store, clock, "w1")
         assert (orphan.started_at, orphan.blamed) == (begun, True)
 
+    @pytest.mark.covers("worker-killed")
     async def test_a_job_that_must_not_run_twice_fails(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1", "rescuer")
         job_id = await put(store, on_crash="fail")
@@ -247,6 +249,7 @@ class TestBlame(StoreSuite):
         await self.run(store, "w1", jobs=2)
         assert await self.suspects(store, clock, "w1") == set()
 
+    @pytest.mark.covers("poison-job")
     async def test_of_several_the_only_one_that_crashed_before_is_blamed(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -277,6 +280,7 @@ class TestBlame(StoreSuite):
         await store.bury(["w1", "w2"])
         assert await self.suspects(store, clock, "w3") == {first.job_id, last.job_id}
 
+    @pytest.mark.covers("poison-job")
     async def test_a_job_that_kills_worker_after_worker_is_given_up(
         self, store: Store, clock: FakeClock
     ) -> None:

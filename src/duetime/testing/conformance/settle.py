@@ -41,6 +41,7 @@ async def started(store: Store, **changes: Any) -> Claim:
 class TestSettle(StoreSuite):
     """`settle`."""
 
+    @pytest.mark.covers("run-record")
     async def test_success_is_recorded_with_its_result_and_times(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -59,6 +60,7 @@ class TestSettle(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.result, record.result_error) == (State.SUCCEEDED, None, "too big")
 
+    @pytest.mark.covers("run-record")
     async def test_failure_is_recorded_with_error_traceback_and_reason(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -76,6 +78,7 @@ class TestSettle(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.reason, record.finished_at) == (State.CANCELLED, "stopped", clock.now())
 
+    @pytest.mark.covers("run-record")
     async def test_a_job_to_be_retried_waits_unowned_and_its_try_is_kept(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -234,6 +237,7 @@ class TestRepeatedSettlement(StoreSuite):
         assert (await read(store, claim.job_id)).failures == 1
 
     @pytest.mark.parametrize("first", [Succeeded("1"), Failed(error="boom"), Cancelled("no")])
+    @pytest.mark.covers("stale-settlement")
     async def test_what_has_ended_never_changes_whatever_is_sent(
         self, store: Store, clock: FakeClock, first: Outcome
     ) -> None:

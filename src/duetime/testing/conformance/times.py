@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from duetime.model.instants import EARLIEST, LATEST
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
@@ -14,6 +16,7 @@ from duetime.testing.conformance.suite import StoreSuite
 class TestTime(StoreSuite):
     """`now`, and times as they are stored."""
 
+    @pytest.mark.covers("store-clock")
     async def test_the_stores_clock_is_the_one_it_was_given(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
@@ -21,6 +24,7 @@ class TestTime(StoreSuite):
             now = clock.set(moment)
             assert await store.now() == await other.now() == now
 
+    @pytest.mark.covers("sub-second-due")
     async def test_every_microsecond_counts(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         clock.set(1_700_000_000_123_457)

@@ -65,6 +65,7 @@ class TestPulse(StoreSuite):
         row = await record(store, "w1")
         assert (row.beat_at, row.lease_until, row.stats) == (clock.now(), clock.now() + LEASE, STATS)
 
+    @pytest.mark.covers("lease-outlives-job")
     async def test_a_worker_that_pulses_is_never_rescued(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1", "w2")
         await put(store)
