@@ -1,0 +1,112 @@
+"""Sees the commits of other processes to a SQLite file.
+
+The kernel tells when the write-ahead log is written, which is a moment before the commit can be seen;
+`PRAGMA data_version` tells when it can. So each event is followed by a few looks at the version, soon and then
+further apart, the last ones for a disk that takes long to confirm a commit. Without events nothing is looked at.
+Where the kernel does not tell, the version is polled instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from pathlib import Path
+from typing import Protocol
+
+from duetime.stores.sql.sqlite.inotify import LogEvents
+
+DataVersion = Callable[[], Awaitable[int]]
+
+_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
+"""The pauses before the looks that follow an event; event loops round what is shorter than 1 ms up to it."""
+_STORM = 4
+"""The pause between looks while events keep coming: mostly our own commits, which change nothing for us."""
+_LULL = 0.02
+"""After so many seconds without an event, the next one is looked at immediately."""
+_SHORTEST_POLL = 0.001
+_LONGEST_POLL = 0.05
+_POLL_GROWTH = 1.25
+
+
+async def commits(path: Path, data_version: DataVersion) -> AsyncGenerator[None]:
+    """Yield after each time that one or more commits of other connections became visible."""
+    with _pace(path) as pace:
+        seen, changed = await data_version(), False
+        while True:
+            await pace.next_look(changed=changed)
+            version = await data_version()
+            changed, seen = version != seen, version
+            if changed:
+                yield
+
+
+class Pace(Protocol):
+    """Decides when it is worth looking."""
+
+    async def next_look(self, *, changed: bool) -> None:
+        """Return when the time has come; `changed` is what the look before this one found."""
+        ...
+
+
+class EventPace:
+    """Looks after events only, each event being followed by the whole row of looks."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._last_event = -_LULL
+        self._after_lull = False
+        self._step = len(_LOOKS)
+
+    def notice(self) -> None:
+        """Take note that the log was written."""
+        now = asyncio.get_running_loop().time()
+        self._after_lull |= now - self._last_event >= _LULL
+        self._last_event = now
+        self._event.set()
+
+    async def next_look(self, *, changed: bool) -> None:  # noqa: ARG002 -- further commits come with their own events
+        """Return when the next look of the row is due; never while there was no event."""
+        while True:
+            if self._event.is_set():
+                self._event.clear()
+                self._step = 0 if self._after_lull else min(self._step, _STORM)
+                self._after_lull = False
+            if self._step <= _STORM:
+                await asyncio.sleep(_LOOKS[self._step])
+                break
+            if not await self._event_within(_LOOKS[self._step] if self._step < len(_LOOKS) else None):
+                break
+        self._step += 1
+
+    async def _event_within(self, pause: float | None) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                return await self._event.wait()
+        return False
+
+
+class PollPace:
+    """Looks often while commits are seen and ever more seldom while none are."""
+
+    def __init__(self) -> None:
+        self._pause = _SHORTEST_POLL
+
+    async def next_look(self, *, changed: bool) -> None:
+        """Return after the present pause, jittered so that many processes do not look in step."""
+        self._pause = _SHORTEST_POLL if changed else min(self._pause * _POLL_GROWTH, _LONGEST_POLL)
+        await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
+
+
+@contextlib.contextmanager
+def _pace(path: Path) -> Generator[Pace]:
+    pace = EventPace()
+    try:
+        events = LogEvents(path.with_name(f"{path.name}-wal"), pace.notice)
+    except (OSError, NotImplementedError):
+        # No inotify on this system or none left for this user, or an event loop that cannot watch files.
+        yield PollPace()
+        return
+    with contextlib.closing(events):
+        yield pace

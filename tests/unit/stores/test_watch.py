@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import pytest
+
+from duetime.stores.sql.sqlite import watch
+from duetime.stores.sql.sqlite.inotify import LogEvents
+
+WRITER = """
+import random, sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=30)
+database.execute("PRAGMA synchronous=NORMAL")
+for line in sys.stdin:
+    for _ in range(int(line)):
+        database.execute("INSERT INTO seen VALUES (1)")
+        time.sleep(random.choice((0, 0, 0.0005, 0.003)))
+    print("done", flush=True)
+"""
+
+
+class OwnConnection:
+    """The watching process's connection, which counts how often its version was looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None, timeout=0)
+        self._database.execute("PRAGMA journal_mode=WAL")
+        self._database.execute("CREATE TABLE IF NOT EXISTS seen (n)")
+        self.looks = 0
+
+    async def data_version(self) -> int:
+        self.looks += 1
+        version: int = self._database.execute("PRAGMA data_version").fetchone()[0]
+        return version
+
+    def rows(self) -> int:
+        count: int = self._database.execute("SELECT count(*) FROM seen").fetchone()[0]
+        return count
+
+    def insert(self) -> None:
+        self._database.execute("INSERT INTO seen VALUES (1)")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class OtherProcess:
+    """Another process that commits as many rows as it is told."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def commit(self, times: int) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(b"%d\n" % times)
+        assert await self._process.stdout.readline() == b"done\n"
+
+
+@contextlib.asynccontextmanager
+async def other_process(path: Path) -> AsyncIterator[OtherProcess]:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITER, path, stdin=pipe, stdout=pipe
+    )
+    try:
+        yield OtherProcess(process)
+    finally:
+        await process.communicate(b"")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "watched.db"
+
+
+@pytest.fixture
+def own(path: Path) -> Iterator[OwnConnection]:
+    with closing(OwnConnection(path)) as own:
+        yield own
+
+
+def no_inotify(_file: Path, _notice: Callable[[], None]) -> None:
+    raise OSError
+
+
+@pytest.fixture(params=["events", "poll"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "poll":
+        monkeypatch.setattr(watch, "LogEvents", no_inotify)
+    elif sys.platform != "linux":
+        pytest.skip("inotify is a part of Linux")
+    return str(request.param)
+
+
+async def rounds(times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+async def test_a_commit_of_another_process_is_seen(path: Path, own: OwnConnection, way: str) -> None:
+    async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
+        seen = asyncio.ensure_future(anext(commits))
+        await other.commit(1)
+        await seen
+        assert own.rows() == 1
+
+
+async def test_the_last_of_many_commits_is_seen(path: Path, own: OwnConnection, way: str) -> None:
+    async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
+        for total in range(200, 1001, 200):
+            writing = asyncio.ensure_future(other.commit(200))
+            while own.rows() < total:
+                await anext(commits)
+            await writing
+
+
+async def test_commits_are_seen_while_this_process_writes_too(
+    path: Path, own: OwnConnection, way: str
+) -> None:
+    async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
+        for _ in range(5):
+            writing = asyncio.ensure_future(other.commit(20))
+            seen = asyncio.ensure_future(anext(commits))
+            while not writing.done():
+                with contextlib.suppress(sqlite3.OperationalError):
+                    own.insert()
+                # Without a gap between its commits this process would keep the other one from the lock.
+                await asyncio.sleep(0.001)
+            await writing
+            await seen
+
+
+async def test_a_log_that_is_made_after_the_watch_began_is_watched(path: Path) -> None:
+    versions = iter(range(100))
+
+    async def data_version() -> int:
+        return next(versions)
+
+    async with aclosing(watch.commits(path, data_version)) as commits:
+        seen = asyncio.ensure_future(anext(commits))
+        await rounds(100)
+        assert not seen.done()
+        path.with_name("watched.db-wal").write_bytes(b"frame")
+        await seen
+
+
+async def test_a_log_that_was_removed_and_made_anew_is_watched(path: Path) -> None:
+    log = path.with_name("watched.db-wal")
+    log.write_bytes(b"frame")
+    noticed = asyncio.Event()
+    with closing(LogEvents(log, noticed.set)):
+        log.unlink()
+        await noticed.wait()
+        noticed.clear()
+        with log.open("wb") as anew:
+            await noticed.wait()
+            for _ in range(3):
+                noticed.clear()
+                anew.write(b"frame")
+                anew.flush()
+                await noticed.wait()
+
+
+async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    pace = watch.EventPace()
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        while True:
+            await pace.next_look(changed=False)
+            looks += 1
+
+    looking = asyncio.ensure_future(look())
+    await rounds(100)
+    assert looks == 0
+    pace.notice()
+    await rounds(100)
+    assert looks == 10
+    looking.cancel()
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The lengths of all sleeps from here on, none of which takes any time."""
+    lengths: list[float] = []
+
+    async def sleep(length: float) -> None:
+        lengths.append(length)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return lengths
+
+
+async def test_events_that_keep_coming_are_looked_at_immediately_first_and_then_at_a_distance(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 3600.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert pauses[0] == 0
+    assert set(pauses[10:]) == {0.002}
+
+
+async def test_an_event_after_a_lull_is_looked_at_immediately(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 0.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert set(pauses) == {0.0}
+
+
+async def test_a_poll_that_finds_nothing_becomes_rarer_and_one_that_does_begins_anew(
+    pauses: list[float],
+) -> None:
+    pace = watch.PollPace()
+    for _ in range(100):
+        await pace.next_look(changed=False)
+    assert pauses[-1] > 10 * pauses[0]
+    await pace.next_look(changed=True)
+    assert pauses[-1] < 2 * pauses[0]
