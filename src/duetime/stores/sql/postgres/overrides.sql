@@ -1,0 +1,65 @@
+-- Statements whose shape differs on PostgreSQL.
+
+-- name: claim
+-- Hand out jobs of all queues. LATERAL walks queues, then priorities, each an ordered range of the index, and
+-- stops at the limits; MATERIALIZED keeps the walk from being run twice.
+WITH demand AS MATERIALIZED (
+    SELECT q.name, q.most, :ahead::bigint AS ahead, {now} AS now,
+           ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
+    FROM {each queues: name text, most int} AS q
+    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+      AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = q.name AND p.paused_at IS NOT NULL)
+), picked AS MATERIALIZED (
+    SELECT taken.id
+    FROM demand AS d
+    CROSS JOIN LATERAL (
+        SELECT ranged.id
+        FROM generate_series(0, :below_priority::int - 1) AS p (n)
+        CROSS JOIN LATERAL (
+            SELECT j.id
+            FROM {jobs} AS j
+            WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = d.name AND j.priority = p.n
+              AND j.due_at <= d.now + d.ahead
+              AND j.due_at > CASE WHEN d.ahead = 0 THEN -1 ELSE d.now END
+              AND (d.ahead = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+              AND j.task = ANY (d.tasks)
+            ORDER BY j.due_at, j.id
+            LIMIT d.most
+            FOR UPDATE SKIP LOCKED
+        ) AS ranged
+        LIMIT d.most
+    ) AS taken
+    LIMIT :limit
+)
+UPDATE {jobs} SET
+    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    started_at = CASE WHEN :ahead::bigint = 0 THEN {now} END
+FROM picked
+WHERE {jobs}.id = picked.id
+RETURNING {claim_columns}
+
+-- name: peers
+-- List the other living workers whose processes can be looked at from here, or whose session has ended.
+SELECT w.id, w.pid, w.pid_started, coalesce(w.host_key = :host_key, false), seen.lost
+FROM {workers} AS w
+CROSS JOIN LATERAL (SELECT hashtextextended(w.id, 0) AS key) AS mark
+CROSS JOIN LATERAL (
+    -- Right after a restart of the server, sessions that are coming back have no lock yet.
+    SELECT w.session = 1
+       AND pg_postmaster_start_time() < statement_timestamp() - interval '5 seconds'
+       AND NOT EXISTS (
+            SELECT 1 FROM pg_locks AS l
+            WHERE l.locktype = 'advisory' AND l.objsubid = 1
+              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+              AND l.classid = ((mark.key >> 32) & 4294967295)::oid AND l.objid = (mark.key & 4294967295)::oid
+       ) AS lost
+) AS seen
+WHERE w.state = 'alive' AND w.id <> :worker AND (w.host_key = :host_key OR seen.lost)
+
+-- name: has_schema
+-- Tell whether there are any tables of ours.
+SELECT count(to_regclass('{meta}'))
+
+-- name: migration_lock
+-- Let one process at a time change the tables.
+SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
