@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import math
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
+import msgspec.inspect
 
 from duetime.errors import InvalidArguments, InvalidTask, PayloadTooLarge
 
@@ -102,13 +103,19 @@ class Arguments:
                 fields.append((parameter.name, kind | msgspec.UnsetType, msgspec.UNSET))
         try:
             shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-            return msgspec.json.Decoder(shape)
+            decoder = msgspec.json.Decoder(shape)
+            unknown = _find_custom(msgspec.inspect.type_info(shape), set())
         except (TypeError, ValueError) as error:
-            text = (
-                f"the parameters of {self._task}{self._signature} cannot be rebuilt from JSON: {error}. "
-                "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
-            )
-            raise InvalidTask(text) from None
+            raise self._unusable(str(error)) from None
+        if unknown is not None:
+            raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
+        return decoder
+
+    def _unusable(self, why: str) -> InvalidTask:
+        return InvalidTask(
+            f"the parameters of {self._task}{self._signature} cannot be rebuilt from JSON: {why}. "
+            "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
+        )
 
     def _to_json(self, given: Mapping[str, object]) -> bytes:
         try:
@@ -162,6 +169,27 @@ def encode_result(value: object) -> tuple[str | None, str | None]:
     if len(raw) > MAX_PAYLOAD:
         return None, f"the result takes {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored"
     return raw.decode(), None
+
+
+def _find_custom(info: object, seen: set[type]) -> type | None:
+    """Return a class inside a type that JSON cannot be turned into."""
+    if isinstance(info, msgspec.inspect.CustomType):
+        return info.cls
+    cls = getattr(info, "cls", None)
+    if cls in seen:
+        return None
+    if isinstance(cls, type):
+        seen.add(cls)
+    for value in _children(info):
+        if (found := _find_custom(value, seen)) is not None:
+            return found
+    return None
+
+
+def _children(info: object) -> Iterator[object]:
+    for name in getattr(info, "__struct_fields__", ()):
+        value = getattr(info, name)
+        yield from value if isinstance(value, tuple) else (value,)
 
 
 def _find_nan(value: object, path: str) -> str | None:

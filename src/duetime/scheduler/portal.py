@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -36,12 +37,11 @@ class Portal:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop()).result()
-        coroutine.close()
-        text = "a .sync verb would block the running event loop; call the async verb and await it"
-        raise BlockingCallInLoop(text)
+            loop = self._loop()
+        except BaseException:
+            coroutine.close()
+            raise
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
     def close(self) -> None:
         """Close the portal's own loop, if it was used."""
@@ -54,12 +54,15 @@ class Portal:
         atexit.unregister(self.close)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
+        if _inside_a_loop():
+            text = "a .sync verb would block the running event loop; call the async verb and await it"
+            raise BlockingCallInLoop(text)
         with self._lock:
             current = self._current_loop()
             if current is not None and current.is_running():
                 return current
             self._own = asyncio.new_event_loop()
-            threading.Thread(target=self._own.run_forever, name="duetime-portal", daemon=True).start()
+            threading.Thread(target=_serve, args=(self._own,), name="duetime-portal", daemon=True).start()
             try:
                 asyncio.run_coroutine_threadsafe(_awaited(self._open()), self._own).result()
             except BaseException:
@@ -68,6 +71,19 @@ class Portal:
                 raise
             atexit.register(self.close)
             return self._own
+
+
+def _inside_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.closing(loop):
+        loop.run_forever()
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

@@ -1,0 +1,54 @@
+"""The `.sync` verbs, for callers without an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from duetime import Scheduler, State
+from duetime.errors import BlockingCallInLoop, StoreUnusable
+
+
+def double(number: int) -> int:
+    return number * 2
+
+
+@pytest.fixture
+def scheduler(sqlite_url: str) -> Iterator[Scheduler]:
+    scheduler = Scheduler(sqlite_url)
+    yield scheduler
+    scheduler.sync.close()
+
+
+def test_a_blocking_caller_enqueues_reads_and_cancels(scheduler: Scheduler) -> None:
+    handle = scheduler.task(double).options(delay=60).sync.enqueue(4)
+    assert handle.record().arguments == {"number": 4}
+    assert scheduler.sync.jobs.cancel(handle.id) == "cancelled"
+    assert [job.state for job in scheduler.sync.jobs.list()] == [State.CANCELLED]
+
+
+def test_a_blocking_call_inside_a_loop_is_refused(scheduler: Scheduler) -> None:
+    task = scheduler.task(double)
+
+    async def careless() -> None:
+        task.sync.enqueue(4)
+
+    with pytest.raises(BlockingCallInLoop, match="await"):
+        asyncio.run(careless())
+
+
+async def test_a_thread_shares_the_loop_in_which_the_scheduler_is_open(scheduler: Scheduler) -> None:
+    task = scheduler.task(double)
+    async with scheduler, scheduler.worker(concurrency=2):
+        handle = await asyncio.to_thread(task.sync.enqueue, 21)
+        assert await asyncio.to_thread(handle.result, timeout=20) == 42
+
+
+def test_an_error_at_opening_reaches_the_caller_and_the_next_call_tries_again(sqlite_url: str) -> None:
+    scheduler = Scheduler(f"{sqlite_url}.missing/file.db")
+    task = scheduler.task(double)
+    for _ in range(2):
+        with pytest.raises(StoreUnusable):
+            task.sync.enqueue(1)

@@ -1,0 +1,181 @@
+"""What can be a task, under which name, with which options."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from duetime import Scheduler, cron, every
+from duetime.errors import (
+    ConfigError,
+    DuetimeError,
+    DuplicateTask,
+    InvalidArguments,
+    InvalidName,
+    InvalidOption,
+    InvalidTask,
+    InvalidTrigger,
+)
+
+
+def plain(number: int) -> int:
+    return number
+
+
+def generator() -> Iterator[int]:
+    yield 1
+
+
+async def async_generator() -> AsyncIterator[int]:
+    yield 1
+
+
+class Opaque:
+    def __call__(self) -> None: ...
+
+
+@pytest.fixture
+def scheduler(sqlite_url: str) -> Scheduler:
+    return Scheduler(sqlite_url)
+
+
+def test_a_task_is_named_after_its_module_and_function(scheduler: Scheduler) -> None:
+    assert scheduler.task(plain).name == f"{__name__}.plain"
+
+
+def test_a_task_can_be_called_like_the_function_it_was(scheduler: Scheduler) -> None:
+    assert scheduler.task(plain)(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("function", "part"),
+    [
+        (lambda: None, "lambda"),
+        (generator, "generator"),
+        (async_generator, "generator"),
+        (functools.partial(plain, 1), "partial"),
+        (Opaque(), "plain or async function"),
+        (Opaque, "class"),
+        (len, "plain or async function"),
+    ],
+)
+def test_what_cannot_be_a_task_is_refused_with_a_way_out(
+    scheduler: Scheduler, function: Callable[..., Any], part: str
+) -> None:
+    with pytest.raises(InvalidTask, match=part):
+        scheduler.task(function)
+    assert not scheduler.tasks
+
+
+def test_a_nested_function_needs_an_explicit_name(scheduler: Scheduler) -> None:
+    def inner() -> None: ...
+
+    with pytest.raises(InvalidTask, match="name="):
+        scheduler.task(inner)
+    assert scheduler.task(name="inner")(inner).name == "inner"
+
+
+def test_a_second_task_under_one_name_is_refused(scheduler: Scheduler) -> None:
+    scheduler.task(plain)
+    with pytest.raises(DuplicateTask, match="is taken by plain"):
+        scheduler.task(plain)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 201, "é", "-dash", "a\n"])
+def test_odd_names_are_refused(scheduler: Scheduler, name: str) -> None:
+    with pytest.raises(InvalidName):
+        scheduler.task(name=name)(plain)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"priority": 10},
+        {"priority": -1},
+        {"priority": True},
+        {"queue": "no spaces"},
+        {"retries": -1},
+        {"retries": "many"},
+        {"timeout": 0},
+        {"timeout": -1},
+        {"timeout": float("nan")},
+        {"on_crash": "ignore"},
+    ],
+)
+def test_options_out_of_range_are_refused_when_they_are_written(
+    scheduler: Scheduler, options: dict[str, Any]
+) -> None:
+    with pytest.raises(DuetimeError) as caught:
+        scheduler.task(**options)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_an_unknown_option_of_a_request_is_named_with_those_there_are(scheduler: Scheduler) -> None:
+    task = scheduler.task(plain)
+    with pytest.raises(InvalidOption, match=r"'dealy'.*delay"):
+        task.options(dealy=3)  # type: ignore[call-arg]
+
+
+def test_delay_and_at_together_are_refused(scheduler: Scheduler) -> None:
+    task = scheduler.task(plain)
+    with pytest.raises(InvalidOption, match="either"):
+        task.options(delay=3, at=None)  # type: ignore[typeddict-item]
+
+
+def test_a_parameter_that_cannot_be_rebuilt_from_json_is_refused_at_registration(
+    scheduler: Scheduler,
+) -> None:
+    def takes(thing: Opaque) -> None: ...
+
+    with pytest.raises(InvalidTask, match="rebuilt from JSON"):
+        scheduler.task(name="takes")(takes)
+
+
+def test_a_schedule_with_arguments_that_do_not_fit_is_refused(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidArguments, match="number"):
+        scheduler.schedule(every("1m"))(plain)
+
+
+def test_a_second_schedule_on_a_task_needs_its_own_name(scheduler: Scheduler) -> None:
+    decorated = scheduler.schedule(every("1m"), args=(1,))(plain)
+    with pytest.raises(InvalidName, match="name="):
+        scheduler.schedule(every("2m"), args=(1,))(decorated)
+    assert scheduler.schedule(every("2m"), args=(1,), name="other")(decorated) is decorated
+
+
+def test_a_schedule_needs_a_trigger(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidTrigger, match="cron"):
+        scheduler.schedule("* * * * *")  # type: ignore[arg-type]
+
+
+def test_task_above_schedule_is_refused_with_the_right_order(scheduler: Scheduler) -> None:
+    scheduled = scheduler.schedule(cron("0 3 * * *"), args=(1,))(plain)
+    with pytest.raises(InvalidTask, match="below"):
+        scheduler.task(scheduled)
+
+
+@pytest.mark.parametrize("namespace", ["", "Upper", "a b", "1st", "x" * 32, "a;drop"])
+def test_a_namespace_that_is_no_part_of_a_table_name_is_refused(sqlite_url: str, namespace: str) -> None:
+    with pytest.raises(ConfigError, match="namespace"):
+        Scheduler(sqlite_url, namespace=namespace)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"concurrency": 0},
+        {"concurrency": 1.5},
+        {"queues": []},
+        {"queues": "mail"},
+        {"queues": {"mail": 0}},
+        {"lease": "1ms"},
+    ],
+)
+def test_worker_settings_that_cannot_work_are_refused_before_anything_starts(
+    scheduler: Scheduler, settings: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError):
+        scheduler.worker(**settings)
