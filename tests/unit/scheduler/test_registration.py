@@ -122,7 +122,7 @@ def test_an_unknown_option_of_a_request_is_named_with_those_there_are(scheduler:
 def test_delay_and_at_together_are_refused(scheduler: Scheduler) -> None:
     task = scheduler.task(plain)
     with pytest.raises(InvalidOption, match="either"):
-        task.options(delay=3, at=None)  # type: ignore[typeddict-item]
+        task.options(delay=3, at=None)  # type: ignore[arg-type]
 
 
 def test_a_parameter_that_cannot_be_rebuilt_from_json_is_refused_at_registration(
