@@ -1,0 +1,47 @@
+"""`duetime doctor`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from duetime.cli import options
+from duetime.cli.database import connected
+from duetime.cli.failures import ExitCode, without_passwords
+from duetime.cli.text import say_json, say_table
+from duetime.stores.base import Check
+
+
+@click.command()
+@options.database
+@options.as_json
+def doctor(*, url: str | None, namespace: str, as_json: bool) -> None:
+    """Look for settings of the database that weaken a promise, and say how to mend them.
+
+    \b
+      duetime doctor --url postgresql://me@db.example/app
+      duetime doctor --json
+    """  # noqa: D301
+    checks = asyncio.run(_examine(url, namespace))
+    if as_json:
+        say_json([_values(check) for check in checks])
+    else:
+        say_table(("CHECK", "", "FINDING"), (_row(check) for check in checks))
+    if not all(check.ok for check in checks):
+        raise click.exceptions.Exit(ExitCode.FAILURE)
+
+
+async def _examine(url: str | None, namespace: str) -> list[Check]:
+    async with connected(url, namespace) as store:
+        return await store.doctor()
+
+
+def _values(check: Check) -> dict[str, object]:
+    fix = None if check.fix is None else without_passwords(check.fix)
+    return {"name": check.name, "ok": check.ok, "detail": without_passwords(check.detail), "fix": fix}
+
+
+def _row(check: Check) -> tuple[str, str, str]:
+    finding = check.detail if check.ok or check.fix is None else f"{check.detail}. Fix: {check.fix}"
+    return check.name, "ok" if check.ok else "FAILED", without_passwords(finding)

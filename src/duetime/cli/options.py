@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import click
+
+from duetime.errors import InvalidDuration
+from duetime.model import durations
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def duration(text: str) -> timedelta:
+    """Read a length of time: `10s`, `1h30m`, or a number of seconds."""
+    given: str | float = text
+    with contextlib.suppress(ValueError):
+        given = float(text)
+    try:
+        return timedelta(microseconds=durations.parse(given, what="it"))
+    except InvalidDuration:
+        message = f"{text!r} is no duration; write 10s, 1h30m or a number of seconds"
+        raise click.BadParameter(message) from None
+
+
+def moment(text: str) -> datetime:
+    """Read a point in time in ISO 8601, which must name its zone."""
+    example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
+    if read.utcoffset() is None:
+        raise click.BadParameter(f"{text!r} has no time zone; write {example}")
+    return read
+
+
+def database(command: F) -> F:
+    """Add the options that say which database."""
+    url = click.option(
+        "--url",
+        envvar="DUETIME_URL",
+        help="The database; else $DUETIME_URL, else sqlite:///duetime.db in this folder. "
+        "A password is safer in the variable than in a command that others can list.",
+    )
+    namespace = click.option(
+        "--namespace", default="duetime", show_default=True, help="Which Duetime in that database."
+    )
+    return url(namespace(command))
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

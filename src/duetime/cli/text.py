@@ -1,0 +1,64 @@
+"""What commands print: safe for any terminal, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+import click
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
+
+
+def printable(text: str) -> str:
+    """Return a text with everything a terminal might obey written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def say(text: str) -> None:
+    """Print one line."""
+    click.echo(printable(text))
+
+
+def say_lines(text: str, *, indent: str = "") -> None:
+    """Print a text that has lines of its own."""
+    for line in text.splitlines():
+        say(indent + line)
+
+
+def say_json(value: object) -> None:
+    """Print a value as JSON; only ASCII, so that no terminal obeys it."""
+    click.echo(json.dumps(value, indent=2))
+
+
+def say_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns; the last column is as wide as it likes."""
+    lines = [list(head), *([printable(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head) - 1)]
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
+        click.echo("  ".join([*cells, line[-1]]).rstrip())
+
+
+def shortened(text: str, width: int) -> str:
+    """Return the first line of a text, cut to a width."""
+    line = text.partition("\n")[0]
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def relative(moment: datetime, now: datetime) -> str:
+    """Say when something was or will be, as seen from now: `in 9s`, `3m ago`."""
+    length = span(abs(moment - now))
+    return f"in {length}" if moment > now else f"{length} ago"
+
+
+def span(length: timedelta) -> str:
+    """Say a length of time roughly, in its largest unit."""
+    seconds = length.total_seconds()
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{seconds / size:.0f}{unit}"
+    return f"{seconds:.0f}s"

@@ -1,0 +1,87 @@
+"""A web application that sends mail later, and has some things to do regularly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI, Request
+
+from duetime import Scheduler, cron, every
+from duetime.demo.lines import print_run, things_to_try
+
+DELAY = float(os.environ.get("DEMO_DELAY", "10"))
+
+scheduler = Scheduler("sqlite:///duetime-demo.db")
+app = FastAPI(title="Duetime demo", lifespan=partial(scheduler.lifespan, grace=3))
+
+
+@scheduler.task(retries=3, timeout=30)
+async def send_email(user_id: int, message: str) -> str:
+    """Send a mail, or at least say so."""
+    print_run(user_id=user_id, message=message)
+    return f"sent to user {user_id}"
+
+
+@scheduler.schedule(cron("* * * * *"))
+async def every_minute() -> None:
+    """Run at the full minute, once, however many processes there are."""
+    print_run()
+
+
+@scheduler.schedule(cron("30 9 * * *", tz="Europe/Berlin"))
+def daily_report() -> None:
+    """Run at half past nine in Berlin, summer and winter; a plain function runs in a thread."""
+    print_run()
+
+
+@scheduler.schedule(every("20s"))
+@scheduler.task(retries=[2, 2, 2])
+async def fetch_rates() -> None:
+    """Ask a service that sometimes does not answer; two seconds later it is asked again."""
+    print_run()
+    if random.random() < 0.5:  # noqa: PLR2004 - every other time
+        raise ConnectionError("the service does not answer")
+
+
+@scheduler.schedule(every("45s"))
+async def rebuild_index() -> None:
+    """Take a while; nothing else waits for it."""
+    print_run()
+    await asyncio.sleep(15)
+
+
+@app.put("/send_email_notification")
+async def send_email_notification(user_id: int, message: str) -> dict[str, Any]:
+    """Schedule a mail in ten seconds; it is sent even if every process ends meanwhile and one starts again."""
+    job = await send_email.options(delay=DELAY).enqueue(user_id, message)
+    record = await job.record()
+    return {"job": job.id, "due_at": record.due_at, "accepted_by": os.getpid()}
+
+
+@app.get("/jobs")
+async def recent_jobs() -> list[dict[str, Any]]:
+    """List the newest jobs."""
+    return [
+        {
+            "job": job.id,
+            "task": job.task,
+            "arguments": job.arguments,
+            "state": job.state,
+            "due_at": job.due_at,
+            "late_ms": None if job.lateness is None else job.lateness.total_seconds() * 1000,
+            "attempt": job.attempt,
+            "result": job.result,
+            "error": job.error,
+        }
+        for job in await scheduler.jobs.list(limit=20)
+    ]
+
+
+@app.get("/")
+async def index(request: Request) -> dict[str, Any]:
+    """Say what this is and what to try."""
+    return {"name": "Duetime demo", "process": os.getpid(), "try": things_to_try(str(request.base_url))}
