@@ -109,11 +109,6 @@ class Dispatcher:
         run = self.runs.get(token.job_id)
         return (run is not None and run.claim.token == token) or self._settler.holds(token)
 
-    @property
-    def threads_running(self) -> int:
-        """How many runs are in threads, which nothing can stop."""
-        return sum(run.in_thread for run in self.runs.values())
-
     async def drained(self) -> None:
         """Wait until nothing runs."""
         await self._idle.wait()

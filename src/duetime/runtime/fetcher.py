@@ -103,8 +103,8 @@ class Fetcher(Service):
         return await self._look_ahead()
 
     async def _look_ahead(self) -> float | None:
-        found = await self._store.next_due(self._queues, self._task_names())
         self._look_first = True
+        found = await self._store.next_due(self._queues, self._task_names())
         idle = _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
         if found.due_at is None:
             return idle
@@ -134,8 +134,8 @@ class Fetcher(Service):
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
         claims = await self._claim(limit=limit, ahead=0, below_priority=below_priority)
         for claim in claims:
-            # A held claim may have come due and taken the slot while the store was asked.
-            if self._slots.room(claim.queue) > 0:
+            # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
+            if self._slots.room(claim.queue) > 0 and not self.stopping:
                 self._dispatcher.start(claim)
             else:
                 self._release(claim)

@@ -12,6 +12,7 @@ class HintListener(Service):
     """Hears hints for as long as the worker lives."""
 
     name = "hint listener"
+    finishes_round = False
 
     def __init__(self, store: Store, health: Health, hear: Callable[[Hint], None]) -> None:
         super().__init__(health)

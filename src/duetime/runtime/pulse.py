@@ -81,7 +81,6 @@ class Pulsation:
         self._wake: asyncio.Event | None = None
         self._stopping = False
         self._asked = False
-        self._linger: Callable[[], bool] = lambda: False
         self._deadline: Micros = 0
 
     async def start(self) -> None:
@@ -94,13 +93,11 @@ class Pulsation:
         self._asked = True
         self._poke()
 
-    async def stop(self, *, linger_while: Callable[[], bool]) -> None:
-        """Retire the worker; while `linger_while` holds, the lease is kept in the background instead."""
-        self._linger = linger_while
+    async def stop(self) -> None:
+        """Retire the worker and end the thread."""
         self._stopping = True
         self._poke()
-        if not linger_while():
-            await self._ended
+        await self._ended
 
     def _poke(self) -> None:
         if self._loop is not None and self._wake is not None and not self._loop.is_closed():
@@ -134,7 +131,7 @@ class Pulsation:
     async def _beat_until_stopped(self, wake: asyncio.Event) -> None:
         next_beat = self._lease.beat
         began = monotonic()
-        while not self._stopping or self._linger():
+        while not self._stopping:
             wake.clear()
             elapsed = (monotonic() - began) / SECOND
             try:

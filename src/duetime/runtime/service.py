@@ -15,6 +15,8 @@ log = logging.getLogger("duetime.worker")
 
 _FIRST_BACKOFF = 0.1
 _LAST_BACKOFF = 5.0
+_LAST_ROUND = 5.0
+"""Seconds a service that is stopped may take to finish its round."""
 
 
 class Health(Protocol):
@@ -36,10 +38,14 @@ class Service:
     """
 
     name = "service"
+    finishes_round = True
+    """Whether a round is let finish when the service is stopped, so that no answer of the store is lost."""
 
     def __init__(self, health: Health) -> None:
         self.wakeup = Wakeup()
+        self.stopping = False
         self._health = health
+        self._failing_pause = Wakeup()
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
 
@@ -55,24 +61,30 @@ class Service:
     async def stop(self) -> None:
         """End and wait for the end; stopping twice, or before the start, is harmless."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if task is None:
+            return
+        self.stopping = True
+        self.wakeup.set()
+        self._failing_pause.set()
+        if self.finishes_round:
+            await asyncio.wait({task}, timeout=_LAST_ROUND)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
     async def _run(self) -> None:
-        while True:
+        while not self.stopping:
             self.wakeup.clear()
             try:
                 pause = await self.round()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever its round raises
-                pause = self._after_failure(error)
-                await asyncio.sleep(pause)
+                # Hints do not cut this pause short: they would turn it into a busy loop.
+                await self._failing_pause.wait(self._after_failure(error))
                 continue
             if self._failures:
                 self._failures = 0
                 self._health.recovered(self.name)
-            if pause is None or pause > 0:
+            if not self.stopping and (pause is None or pause > 0):
                 await self.wakeup.wait(pause)
 
     def _after_failure(self, error: Exception) -> float:

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 from collections.abc import Mapping
-from typing import Self
 
 from duetime.model import durations
 from duetime.model.instants import SECOND
@@ -51,13 +50,6 @@ class Worker:
         self._handlers = handlers
         self._running = False
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.stop()
-
     @property
     def id(self) -> WorkerId:
         """The worker's present id."""
@@ -81,23 +73,23 @@ class Worker:
             len(self._handlers),
         )
 
-    async def stop(self) -> None:
-        """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them."""
+    async def stop(self) -> asyncio.Task[None] | None:
+        """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
+
+        Threads that do not end keep their claims: then a task is returned that ends, and lets the lease go,
+        when they have.
+        """
         if not self._running:
-            return
+            return None
         self._running = False
         for service in self._intake:
             await service.stop()
         self._fetcher.give_back_all()
         await self._drain()
-        await self._marker.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WAIT):
-                await self._settler.drain()
-        await self._settler.stop()
-        self._threads.close()
-        await self._pulse.stop(linger_while=lambda: self._dispatcher.threads_running > 0)
-        log.info("worker %s stopped", self.id)
+        if self._dispatcher.runs:
+            return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
+        await self._sign_off()
+        return None
 
     def hurry(self) -> None:
         """Cut the grace time short."""
@@ -194,6 +186,20 @@ class Worker:
         # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
         self._fetcher.recall(strays & self._strays)
         self._strays = strays
+
+    async def _sign_off(self) -> None:
+        await self._marker.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WAIT):
+                await self._settler.drain()
+        await self._settler.stop()
+        self._threads.close()
+        await self._pulse.stop()
+        log.info("worker %s stopped", self.id)
+
+    async def _sign_off_later(self) -> None:
+        await self._dispatcher.drained()
+        await self._sign_off()
 
     def _slot_freed(self) -> None:
         self._fetcher.wakeup.set()

@@ -252,8 +252,14 @@ class Scheduler:
         return JobHandle(job_id, call.job.task, store=self._opened, decode=call.decode)
 
     def _is_open(self) -> bool:
-        # A connection must not be used by a forked child: there the scheduler counts as never opened.
-        return self._store is not None and self._pid == os.getpid()
+        # A forked child must not use its parent's connections, nor anybody those of a loop that has ended:
+        # there the scheduler counts as never opened.
+        return (
+            self._store is not None
+            and self._pid == os.getpid()
+            and self._loop is not None
+            and not self._loop.is_closed()
+        )
 
     def _opened(self) -> Store:
         if self._store is None or not self._is_open():
@@ -275,6 +281,7 @@ class SchedulerWorker:
         self._scheduler = scheduler
         self._options = worker_options(**settings)
         self._worker: Worker | None = None
+        self._closing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Worker:
         await self._scheduler.open()
@@ -290,8 +297,12 @@ class SchedulerWorker:
         return worker
 
     async def __aexit__(self, *exc_info: object) -> None:
-        try:
-            if self._worker is not None:
-                await self._worker.stop()
-        finally:
+        lingering = None if self._worker is None else await self._worker.stop()
+        if lingering is None:
             await self._scheduler.close()
+        else:
+            self._closing = asyncio.create_task(self._close_after(lingering))
+
+    async def _close_after(self, lingering: asyncio.Task[None]) -> None:
+        await asyncio.wait({lingering})
+        await self._scheduler.close()
