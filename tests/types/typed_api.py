@@ -1,0 +1,113 @@
+"""What type checkers know about the public API.
+
+Nothing here runs: mypy and pyright read it. Each `type: ignore` marks an error that both must find.
+"""
+
+# pyright: strict
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, assert_type
+
+from duetime import JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
+from duetime.scheduler.blocking import BlockingHandle
+from duetime.scheduler.task import AsyncTask, SyncTask
+
+scheduler = Scheduler()
+
+
+@scheduler.task
+async def plain(user_id: int, message: str = "hi") -> str:
+    return f"{user_id}: {message}"
+
+
+@scheduler.task(retries=exponential(3), timeout="30s")
+async def optioned(user_id: int) -> int:
+    return user_id
+
+
+@scheduler.task(queue="reports")
+def threaded(name: str, *, copies: int = 1) -> list[str]:
+    return [name] * copies
+
+
+@scheduler.schedule(cron("*/5 * * * *", tz="Europe/Berlin"))
+async def scheduled() -> None: ...
+
+
+@scheduler.schedule(every("15m"), name="tidy.often", kwargs={"age": 3})
+@scheduler.schedule(every(hours=1), name="tidy.hourly", kwargs={"age": 30}, overlap="allow")
+@scheduler.task(name="tidy")
+def tidy(age: int) -> int:
+    return age
+
+
+async def enqueue_has_the_parameters_of_the_function() -> None:
+    assert_type(await plain.enqueue(1, "hi"), JobHandle[str])
+    assert_type(await plain.enqueue(user_id=1), JobHandle[str])
+    assert_type(await threaded.enqueue("a", copies=2), JobHandle[list[str]])
+    await plain.enqueue()  # type: ignore[call-arg]
+    await plain.enqueue("1")  # type: ignore[arg-type]
+    await plain.enqueue(1, text="hi")  # type: ignore[call-arg]
+    await threaded.enqueue("a", 2)  # type: ignore[call-arg]
+    await scheduled.enqueue(1)  # type: ignore[call-arg]
+
+
+async def options_keep_the_parameters_and_have_types_of_their_own() -> None:
+    later = plain.options(delay=timedelta(minutes=5), queue="mail", priority=0, retries=1)
+    assert_type(await later.enqueue(1), JobHandle[str])
+    await later.enqueue("1")  # type: ignore[arg-type]
+    plain.options(delay=[5])  # type: ignore[arg-type]
+    plain.options(colour="red")  # type: ignore[call-arg]
+
+
+async def results_have_the_type_the_function_returns() -> None:
+    job = await plain.enqueue(1)
+    assert_type(await job.result(timeout=5), str)
+    assert_type(await (await optioned.enqueue(1)).result(), int)
+    assert_type(await (await threaded.enqueue("a")).result(), list[str])
+    assert_type(await job.record(), JobRecord)
+
+
+async def a_task_can_still_be_called() -> None:
+    assert_type(await plain(1), str)
+    assert_type(await optioned(user_id=1), int)
+    assert_type(threaded("a"), list[str])
+    assert_type(tidy(3), int)
+    threaded(1)  # type: ignore[arg-type]
+
+
+def a_schedule_leaves_the_task_as_it_was(one: AsyncTask[[], None], other: SyncTask[[int], int]) -> None:
+    assert_type(scheduler.schedule(every("1h"))(one), AsyncTask[[], None])
+    assert_type(scheduler.schedule(every("1h"))(other), SyncTask[[int], int])
+    scheduler.schedule("1h")  # type: ignore[arg-type]
+    scheduler.schedule(every("1h"), overlap="sometimes")  # type: ignore[arg-type]
+
+
+def blocking_verbs_are_typed_alike() -> None:
+    job = plain.sync.enqueue(1, "hi")
+    assert_type(job, BlockingHandle[str])
+    assert_type(job.result(timeout=5), str)
+    assert_type(plain.options(delay="1m").sync.enqueue(1), BlockingHandle[str])
+    assert_type(scheduler.sync.jobs.get(job.id), JobRecord)
+    plain.sync.enqueue("1")  # type: ignore[arg-type]
+
+
+async def reads_are_typed() -> None:
+    assert_type(await scheduler.jobs.list(state="failed"), list[JobRecord])
+    assert_type(await scheduler.schedules.get("tidy.often"), ScheduleRecord)
+
+
+async def a_batch_takes_calls_of_several_tasks() -> None:
+    handles = await scheduler.enqueue_many([plain.call(1), threaded.options(delay=5).call("a")])
+    assert_type(handles, list[JobHandle[Any]])
+    one = await scheduler.enqueue(plain.call(1))
+    assert_type(one, JobHandle[str])
+
+
+async def a_worker_has_typed_settings() -> None:
+    async with scheduler, scheduler.worker(concurrency=10, queues={"mail": 5, "default": None}, grace="1m"):
+        pass
+    scheduler.worker(concurency=10)  # type: ignore[call-arg]
+    scheduler.worker(queues=5)  # type: ignore[arg-type]
