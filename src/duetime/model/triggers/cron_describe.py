@@ -16,6 +16,7 @@ _ORDINALS = ("first", "second", "third", "fourth", "fifth")
 _ALL_DATES = (1 << 32) - 2
 _ALL_WEEKDAYS = (1 << 7) - 1
 _SHORTEST_RUN = 3
+_MINUTES = 60
 
 
 def describe(fields: Fields) -> str:
@@ -38,7 +39,7 @@ def _time(fields: Fields) -> str:
         return _inner(minutes, "minute", 60) + _outer(hours, "hour", 24, told=_is_stride(minutes, 60))
     told = _is_stride(seconds, 60)
     outer = _outer(minutes, "minute", 60, told=told)
-    told = (told and not outer) or _is_stride(minutes, 60)
+    told = (told and not outer) or len(minutes) == _MINUTES
     return _inner(seconds, "second", 60) + outer + _outer(hours, "hour", 24, told=told)
 
 

@@ -40,10 +40,9 @@ class Every(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        if self.start is None:
-            return self.anchored(instant).after(instant)
-        count = max(0, (instant - self.start) // self.interval + 1)
-        due = self.start + count * self.interval
+        start = instant + self.interval if self.start is None else self.start
+        count = max(0, (instant - start) // self.interval + 1)
+        due = start + count * self.interval
         if (self.times is not None and count >= self.times) or due > (
             LATEST if self.end is None else self.end
         ):
@@ -64,7 +63,9 @@ class Every(Trigger):
             text += f", from {to_datetime(self.start):%Y-%m-%d %H:%M:%S} UTC"
         if self.end is not None:
             text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
-        return text if self.times is None else f"{text}, {self.times} times"
+        if self.times is not None:
+            text += ", 1 time" if self.times == 1 else f", {self.times} times"
+        return text
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""
@@ -97,7 +98,7 @@ def every(
         times=times,
     )
     if rule.start is not None and rule.end is not None and rule.end < rule.start:
-        raise InvalidTrigger(f"end {end} lies before start {start}; nothing would ever be due")
+        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     return rule
 
 

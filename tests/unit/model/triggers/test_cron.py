@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,7 +14,11 @@ START = "2025-01-01T00:00:00"
 
 
 def upcoming(expression: str, *, count: int = 3, start: str = START, **options: Any) -> list[str]:
-    trigger, moment, found = cron(expression, **options), datetime.fromisoformat(start).replace(tzinfo=UTC), []
+    trigger, moment, found = (
+        cron(expression, **options),
+        datetime.fromisoformat(start).replace(tzinfo=UTC),
+        [],
+    )
     for _ in range(count):
         following = trigger.next_after(moment)
         assert following is not None
@@ -74,7 +79,10 @@ def test_two_restricted_day_fields_mean_either() -> None:
 
 @pytest.mark.parametrize("expression", ["0 0 10-13 * */1", "0 0 */1 * 5-6,0-1"])
 def test_a_day_field_that_begins_with_a_star_means_both(expression: str) -> None:
-    assert upcoming(expression, start="2025-01-09T00:00:00", count=2) == ["2025-01-10 00:00", "2025-01-11 00:00"]
+    assert upcoming(expression, start="2025-01-09T00:00:00", count=2) == [
+        "2025-01-10 00:00",
+        "2025-01-11 00:00",
+    ]
     assert upcoming("0 0 */10 * MON", count=2) == ["2025-03-31 00:00", "2025-04-21 00:00"]
 
 
@@ -97,7 +105,9 @@ def test_the_result_is_strictly_after_also_within_a_second() -> None:
     trigger = cron("* * * * * *")
     moment = datetime(2025, 1, 1, microsecond=1, tzinfo=UTC)
     assert trigger.next_after(moment) == datetime(2025, 1, 1, 0, 0, 1, tzinfo=UTC)
-    assert trigger.next_after(moment.replace(microsecond=999_999)) == datetime(2025, 1, 1, 0, 0, 1, tzinfo=UTC)
+    assert trigger.next_after(moment.replace(microsecond=999_999)) == datetime(
+        2025, 1, 1, 0, 0, 1, tzinfo=UTC
+    )
 
 
 def test_the_zone_decides_what_the_fields_mean() -> None:
@@ -157,7 +167,7 @@ def test_hashed_values_keep_to_their_range_and_step(expression: str, gap: int | 
         minutes = [int(time[14:16]) for time in upcoming(expression, seed=str(number), count=8)]
         assert set(minutes) <= set(allowed)
         if gap:
-            assert {(b - a) % 60 for a, b in zip(minutes, minutes[1:], strict=False)} == {gap % 60}
+            assert {(b - a) % 60 for a, b in pairwise(minutes)} == {gap % 60}
         else:
             assert len(set(minutes)) == 3
 
