@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 
-@click.command()
+@click.command(short_help="Start an example web application.")
 @click.option(
     "--port", envvar="PORT", type=int, default=10001, show_default=True, help="Also from the variable PORT."
 )

@@ -13,7 +13,7 @@ from duetime.cli.text import say_json, say_table
 from duetime.stores.base import Check
 
 
-@click.command()
+@click.command(short_help="Look for weak settings of the database.")
 @options.database
 @options.as_json
 def doctor(*, url: str | None, namespace: str, as_json: bool) -> None:

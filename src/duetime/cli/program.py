@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback
 from typing import Any
 
@@ -57,6 +58,8 @@ def main(*, debug: bool) -> None:
       4  the database cannot be reached or used
     """  # noqa: D301 - \b is click's own mark for text that keeps its lines
     del debug  # Read by `Program`.
+    # Warnings about the database belong to those who stay: a worker logs them, `doctor` explains them.
+    logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
 for command in (worker, enqueue, jobs, migrate, doctor, demo):

@@ -1,0 +1,178 @@
+"""The example application, started as a user starts it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from duetime.demo import run
+
+LINE = re.compile(r"pid (\d+)  (\w+)\((.*)\)  try (\d+)  (\d+\.\d) ms late")
+
+
+class Demo:
+    """A demo that is running."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process = process
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+        self.printed = ""
+
+    def ask(self, method: str, path: str) -> Any:
+        answer = self.http.request(method, path)
+        answer.raise_for_status()
+        return answer.json()
+
+    def until_up(self) -> None:
+        while True:
+            try:
+                self.ask("GET", "/")
+            except httpx.TransportError:
+                assert self.process.poll() is None, self.printed
+                time.sleep(0.05)
+            else:
+                return
+
+    def until_printed(self, text: str, *, times: int) -> None:
+        assert self.process.stdout is not None
+        while self.printed.count(text) < times:
+            line = self.process.stdout.readline()
+            assert line, self.printed
+            self.printed += line
+
+    def stop(self, number: signal.Signals, *, group: bool = False) -> float:
+        """Send a signal, take in the rest of what is printed, and return how long the stop took."""
+        began = time.monotonic()
+        (os.killpg if group else os.kill)(self.process.pid, number)
+        rest, _ = self.process.communicate(timeout=30)
+        self.printed += rest
+        return time.monotonic() - began
+
+    def survivors(self) -> list[int]:
+        """Return the processes of the demo's group that live a moment after it ended."""
+        deadline = time.monotonic() + 2
+        while (alive := _group(self.process.pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return alive
+
+
+@contextmanager
+def running(folder: Path, *, delay: str = "1") -> Iterator[Demo]:
+    port = free_port()
+    with subprocess.Popen(
+        [sys.executable, "-m", "duetime.demo"],
+        cwd=folder,
+        env={**os.environ, "PORT": str(port), "DEMO_DELAY": delay},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        demo = Demo(process, port)
+        try:
+            demo.until_up()
+            yield demo
+        finally:
+            demo.http.close()
+            for pid in _group(process.pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _group(leader: int) -> list[int]:
+    """Return the living processes of a process group."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, group = entry.read_text().rpartition(")")[2].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(group) == leader and state != "Z":
+            found.append(int(entry.parent.name))
+    return found
+
+
+def test_each_mail_is_sent_once_by_one_of_four_processes_and_a_signal_stops_them_all(tmp_path: Path) -> None:
+    with running(tmp_path) as demo:
+        assert any("send_email_notification" in line for line in demo.ask("GET", "/")["try"])
+        path = "/send_email_notification?user_id=1234&message=hello"
+        first, second = demo.ask("PUT", path), demo.ask("PUT", path)
+        demo.until_printed("send_email(", times=2)
+        assert {job["job"] for job in demo.ask("GET", "/jobs")} >= {first["job"], second["job"]}
+
+        took = demo.stop(signal.SIGTERM)
+
+        assert demo.process.returncode == 0
+        assert took < 10
+        assert demo.survivors() == []
+    runs = [match.groups() for match in LINE.finditer(demo.printed) if match[2] == "send_email"]
+    assert [groups[2:4] for groups in runs] == [("user_id=1234, message='hello'", "1")] * 2
+    assert first["job"] != second["job"]
+    assert str(tmp_path / "duetime-demo.db") in demo.printed
+    assert "curl -X PUT" in demo.printed
+
+
+def test_a_mail_outlives_the_processes_that_accepted_it(tmp_path: Path) -> None:
+    with running(tmp_path, delay="5") as demo:
+        demo.ask("PUT", "/send_email_notification?user_id=7&message=later")
+        took = demo.stop(signal.SIGINT, group=True)
+        assert took < 10
+        assert demo.survivors() == []
+        assert "send_email(" not in demo.printed
+
+    with running(tmp_path) as demo:
+        demo.until_printed("send_email(user_id=7", times=1)
+        demo.stop(signal.SIGTERM)
+
+
+def test_a_busy_port_is_named_with_the_variable_that_changes_it(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        ended = subprocess.run(
+            [sys.executable, "-m", "duetime.demo"],
+            cwd=tmp_path,
+            env={**os.environ, "PORT": str(port)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 1
+    assert f"port {port}" in ended.stderr
+    assert "PORT=" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("port", ["ten", "0", "65536", "-1"])
+def test_a_port_that_is_none_is_refused(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(port) == 1
+    assert "PORT must be a whole number" in capsys.readouterr().err
+
+
+def test_without_the_web_packages_the_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert run(free_port()) == 1
+    assert "duetime[web]" in capsys.readouterr().err
