@@ -57,8 +57,8 @@ def relative(moment: datetime, now: datetime) -> str:
 
 def span(length: timedelta) -> str:
     """Say a length of time roughly, in its largest unit."""
-    seconds = length.total_seconds()
+    seconds = round(length.total_seconds())
     for size, unit in _UNITS:
         if seconds >= size:
-            return f"{seconds / size:.0f}{unit}"
-    return f"{seconds:.0f}s"
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
