@@ -89,6 +89,8 @@ class Settlement:
     attempt: str | None = None
     """The outcome for a row of its own, when the try ends without ending the job."""
     ended_at: Instant | None = None
+    worker: str | None = None
+    """Whose try it was, when another worker writes it down."""
     new_jobs: tuple[NewJob, ...] = ()
     """Jobs that are enqueued in the same transaction."""
 
@@ -169,6 +171,7 @@ class _Change:
         error: str | None = None,
         traceback: str | None = None,
         reason: str | None = None,
+        worker: str | None = None,
         failures: int = 0,
         crashes: int = 0,
         blames: int = 0,
@@ -187,6 +190,7 @@ class _Change:
             reason=reason,
             attempt=attempt,
             ended_at=self.now,
+            worker=worker,
         )
 
 
@@ -243,6 +247,7 @@ def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
         due_at=change.now + crash_backoff(blames),
         attempt="lost",
         error=text,
+        worker=outcome.worker,
         crashes=1,
         blames=int(outcome.blamed),
     )

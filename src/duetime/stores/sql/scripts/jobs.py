@@ -102,7 +102,7 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
     return (
         *change.token,
-        worker,
+        change.worker or worker,
         due_at,
         change.started_at,
         change.ended_at,
