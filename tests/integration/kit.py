@@ -1,0 +1,192 @@
+"""Real worker processes to start, stop and kill, and ways to wait for what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, overload
+
+from duetime.model.job import JobId
+from duetime.model.job import JobRecord as StoredJob
+from duetime.stores.base import Store
+from tests.integration import ledger
+from tests.integration.ledger import Entry, Ledger
+from tests.integration.tasks import App
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 30.0
+
+
+@overload
+async def until(
+    condition: Callable[[], Awaitable[T]], *, within: float = ..., what: str | Callable[[], str]
+) -> T: ...
+@overload
+async def until(condition: Callable[[], T], *, within: float = ..., what: str | Callable[[], str]) -> T: ...
+async def until(
+    condition: Callable[[], Any], *, within: float = PATIENCE, what: str | Callable[[], str]
+) -> Any:
+    """Return the first true answer of a condition, or fail when the time is up."""
+    deadline = time.monotonic() + within
+    while True:
+        answer = condition()
+        value = await answer if inspect.isawaitable(answer) else answer
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within} s: {what() if callable(what) else what}")
+        await asyncio.sleep(0.01)
+
+
+class WorkerProcess:
+    """A worker that can be signalled."""
+
+    def __init__(self, command: Sequence[str], *, environment: dict[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output
+            )
+        self.pid = self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the process logged so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; a process that has ended is left alone."""
+        if not self.ended:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self.signal(signal.SIGKILL)
+
+    def reap(self) -> None:
+        """Take away what is left, so that the process id is free."""
+        self.kill()
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+
+
+class Fleet:
+    """The worker processes of one test on one store, and the ledger they write."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.ledger = Ledger(folder / "ledger")
+        self.workers: list[WorkerProcess] = []
+
+    def app(self) -> App:
+        """Return the tasks for a client."""
+        return App(self.url)
+
+    def gate(self, name: str = "gate") -> Gate:
+        """Return something for jobs to wait for."""
+        return Gate(self.folder / name)
+
+    def launch(
+        self,
+        *,
+        ticking: bool = False,
+        host_key: str | None = None,
+        failpoint: str | None = None,
+        **settings: Any,
+    ) -> WorkerProcess:
+        """Start a worker without waiting for it."""
+        plan = {"url": self.url, "ticking": ticking, "host_key": host_key, "settings": settings}
+        environment = os.environ | {ledger.VARIABLE: str(self.ledger.path)}
+        if failpoint is not None:
+            environment["DUETIME_FAILPOINT"] = failpoint
+        worker = WorkerProcess(
+            [sys.executable, "-X", "faulthandler", "-m", "tests.integration.workerproc", json.dumps(plan)],
+            environment=environment,
+            log=self.folder / f"worker-{len(self.workers)}.log",
+        )
+        self.workers.append(worker)
+        return worker
+
+    async def start(self, **settings: Any) -> WorkerProcess:
+        """Start a worker and wait until it works."""
+        return (await self.start_many(1, **settings))[0]
+
+    async def start_many(self, count: int, **settings: Any) -> list[WorkerProcess]:
+        """Start workers at once and wait until all work."""
+        workers = [self.launch(**settings) for _ in range(count)]
+        for worker in workers:
+            await self.entry("ready", pid=worker.pid)
+        return workers
+
+    async def entry(
+        self, kind: str, *, job: str | None = None, pid: int | None = None, within: float = PATIENCE
+    ) -> Entry:
+        """Wait for a line in the ledger."""
+
+        def found() -> list[Entry]:
+            return [e for e in self.ledger.entries(kind, job=job) if pid in (None, e.pid)]
+
+        return (await until(found, within=within, what=lambda: self._story(f"{kind} of job {job} in {pid}")))[
+            0
+        ]
+
+    async def ended(
+        self, store: Store, ids: Sequence[JobId], *, within: float = PATIENCE
+    ) -> dict[JobId, StoredJob]:
+        """Wait until all these jobs have a terminal record and return them."""
+
+        async def done() -> dict[JobId, StoredJob]:
+            records = await read_all(store, ids)
+            return records if all(record.state.terminal for record in records.values()) else {}
+
+        return await until(done, within=within, what=lambda: self._story(f"the end of {len(ids)} jobs"))
+
+    def close(self) -> None:
+        """End every process that is left."""
+        for worker in self.workers:
+            worker.signal(signal.SIGCONT)
+            worker.reap()
+
+    def _story(self, wanted: str) -> str:
+        tail = "\n".join(f"{w.pid}:\n{w.log[-2000:]}" for w in self.workers)
+        return f"{wanted}\nledger: {self.ledger.entries()[-20:]}\n{tail}"
+
+
+FleetAt: TypeAlias = Callable[[str], Fleet]
+
+
+class Gate:
+    """A file that jobs wait for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def open(self) -> None:
+        """Let them go on."""
+        Path(self.path).touch()
+
+
+async def read_all(store: Store, ids: Sequence[JobId]) -> dict[JobId, StoredJob]:
+    """Read jobs by id; each must be there."""
+    found: dict[JobId, StoredJob] = {}
+    for first in range(0, len(ids), 1_000):
+        found |= {job.id: job for job in await store.get(ids[first : first + 1_000])}
+    assert len(found) == len(set(ids)), "a job is lost"
+    return found

@@ -1,0 +1,114 @@
+"""The tasks that real worker processes run in these tests; each writes down what it does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from duetime import Scheduler, cron, current_job
+from duetime.model.instants import from_datetime
+from tests.integration import ledger
+
+_LOOK = 0.005
+
+
+def say(kind: str) -> None:
+    """Write down that the current job has come to a point."""
+    job = current_job()
+    ledger.write(kind, job=job.id, task=job.task, due_at=from_datetime(job.due_at), attempt=job.attempt)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    say("start")
+    try:
+        yield
+    except asyncio.CancelledError:
+        say("cancelled")
+        raise
+    say("end")
+
+
+def _is_open(gate: str) -> bool:
+    return Path(gate).exists()
+
+
+async def note() -> None:
+    """Do nothing, and say so."""
+    say("start")
+
+
+async def tick() -> None:
+    """Run every second."""
+    say("start")
+
+
+async def work(seconds: float) -> int:
+    """Take some time without blocking anybody."""
+    with _told():
+        await asyncio.sleep(seconds)
+    return os.getpid()
+
+
+async def wait_for(gate: str) -> int:
+    """Go on until somebody makes the file."""
+    with _told():
+        while not _is_open(gate):  # noqa: ASYNC110 - the gate is a file, opened by another process
+            await asyncio.sleep(_LOOK)
+    return os.getpid()
+
+
+async def wait_for_once(gate: str) -> int:
+    """Like `wait_for`, for a task that must never run twice."""
+    return await wait_for(gate)
+
+
+def wait_in_thread(gate: str) -> int:
+    """Go on in a thread until somebody makes the file."""
+    with _told():
+        while not _is_open(gate):
+            time.sleep(_LOOK)
+    return os.getpid()
+
+
+async def block_loop(seconds: float) -> None:
+    """Do what an async task must not do."""
+    with _told():
+        time.sleep(seconds)  # noqa: ASYNC251 - the offence is the point
+
+
+async def freeze() -> str:
+    """Stop the whole process at the first try, as if the machine were suspended."""
+    first = current_job().attempt == 1
+    with _told():
+        if first:
+            os.kill(os.getpid(), signal.SIGSTOP)
+    return "zombie" if first else "successor"
+
+
+async def die() -> None:
+    """Take the worker down."""
+    say("start")
+    os._exit(9)
+
+
+class App:
+    """A scheduler with all these tasks, for a client in the test or for a worker process."""
+
+    def __init__(self, url: str, *, ticking: bool = False) -> None:
+        self.scheduler = scheduler = Scheduler(url)
+        self.note = scheduler.task(name="note")(note)
+        self.work = scheduler.task(name="work")(work)
+        self.wait_for = scheduler.task(name="wait_for")(wait_for)
+        self.wait_for_once = scheduler.task(name="wait_for_once", on_crash="fail")(wait_for_once)
+        self.wait_in_thread = scheduler.task(name="wait_in_thread")(wait_in_thread)
+        self.block_loop = scheduler.task(name="block_loop")(block_loop)
+        self.freeze = scheduler.task(name="freeze")(freeze)
+        self.die = scheduler.task(name="die")(die)
+        if ticking:
+            self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))

@@ -1,0 +1,57 @@
+"""One worker in a process of its own: `python -m tests.integration.workerproc '{"url": ...}'`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+from unittest import mock
+
+from duetime.runtime import identity
+from tests.integration import ledger
+from tests.integration.tasks import App
+
+
+async def serve(plan: dict[str, Any]) -> None:
+    """Work until a signal comes; a second one hurries."""
+    app = App(plan["url"], ticking=plan["ticking"])
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    worker_running = app.scheduler.worker(**plan["settings"])
+    async with worker_running as worker:
+
+        def on_signal() -> None:
+            if stop.is_set():
+                worker.hurry()
+            stop.set()
+
+        loop.add_signal_handler(signal.SIGTERM, on_signal)
+        ledger.write("ready", job=worker.id)
+        await stop.wait()
+    ledger.write("stopped", job=worker.id)
+
+
+def end_with_parent() -> None:
+    """End when the test that started this process ends, however it ends."""
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def main() -> None:
+    """Run the plan given on the command line."""
+    plan = json.loads(sys.argv[1])
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if plan["host_key"] is not None:
+        # A worker that says it is on another host: nobody can look at its process.
+        mock.patch.object(identity, "host_key", return_value=plan["host_key"]).start()
+    asyncio.run(serve(plan))
+
+
+if __name__ == "__main__":
+    main()
