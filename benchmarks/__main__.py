@@ -1,0 +1,40 @@
+"""The command: `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from benchmarks import report, runner
+from benchmarks.places import PLACES
+from benchmarks.sizes import FULL, QUICK
+
+_NAMES = [measure.name for measure in runner.MEASURES]
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Fewer jobs, fewer pairs, 100,000 jobs stored for later.")
+@click.option("--store", "stores", multiple=True, type=click.Choice(list(PLACES)), help="Only this database.")
+@click.option("--only", "names", multiple=True, type=click.Choice(_NAMES), help="Only this measure.")
+@click.option(
+    "--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Also write all figures here."
+)
+@click.option("--check", is_flag=True, help="Exit with 1 when something that has to hold does not.")
+def main(
+    *, quick: bool, stores: tuple[str, ...], names: tuple[str, ...], file: Path | None, check: bool
+) -> None:
+    """Measure Duetime beside the bare loop, the bare insert and the bare timer, as ratios within one run."""
+    sizes = QUICK if quick else FULL
+    results = runner.run(stores or tuple(PLACES), names or _NAMES, sizes)
+    print(report.as_table(results, sizes))
+    if file is not None:
+        file.write_text(json.dumps(report.as_json(results, sizes), indent=2) + "\n")
+    if check and report.broken(results):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

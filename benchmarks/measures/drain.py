@@ -1,0 +1,74 @@
+"""How fast one worker runs no-op jobs that are already stored and due."""
+
+from __future__ import annotations
+
+import asyncio
+
+from benchmarks import children
+from benchmarks.ledger import checked
+from benchmarks.measures.base import Figure
+from benchmarks.places import Limits, Place
+from benchmarks.sizes import BATCH, BATCHES, Sizes
+from benchmarks.stopwatch import Stopwatch
+from benchmarks.subject import Subject
+
+WIDTHS = (100, 1_000)
+"""Concurrencies measured: the default, and the largest claim of the bare loop."""
+
+
+class Drain:
+    """Jobs per second from the first claim to the last settlement."""
+
+    name = "drain"
+    once = False
+
+    def figures(self, store: str) -> tuple[Figure, ...]:
+        """Compare each concurrency with the bare loop at its best claim size."""
+        del store
+        return tuple(
+            Figure(
+                key=f"drain_{width}",
+                title=f"drain, concurrency {width:,}",
+                unit="jobs/s",
+                better="more",
+                limit="bare loop, best batch",
+                goal=0.6,
+                must=0.4,
+            )
+            for width in WIDTHS
+        )
+
+    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
+        """Run the bare loop with each claim size."""
+        best = max(limits.drain(sizes.drain, batch) for batch in BATCHES)
+        return {f"drain_{width}": best for width in WIDTHS}
+
+    def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
+        """Run one worker process with each concurrency."""
+        rates: dict[str, float] = {}
+        for width in WIDTHS:
+            rates[f"drain_{width}"] = rate(place, jobs=sizes.drain, concurrency=width)
+        return rates
+
+
+def rate(place: Place, *, jobs: int, concurrency: int) -> float:
+    """Return how many jobs per second a worker process of its own gets done."""
+    done = float(children.run(worker, url=place.url, jobs=jobs, concurrency=concurrency))
+    place.tidy()
+    return done
+
+
+def worker(*, url: str, jobs: int, concurrency: int) -> float:
+    """Store jobs, run them in one worker, and return how many it got done per second."""
+    return asyncio.run(_worker(url, jobs, concurrency))
+
+
+async def _worker(url: str, jobs: int, concurrency: int) -> float:
+    subject = Subject(url)
+    async with subject.scheduler:
+        await subject.enqueue_many(jobs, batch=BATCH)
+        watch = Stopwatch(subject.scheduler.store, expected=jobs)
+        async with subject.scheduler.worker(concurrency=concurrency):
+            took = await watch.took(within=120)
+    checked(subject.ran, expected=jobs)
+    return jobs / took

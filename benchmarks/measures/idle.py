@@ -1,0 +1,98 @@
+"""What a worker costs that has nothing to do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import children
+from benchmarks.ledger import now
+from benchmarks.measures.base import Figure
+from benchmarks.places import Limits, Place
+from benchmarks.sizes import Sizes
+from benchmarks.statements import tapped
+from benchmarks.subject import Subject
+
+_SETTLE_IN = 3.0
+_HEARTBEAT = "pulse"
+
+
+class Idle:
+    """Processor, memory and statements of an idle worker."""
+
+    name = "idle"
+    once = True
+
+    def figures(self, store: str) -> tuple[Figure, ...]:
+        """Hold them to fixed bounds: an idle worker has no limit to be compared with."""
+        del store
+        return (
+            Figure(key="cpu", title="idle, processor", unit="%", better="less", goal=0.1, flat=False),
+            Figure(key="memory", title="idle, memory (PSS)", unit="MB", better="less", goal=28.0, flat=False),
+            Figure(key="beats", title="idle, heartbeats", unit="/min", better="less", flat=False),
+            Figure(
+                key="writes", title="idle, other writes", unit="/min", better="less", goal=0.0, must=0.0, flat=False
+            ),
+            Figure(key="reads", title="idle, reads", unit="/min", better="less", flat=False),
+        )  # fmt: skip
+
+    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
+        """Nothing to compare with."""
+        del limits, sizes
+        return {}
+
+    def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
+        """Watch a worker process from the outside, and what it sends from the inside."""
+        with children.started(worker, url=place.url) as child:
+            child.wait_ready()
+            time.sleep(_SETTLE_IN)
+            began, used = now(), _processor_seconds(child.pid)
+            time.sleep(sizes.idle)
+            ended, used = now(), _processor_seconds(child.pid) - used
+            memory = _memory(child.pid)
+            sent: list[list[Any]] = child.finish()
+        place.tidy()
+        seen = [(kind, name) for at, kind, name in sent if began <= at < ended]
+        per_minute = 60e6 / (ended - began)
+        beats = sum(name == _HEARTBEAT for _, name in seen)
+        return {
+            "cpu": used / ((ended - began) / 1e6) * 100,
+            "memory": memory,
+            "beats": beats * per_minute,
+            "writes": sum(kind == "write" and name not in _BEAT_SCRIPT for kind, name in seen) * per_minute,
+            "reads": sum(kind == "read" for kind, _ in seen) * per_minute,
+        }
+
+
+_BEAT_SCRIPT = {_HEARTBEAT, "held_by"}
+"""The statements of one heartbeat: it also asks what the worker holds."""
+
+
+def worker(*, url: str) -> list[Any]:
+    """Be idle, and return what was sent."""
+    return asyncio.run(_worker(url))
+
+
+async def _worker(url: str) -> list[Any]:
+    subject = Subject(url)
+    async with subject.scheduler:
+        sent = tapped(subject.scheduler.store)
+        async with subject.scheduler.worker():
+            await asyncio.to_thread(children.ready_then_wait)
+            return list(sent)
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of all threads, to the nanosecond."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+
+
+def _memory(pid: int) -> float:
+    """Return the process's fair share of memory in megabytes."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("smaps_rollup has no Pss line")

@@ -1,0 +1,65 @@
+"""How much is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The numbers of one run."""
+
+    future: int
+    """Jobs stored for later in the filled database."""
+    pairs: int
+    """How often each measure runs on the empty and on the filled database, in turn."""
+    drain: int
+    singles: int
+    """Single enqueues, one after the other."""
+    at_once: int
+    """Enqueues by 32 callers at once, in all."""
+    bulk: int
+    pings: int
+    """Jobs sent to an idle worker of another process."""
+    one_offs: int
+    span: float
+    """Seconds over which the one-off jobs fall due."""
+    burst: int
+    idle: float
+    """Seconds an idle worker is watched."""
+
+
+FULL = Sizes(
+    future=1_000_000,
+    pairs=5,
+    drain=20_000,
+    singles=1_000,
+    at_once=6_400,
+    bulk=20_000,
+    pings=200,
+    one_offs=1_000,
+    span=5.0,
+    burst=5_000,
+    idle=60.0,
+)
+
+QUICK = Sizes(
+    future=100_000,
+    pairs=2,
+    drain=10_000,
+    singles=300,
+    at_once=3_200,
+    bulk=10_000,
+    pings=60,
+    one_offs=400,
+    span=2.0,
+    burst=5_000,
+    idle=10.0,
+)
+
+CALLERS = 32
+"""Callers that enqueue at once."""
+BATCH = 1_000
+"""Jobs in one call of a bulk enqueue."""
+BATCHES = (100, 250, 1_000)
+"""Claim sizes of the bare loop; its best one counts."""

@@ -1,0 +1,60 @@
+"""Counts what a store really sends, by listening between the store and its driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from benchmarks.ledger import now
+from duetime.stores.base import Store
+from duetime.stores.sql.driver import Driver, Script
+
+T = TypeVar("T")
+
+
+class Sent(NamedTuple):
+    """One statement on its way to the database."""
+
+    at: int
+    kind: Literal["read", "write"]
+    name: str
+
+
+class Tap:
+    """A driver that notes every statement before it passes it on."""
+
+    def __init__(self, driver: Driver, sent: list[Sent]) -> None:
+        self._driver = driver
+        self._sent = sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._driver, name)
+
+    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
+        """Run a script that may change something."""
+        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic)
+
+    async def read(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script that changes nothing."""
+        return await self._driver.read(lambda: self._noted("read", script()))
+
+    def sibling(self) -> Tap:
+        """Listen to the pulse's connection too."""
+        return Tap(self._driver.sibling(), self._sent)
+
+    def _noted(self, kind: Literal["read", "write"], script: Script[T]) -> Script[T]:
+        try:
+            query = next(script)
+            while True:
+                self._sent.append(Sent(now(), kind, query.statement.name))
+                query = script.send((yield query))
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+
+def tapped(store: Store) -> list[Sent]:
+    """Listen to an open store from here on; a worker must be started after this."""
+    sent: list[Sent] = []
+    store._driver = Tap(store._driver, sent)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name shows it
+    return sent
