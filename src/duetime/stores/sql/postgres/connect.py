@@ -1,0 +1,124 @@
+"""Opens connections and finds out whether they are sessions of the server or of a pooler's."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Generator, Iterator
+from itertools import count
+from typing import Final, Literal, TypeAlias
+
+import asyncpg
+
+from duetime.stores.sql.postgres.errors import Place, translate
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Pooler: TypeAlias = Literal["auto", "none", "transaction"]
+
+_CONNECT_TIMEOUT: Final = 5.0
+_STATEMENT_TIMEOUT: Final = 30
+# Above the server's own, so that the server is the first to give up and the connection survives.
+_COMMAND_TIMEOUT: Final = _STATEMENT_TIMEOUT + 5.0
+_CACHED_STATEMENTS: Final = 200
+
+_BOUNDS: Final = {
+    "lock_timeout": "5s",
+    "statement_timeout": f"{_STATEMENT_TIMEOUT}s",
+    "idle_in_transaction_session_timeout": "30s",
+    # Our statements are short; compiling them takes longer than running them.
+    "jit": "off",
+}
+_SESSION: Final = {
+    **_BOUNDS,
+    "default_transaction_isolation": "read committed",
+    "application_name": "duetime",
+    "client_min_messages": "warning",
+    # The server ends the session, and with it the marks, of a host that is gone without a word.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
+
+
+class Connector:
+    """Makes connections to one database.
+
+    Behind a pooler in transaction mode a connection has no session of its own: settings, prepared statements,
+    LISTEN and session locks would belong to whoever comes next. Unless told, we find out by asking the server
+    for its process id, which differs from the one that a pooler gives its clients.
+    """
+
+    def __init__(self, dsn: str, *, pooler: Pooler = "auto") -> None:
+        self._dsn = dsn
+        self._certain = pooler != "auto"
+        self.pooled = pooler == "transaction"
+        """Whether there is a pooler in between; unless told, certain after the first connection."""
+        self.place = Place.of(dsn)
+
+    @property
+    def begin(self) -> str:
+        """The text that begins a transaction of ours, in one round trip, whatever the session was left with."""
+        if not self.pooled:
+            return "BEGIN"
+        bounds = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _BOUNDS.items())
+        return f"BEGIN ISOLATION LEVEL READ COMMITTED{bounds}"
+
+    async def connect(self) -> Connection:
+        """Return a connection that is ready for scripts; raise only our own errors."""
+        with self.errors():
+            connection = await self._connect()
+            if self.pooled:
+                return connection
+            try:
+                ours = await self._prepare(connection)
+            except BaseException:
+                connection.terminate()
+                raise
+            if ours:
+                return connection
+            # This connection caches prepared statements, so it must not run a single one.
+            connection.terminate()
+            self.pooled = True
+            return await self._connect()
+
+    @contextlib.contextmanager
+    def errors(self) -> Generator[None]:
+        """Raise what the driver raises as our own errors."""
+        try:
+            yield
+        except Exception as error:
+            translated = translate(error, self.place)
+            if translated is error:
+                raise
+            raise translated from error
+
+    async def _connect(self) -> Connection:
+        # Settings are not passed at the start of a connection: poolers refuse those they do not know.
+        return await asyncpg.connect(
+            self._dsn,
+            timeout=_CONNECT_TIMEOUT,
+            command_timeout=_COMMAND_TIMEOUT,
+            statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
+            max_cached_statement_lifetime=0,
+            max_cacheable_statement_size=0,
+        )
+
+    async def _prepare(self, connection: Connection) -> bool:
+        """Set up the session and return True, if it is the server's; touch nothing if it is a pooler's."""
+        condition = "true" if self._certain else f"pg_backend_pid() = {connection.get_server_pid()}"
+        settings = ", ".join(f"('{name}', '{value}')" for name, value in _SESSION.items())
+        # A plain query without parameters leaves no prepared statement behind at a pooler's server.
+        done = await connection.execute(
+            f"SELECT set_config(name, value, false) FROM (VALUES {settings}) AS s (name, value) WHERE {condition}"  # noqa: S608 -- all of it is ours
+        )
+        return done != "SELECT 0"
+
+
+def pauses() -> Iterator[float]:
+    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
+    for n in count():
+        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
+        yield random.uniform(longest / 2, longest)

@@ -1,0 +1,269 @@
+"""Runs scripts on PostgreSQL: a single statement in one round trip, several in a transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import closing
+from functools import partial
+from typing import Any, Final, NamedTuple, Self, TypeVar, cast
+
+import asyncpg
+
+from duetime.errors import NotOpen, Unsupported
+from duetime.failpoints import failpoint
+from duetime.model.clock import Clock
+from duetime.stores.base import Check, Hint
+from duetime.stores.sql.driver import Script, script_name
+from duetime.stores.sql.postgres import checks
+from duetime.stores.sql.postgres.connect import Connection, Connector
+from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection
+from duetime.stores.sql.postgres.listen import Listener
+from duetime.stores.sql.postgres.marks import Marks
+from duetime.stores.sql.postgres.notify import Notifier, channel
+from duetime.stores.sql.postgres.pool import Pool
+from duetime.stores.sql.sqlite.subscribers import Subscribers
+
+T = TypeVar("T")
+_Work = Callable[[Connection], Awaitable[T]]
+
+_MOST_TRIES: Final = 5
+"""How often a script is run that collides with others."""
+_SHORTEST_PAUSE: Final = 0.005
+
+
+class _Links(NamedTuple):
+    """What is there while a driver is open."""
+
+    pool: Pool
+    notifier: Notifier
+    ends: tuple[Callable[[], Awaitable[None]], ...]
+    """What closes it all, in order."""
+    marks: Marks | None
+
+
+class _Family(NamedTuple):
+    """What a driver and its siblings have in common."""
+
+    subscribers: Subscribers
+    sender: str
+    """Names us in notifications, so that we can tell our own."""
+
+
+class PostgresDriver:
+    """A driver for one database; a sibling has a single connection, which is made when it is needed."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        *,
+        namespace: str,
+        clock: Clock | None = None,
+        pool: int = 10,
+        family: _Family | None = None,
+    ) -> None:
+        self._connector = connector
+        self._namespace = namespace
+        self._clock = clock
+        self._size = pool
+        self._sibling = family is not None
+        self._family = family or _Family(Subscribers(), secrets.token_hex(4))
+        self._listeners: list[Listener] = []
+        self._links: _Links | None = None
+
+    async def open(self) -> None:
+        """Connect once, to see that it works; a sibling does so when it is first used."""
+        if self._links is not None:
+            return
+        self._links = self._link()
+        if self._sibling:
+            return
+        try:
+            await self._once(_nothing, repeatable=True)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Send the last hints, let running verbs end, and disconnect."""
+        links, self._links = self._links, None
+        for end in links.ends if links else ():
+            await end()
+
+    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
+        """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
+        return await self._run(partial(self._do, script, atomic=atomic), repeatable=False)
+
+    async def read(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script that changes nothing; again if the connection was lost."""
+        return await self._run(partial(self._do, script, atomic=False), repeatable=True)
+
+    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
+        """Run a script on the caller's own asyncpg connection, inside the transaction that is open there."""
+        if not isinstance(tx, asyncpg.Connection):
+            raise Unsupported(
+                f"tx must be an asyncpg.Connection to the same database, not {type(tx).__name__}"
+            )
+        if not tx.is_in_transaction():
+            raise Unsupported(
+                "tx has no transaction open; use it inside `async with connection.transaction():`"
+            )
+        connection = cast("Connection", tx)
+        with self._connector.errors():
+            return await self._play(connection, script())
+
+    async def hold(self, worker: str) -> bool:
+        """Mark the worker as living for as long as our connection does.
+
+        Only a sibling can, and none can behind a pooler: elsewhere, connections come and go.
+        """
+        marks = self._open_links().marks
+        return marks is not None and await self._run(
+            lambda connection: marks.take(connection, worker), repeatable=True
+        )
+
+    def sibling(self) -> Self:
+        """Return a driver for another event loop, on one connection of its own."""
+        return type(self)(
+            self._connector, namespace=self._namespace, clock=self._clock, pool=1, family=self._family
+        )
+
+    def hint(self, hint: Hint) -> None:
+        """Tell this process at once, and others by a notification that is sent behind the caller's back."""
+        self._family.subscribers.notify(hint)
+        if self._links is not None:
+            self._links.notifier.send(hint)
+
+    async def wakeups(self) -> AsyncGenerator[Hint]:
+        """Yield our own hints and those of other processes."""
+        with self._family.subscribers.listening() as subscriber:
+            listener = Listener(
+                self._connector,
+                channel=channel(self._namespace),
+                sender=self._family.sender,
+                on_hint=subscriber.put,
+            )
+            self._listeners.append(listener)
+            listening = asyncio.create_task(listener.run(), name="duetime-listen")
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                self._listeners.remove(listener)
+                listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await listening
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether there is a connection that listens."""
+        return any(listener.up for listener in self._listeners)
+
+    async def doctor(self) -> list[Check]:
+        """Look at the server's version and settings, and for a pooler."""
+        return await self.read(lambda: checks.examine(pooled=self._connector.pooled))
+
+    def _link(self) -> _Links:
+        notify = partial(Notifier, channel=channel(self._namespace), sender=self._family.sender)
+        if self._sibling:
+            marks = Marks(self._connector)
+            notifier = notify(marks.pool)
+            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks)
+        pool, own = Pool(self._connector.connect, size=self._size), Pool(self._connector.connect, size=1)
+        notifier = notify(own)
+        return _Links(pool, notifier, (notifier.close, own.close, pool.close), None)
+
+    def _open_links(self) -> _Links:
+        if self._links is None:
+            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+        return self._links
+
+    async def _run(self, work: _Work[T], *, repeatable: bool) -> T:
+        """Do work on a connection of the pool, as often as conflicts and a lost connection make it necessary."""
+        stale = False
+        with self._connector.errors():
+            for tries in range(1, _MOST_TRIES):
+                try:
+                    return await self._once(work, repeatable=repeatable)
+                except Stale:
+                    if stale:
+                        raise
+                    stale = True
+                except Exception as error:
+                    if not is_conflict(error):
+                        raise
+                    await asyncio.sleep(random.uniform(0, _SHORTEST_PAUSE * 2**tries))
+            return await self._once(work, repeatable=repeatable)
+
+    async def _once(self, work: _Work[T], *, repeatable: bool) -> T:
+        """Do work on a connection of the pool; raise `Stale` if that was lost and it is safe to do it again."""
+        pool = self._open_links().pool
+        connection = await pool.acquire()
+        keep = False
+        try:
+            answer = await work(connection)
+            keep = True
+        except Exception as error:
+            never_sent = isinstance(error, asyncpg.InterfaceError) and connection.is_closed()
+            if never_sent or (repeatable and is_lost(error)):
+                raise Stale(str(error)) from error
+            keep = spares_connection(error) and await _rolled_back(connection)
+            raise
+        finally:
+            pool.release(connection, keep=keep)
+        return answer
+
+    async def _do(self, script: Callable[[], Script[T]], connection: Connection, *, atomic: bool) -> T:
+        # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
+        transaction = atomic or self._connector.pooled
+        if transaction:
+            await self._begin(connection)
+        with closing(script()) as steps:
+            name = script_name(steps)
+            if not transaction:
+                failpoint(f"before:{name}")
+            answer = await self._play(connection, steps)
+        if transaction:
+            failpoint(f"before:{name}")
+            await connection.execute("COMMIT")
+        failpoint(f"after:{name}")
+        return answer
+
+    async def _begin(self, connection: Connection) -> None:
+        try:
+            await connection.execute(self._connector.begin)
+        except Exception as error:
+            if is_lost(error):
+                raise Stale(str(error)) from error
+            raise
+
+    async def _play(self, connection: Connection, steps: Script[T]) -> T:
+        """Run a script to its end; with a clock of our own, all of it at one moment."""
+        now = self._clock.now() if self._clock else None
+        try:
+            query = next(steps)
+            while True:
+                statement, params = query
+                values = [now if name == "now" else params[name] for name in statement.params]
+                rows: list[Any] = await connection.fetch(statement.sql, *values)
+                query = steps.send(rows)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+
+async def _nothing(_connection: Connection) -> None:
+    pass
+
+
+async def _rolled_back(connection: Connection) -> bool:
+    """End the transaction, if one is open; False when that did not work."""
+    if connection.is_in_transaction():
+        try:
+            await connection.execute("ROLLBACK")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            return False
+    return True

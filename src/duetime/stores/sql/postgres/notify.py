@@ -1,0 +1,114 @@
+"""Sends hints to other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import asyncpg
+import msgspec
+
+from duetime.errors import DuetimeError
+from duetime.stores.base import Hint
+from duetime.stores.sql.postgres.pool import Pool
+
+_SPACING: Final = 0.002
+"""The shortest time between two notifications of one process, in seconds."""
+_LULL: Final = 1.0
+"""How long nothing is tried after a notification could not be sent, in seconds."""
+_FLUSH: Final = 1.0
+_MOST_HINTS: Final = 200
+_LONGEST: Final = 7_999
+"""PostgreSQL's bound for what a notification carries, in bytes."""
+
+_ANY: Final = Hint("any")
+_Message = tuple[str, list[Hint]]
+
+
+def channel(namespace: str) -> str:
+    """Return the name under which the processes of a namespace hear each other."""
+    return f"{namespace}_hints"
+
+
+def encode(sender: str, hints: list[Hint]) -> str:
+    """Write hints down, or `any` in their place when they are too many for one notification."""
+    text = msgspec.json.encode((sender, hints)).decode()
+    return text if len(text.encode()) <= _LONGEST else encode(sender, [_ANY])
+
+
+def decode(text: object, *, own: str) -> list[Hint]:
+    """Read hints; none of our own, and `any` for what other software sent."""
+    try:
+        sender, hints = msgspec.json.decode(str(text), type=_Message)
+    except msgspec.MsgspecError:
+        return [_ANY]
+    return [] if sender == own else hints
+
+
+class Notifier:
+    """Sends what it is given at once, and then in groups with a pause between them.
+
+    It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
+    """
+
+    def __init__(self, pool: Pool, *, channel: str, sender: str) -> None:
+        self._pool = pool
+        self._channel = channel
+        self._sender = sender
+        self._pending: dict[Hint, None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._next_at = 0.0
+        self._closed = False
+
+    def send(self, hint: Hint) -> None:
+        """Have a hint sent soon."""
+        if self._closed:
+            return
+        self._pending[hint] = None
+        if len(self._pending) > _MOST_HINTS:
+            self._pending = {_ANY: None}
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
+
+    async def close(self) -> None:
+        """Send what is left, unless that takes long; afterwards nothing is sent."""
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=_FLUSH)
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending:
+            if (pause := self._next_at - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            hints, self._pending = self._pending, {}
+            sent = await self._notify(encode(self._sender, list(hints)))
+            self._next_at = loop.time() + (_SPACING if sent else _LULL)
+
+    async def _notify(self, text: str) -> bool:
+        keep = False
+        try:
+            connection = await self._pool.acquire()
+        except DuetimeError:
+            return False
+        try:
+            # A plain query, because poolers mix up prepared ones. Nobody waits for the disk on account of a hint.
+            await connection.execute(
+                f"SELECT set_config('synchronous_commit', 'off', true), pg_notify({_quoted(self._channel)}, {_quoted(text)})"
+            )
+            keep = True
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            pass
+        finally:
+            self._pool.release(connection, keep=keep)
+        return keep
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a literal that is read the same under every setting of the server."""
+    doubled = text.replace("'", "''").replace("\\", "\\\\")
+    return f"E'{doubled}'"

@@ -1,0 +1,155 @@
+"""A small pool of connections.
+
+asyncpg has a pool of its own, which resets each connection when it comes back. That is a round trip for every
+verb, and we leave nothing behind that would have to be reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from duetime.errors import NotOpen, StoreUnavailable
+from duetime.stores.sql.postgres.connect import Connection
+
+_PATIENCE: Final = 30.0
+"""How long a caller waits for a connection to become free, in seconds."""
+_IDLE: Final = 60.0
+"""How long a connection may lie unused, in seconds; the one used last is kept."""
+_GRACE: Final = 5.0
+"""How long `close` waits for connections that are in use, in seconds."""
+_GOODBYE: Final = 1.0
+
+
+class Pool:
+    """Up to `size` connections, opened when needed; the one used last is used next, waiters go first come first served."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]], *, size: int) -> None:
+        self._connect = connect
+        self._size = size
+        self._taken = 0
+        """Places in use: by idle and busy connections, and by those that are being opened."""
+        self._idle: list[tuple[Connection, float]] = []
+        self._busy: set[Connection] = set()
+        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._trimming: asyncio.TimerHandle | None = None
+        self._all_back: asyncio.Event | None = None
+        """Set once the pool is closed and its last connection came back; None while it is open."""
+
+    async def acquire(self) -> Connection:
+        """Return a connection for the caller alone, which must be released."""
+        if self._all_back is not None:
+            raise NotOpen("the store is closed; use it inside `async with scheduler`")
+        while self._idle:
+            connection, _ = self._idle.pop()
+            if not connection.is_closed():
+                self._busy.add(connection)
+                return connection
+            self._taken -= 1
+        if self._taken < self._size:
+            self._taken += 1
+            return await self._open()
+        return await self._wait()
+
+    def release(self, connection: Connection, *, keep: bool) -> None:
+        """Take a connection back; one that is not to be kept is closed and gives its place to whoever waits."""
+        self._busy.discard(connection)
+        if not keep or connection.is_closed():
+            connection.terminate()
+            self._free_place()
+        elif waiter := self._next_waiter():
+            self._busy.add(connection)
+            waiter.set_result(connection)
+        else:
+            loop = asyncio.get_running_loop()
+            self._idle.append((connection, loop.time()))
+            if self._trimming is None and len(self._idle) > 1 and self._all_back is None:
+                self._trimming = loop.call_later(_IDLE, self._trim)
+        if self._all_back is not None and not self._busy:
+            self._all_back.set()
+
+    async def close(self) -> None:
+        """Close all connections, those in use when they come back or after a time of grace."""
+        if self._all_back is not None:
+            return
+        self._all_back = asyncio.Event()
+        if self._trimming is not None:
+            self._trimming.cancel()
+        while waiter := self._next_waiter():
+            waiter.set_exception(NotOpen("the store was closed while it was being used"))
+        if self._busy:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):
+                    await self._all_back.wait()
+        for connection in self._busy:
+            connection.terminate()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(_say_goodbye(connection) for connection, _ in idle))
+
+    async def _open(self) -> Connection:
+        """Open a connection in a place that is already taken for it."""
+        try:
+            connection = await self._connect()
+        except BaseException:
+            self._free_place()
+            raise
+        self._busy.add(connection)
+        return connection
+
+    async def _wait(self) -> Connection:
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                connection = await waiter
+        except BaseException as error:
+            self._withdraw(waiter)
+            if isinstance(error, TimeoutError):
+                raise StoreUnavailable(
+                    f"all {self._size} connections have been busy for {_PATIENCE:.0f} seconds; raise ?pool= in the URL"
+                ) from None
+            raise
+        return connection or await self._open()
+
+    def _withdraw(self, waiter: asyncio.Future[Connection | None]) -> None:
+        """Forget a waiter who gave up, passing on what it was given in the same moment."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+        elif not waiter.cancelled() and waiter.exception() is None:
+            connection = waiter.result()
+            if connection is None:
+                self._free_place()
+            else:
+                self.release(connection, keep=True)
+
+    def _free_place(self) -> None:
+        """Give a place to the first who waits, or count it as free."""
+        if waiter := self._next_waiter():
+            waiter.set_result(None)
+        else:
+            self._taken -= 1
+
+    def _next_waiter(self) -> asyncio.Future[Connection | None] | None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def _trim(self) -> None:
+        """Close what has not been used for a while, but for the connection that was used last."""
+        loop = asyncio.get_running_loop()
+        while len(self._idle) > 1 and self._idle[0][1] <= loop.time() - _IDLE:
+            connection, _ = self._idle.pop(0)
+            connection.terminate()
+            self._taken -= 1
+        self._trimming = loop.call_later(_IDLE, self._trim) if len(self._idle) > 1 else None
+
+
+async def _say_goodbye(connection: Connection) -> None:
+    # Whatever goes wrong here, the connection is closed afterwards.
+    with contextlib.suppress(Exception):
+        await connection.close(timeout=_GOODBYE)
