@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -170,6 +171,20 @@ def test_hashed_values_keep_to_their_range_and_step(expression: str, gap: int | 
             assert {(b - a) % 60 for a, b in pairwise(minutes)} == {gap % 60}
         else:
             assert len(set(minutes)) == 3
+
+
+def test_a_hashed_step_wider_than_its_range_still_comes_once() -> None:
+    for number in range(50):
+        minutes = {int(time[14:16]) for time in upcoming("H(10-14)/30 * * * *", seed=str(number))}
+        assert len(minutes) == 1
+        assert minutes <= set(range(10, 15))
+
+
+def test_a_hashed_weekday_is_fair_to_sunday() -> None:
+    dates = [upcoming("0 0 * * H", seed=str(number), count=1)[0][:10] for number in range(1_400)]
+    counts = Counter(datetime.fromisoformat(date).isoweekday() for date in dates)
+    assert len(counts) == 7
+    assert max(counts.values()) < 260
 
 
 def test_a_hashed_day_comes_every_month() -> None:

@@ -89,6 +89,7 @@ def test_it_goes_by_elapsed_time_through_a_clock_change() -> None:
 def test_the_end_of_time_is_none() -> None:
     assert every("15m").after(LATEST) is None
     assert every(timedelta(days=36_525)).after(LATEST - 1) is None
+    assert every("15m").anchored(LATEST).after(LATEST) is None
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,13 @@ def test_a_clock_set_back_at_the_edge_of_a_kept_block_is_remembered_in_the_next(
     assert clock.stretch_at(edge).seen == change + 7_200
 
 
+def test_the_years_kept_are_bounded() -> None:
+    clock = Zone(ZoneInfo("Europe/Berlin"))
+    for year in range(1970, 2270):
+        clock.stretch_at(int(datetime(year, 7, 1, tzinfo=UTC).timestamp()))
+    assert len(clock._blocks) <= zones._BLOCKS_KEPT
+
+
 @pytest.mark.parametrize("expression", ["30 2 * * *", "0 0 * * *", "15 30 1 * * *"])
 def test_a_daily_rule_comes_once_on_every_date_of_every_zone(expression: str) -> None:
     days = [date(YEAR, 1, 2) + timedelta(days=number) for number in range(363)]
