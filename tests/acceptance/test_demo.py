@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from duetime.demo import run
+from duetime.demo import launch, run
 
 LINE = re.compile(r"pid (\d+)  (\w+)\((.*)\)  try (\d+)  (\d+\.\d) ms late")
 
@@ -142,6 +143,27 @@ def test_a_mail_outlives_the_processes_that_accepted_it(tmp_path: Path) -> None:
     with running(tmp_path) as demo:
         demo.until_printed("send_email(user_id=7", times=1)
         demo.stop(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_process_that_does_not_stop_in_time_is_killed(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "_STOP_WITHIN", 0.01)
+    # uvicorn's supervisor handles all of them.
+    before = {each: signal.signal(each, lambda *_: None) for each in {number, signal.SIGTERM}}
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    child.start()
+    try:
+        with launch._stop_in_time() as stopping:
+            os.kill(os.getpid(), number)
+            child.join(10)
+            assert child.exitcode == -signal.SIGKILL
+            assert stopping.is_set()
+    finally:
+        child.kill()
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_a_busy_port_is_named_with_the_variable_that_changes_it(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
@@ -11,7 +11,7 @@ from duetime.stores.open import open_store
 
 
 @asynccontextmanager
-async def connected(url: str | None, namespace: str) -> AsyncIterator[Store]:
+async def connected(url: str | None, namespace: str) -> AsyncGenerator[Store, None]:
     """Connect to a database whatever its tables are like."""
     store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=False)
     await store.open(check=False)

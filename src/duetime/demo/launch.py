@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,7 @@ def _log_config() -> dict[str, Any]:
 
 
 @contextmanager
-def _stop_in_time() -> Iterator[threading.Event]:
+def _stop_in_time() -> Generator[threading.Event, None, None]:
     """Kill the processes that are left some time after a signal; tell whether there was one.
 
     uvicorn's supervisor takes the signals itself and waits for its processes without a limit, so this listens
