@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from duetime.errors import Unsupported
+from duetime.errors import NotOpen, Unsupported
 from duetime.model.clock import Clock
 from duetime.stores.base import Check, Hint
 from duetime.stores.sql.driver import Script, script_name
@@ -16,10 +16,12 @@ from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
 from duetime.stores.sql.sqlite.lane import Lane
-from duetime.stores.sql.sqlite.subscribers import Subscriber, Subscribers
+from duetime.stores.sql.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.sqlite.watch import commits
 
 T = TypeVar("T")
+
+_WATCH_AGAIN: Final = 1.0
 
 
 class SqliteDriver:
@@ -112,8 +114,15 @@ class SqliteDriver:
         path = self._database.path
         if path is None:
             return
-        async for _ in commits(path, self._data_version):
-            subscriber.put(Hint("any"))
+        while True:
+            try:
+                async for _ in commits(path, self._data_version):
+                    subscriber.put(Hint("any"))
+            except NotOpen:
+                return
+            except sqlite3.Error:
+                # Hints may be lost; whoever waits for them polls too.
+                await asyncio.sleep(_WATCH_AGAIN)
 
     async def _data_version(self) -> int:
         version: int = await self._database.writer.do(_data_version)
