@@ -8,7 +8,7 @@ from typing import Any
 
 from duetime.model.clock import Clock
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.postgres.connect import Connector, Pooler
+from duetime.stores.sql.postgres.connect import Pooler
 from duetime.stores.sql.postgres.driver import PostgresDriver
 
 
@@ -16,7 +16,7 @@ from duetime.stores.sql.postgres.driver import PostgresDriver
 async def opened(
     url: str, *, pool: int = 10, pooler: Pooler = "auto", clock: Clock | None = None
 ) -> AsyncIterator[PostgresDriver]:
-    driver = PostgresDriver(Connector(url, pooler=pooler), namespace="duetime", pool=pool, clock=clock)
+    driver = PostgresDriver(url, pool=pool, pooler=pooler, clock=clock)
     await driver.open()
     try:
         yield driver

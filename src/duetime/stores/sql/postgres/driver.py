@@ -19,13 +19,13 @@ from duetime.model.clock import Clock
 from duetime.stores.base import Check, Hint
 from duetime.stores.sql.driver import Script, script_name
 from duetime.stores.sql.postgres import checks
-from duetime.stores.sql.postgres.connect import Connection, Connector
+from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
 from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel
 from duetime.stores.sql.postgres.pool import Pool
-from duetime.stores.sql.sqlite.subscribers import Subscribers
+from duetime.stores.sql.subscribers import Subscribers
 
 T = TypeVar("T")
 _Work = Callable[[Connection], Awaitable[T]]
@@ -48,6 +48,7 @@ class _Links(NamedTuple):
 class _Family(NamedTuple):
     """What a driver and its siblings have in common."""
 
+    connector: Connector
     subscribers: Subscribers
     sender: str
     """Names us in notifications, so that we can tell our own."""
@@ -58,19 +59,21 @@ class PostgresDriver:
 
     def __init__(
         self,
-        connector: Connector,
+        dsn: str,
         *,
-        namespace: str,
+        namespace: str = "duetime",
         clock: Clock | None = None,
         pool: int = 10,
+        pooler: Pooler = "auto",
         family: _Family | None = None,
     ) -> None:
-        self._connector = connector
+        self._dsn = dsn
         self._namespace = namespace
         self._clock = clock
         self._size = pool
         self._sibling = family is not None
-        self._family = family or _Family(Subscribers(), secrets.token_hex(4))
+        self._family = family or _Family(Connector(dsn, pooler=pooler), Subscribers(), secrets.token_hex(4))
+        self._connector = self._family.connector
         self._listeners: list[Listener] = []
         self._links: _Links | None = None
 
@@ -128,7 +131,7 @@ class PostgresDriver:
     def sibling(self) -> Self:
         """Return a driver for another event loop, on one connection of its own."""
         return type(self)(
-            self._connector, namespace=self._namespace, clock=self._clock, pool=1, family=self._family
+            self._dsn, namespace=self._namespace, clock=self._clock, pool=1, family=self._family
         )
 
     def hint(self, hint: Hint) -> None:
