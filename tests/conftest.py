@@ -1,3 +1,8 @@
 from __future__ import annotations
 
-pytest_plugins = ["tests.support.servers", "tests.support.stores", "tests.support.skips"]
+pytest_plugins = [
+    "tests.support.profiles",
+    "tests.support.servers",
+    "tests.support.stores",
+    "tests.support.skips",
+]

@@ -24,6 +24,7 @@ _MODULES = (
     "firing",
     "kit",
     "lifecycle",
+    "lives",
     "reads",
     "replies",
     "rescue",
@@ -35,7 +36,9 @@ _MODULES = (
     "workers",
 )
 # Before they are imported, so that a failing assertion shows its values here as in any test module.
-pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{module}" for module in _MODULES), "duetime.testing.agreement", "duetime.testing.machine"
+)
 
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueues
@@ -43,6 +46,7 @@ from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
 from duetime.testing.conformance.lifecycle import TestLifecycle
+from duetime.testing.conformance.lives import TestRandomLives
 from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
@@ -78,6 +82,7 @@ __all__ = [
     "TestPulse",
     "TestPutSchedules",
     "TestQueues",
+    "TestRandomLives",
     "TestReads",
     "TestRepeatedSettlement",
     "TestRescue",

@@ -76,8 +76,9 @@ class TestFencing(StoreSuite):
         claim = await take_one(store)
         await finish(store, claim, Released(), now=clock.now())
         before = await read(store, claim.job_id)
-        ahead_of_time = replace(claim, fence=2)
-        assert await finish(store, ahead_of_time, now=clock.now()) == frozenset()
+        ahead_of_time, of_another_past = replace(claim, fence=2), replace(claim, claim_id="other")
+        for wrong in (ahead_of_time, of_another_past):
+            assert await finish(store, wrong, now=clock.now()) == frozenset()
         assert await read(store, claim.job_id) == before
 
     @pytest.mark.covers("stale-settlement")

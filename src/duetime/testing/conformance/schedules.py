@@ -141,6 +141,16 @@ class TestPutSchedules(StoreSuite):
         await store.put_schedules([declared(clock, declared="hourly", fired_through=now - 2 * SECOND)])
         assert (await read_schedule(store, "s")).fired_through == now - SECOND
 
+    async def test_a_new_trigger_is_not_silenced_by_what_the_old_one_had_planted(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
+        await store.put_schedules([declared(clock, declared="sooner", next_at=clock.now() + 1)])
+        record = await read_schedule(store, "s")
+        assert record.next_at == clock.now() + 1
+        assert record.fired_through < record.next_at
+
     async def test_a_paused_schedule_stays_paused_when_it_is_edited(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -189,6 +199,7 @@ class TestDueSchedules(StoreSuite):
         await store.put_schedules([declared(clock, f"s{n}", next_at=clock.now() - n) for n in range(5)])
         due = await store.due_schedules(ahead=0, limit=2)
         assert [record.name for record in due.schedules] == ["s4", "s3"]
+        assert due.next_at == clock.now() - 2
 
     async def test_paused_ones_do_not_come_and_are_not_waited_for(
         self, store: Store, clock: FakeClock

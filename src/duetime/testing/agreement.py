@@ -1,0 +1,80 @@
+"""Whether a store and the model of one show the same, and whether the last step was legal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from duetime.model.job import Claim, JobId, JobRecord
+from duetime.model.schedule import ScheduleRecord
+from duetime.model.states import LEGAL
+from duetime.stores.base import Store
+from duetime.testing.model import ModelStore
+
+QUEUES = ("a", "b")
+TASKS = ("greet", "unknown")
+"""The first is what workers know."""
+
+
+async def agree(
+    store: Store, model: ModelStore, *, before: Mapping[JobId, JobRecord]
+) -> Mapping[JobId, JobRecord]:
+    """Compare everything that can be read; return the jobs, to be compared with after the next step."""
+    records = {record.id: record for record in await store.get(list(model.jobs))}
+    assert {key: visible(record) for key, record in records.items()} == {
+        key: visible(job.record) for key, job in model.jobs.items()
+    }
+    assert await store.counts() == model.counts()
+    workers = {row.id: (row.state, row.lease_until) for row in await store.workers()}
+    for name, lease in model.workers.items():
+        assert workers[name][0] == lease.state
+        assert lease.state != "alive" or workers[name][1] == lease.until
+    assert set(await store.paused_queues()) == model.paused
+    expected = (model.clock.now(), model.next_due(QUEUES, TASKS[:1]))
+    assert await store.next_due(QUEUES, TASKS[:1]) == expected
+    agree_on_schedules(await store.schedules(), model)
+    check_step(before, records)
+    return records
+
+
+def agree_on_claim(claim: Claim, model: ModelStore) -> None:
+    """A claim says what the model knows."""
+    record = model.jobs[claim.job_id].record
+    for name in ("task", "payload", "queue", "priority", "due_at", "failures", "crashes", "blames"):
+        assert getattr(claim, name) == getattr(record, name)
+    assert (claim.schedule, claim.occurrence) == (record.schedule, record.occurrence)
+    assert claim.cancel_requested == (record.cancel_requested_at is not None)
+    assert claim.claimed_at == model.clock.now()
+
+
+def agree_on_schedules(records: Iterable[ScheduleRecord], model: ModelStore) -> None:
+    """Schedules are where the model has them; an edit raises `rev`, how far is the store's own affair."""
+    found = {record.name: record for record in records}
+    assert found.keys() == model.schedules.keys()
+    for name, schedule in model.schedules.items():
+        record = found[name]
+        assert (record.payload, record.overlap) == (schedule.new.payload, schedule.new.overlap)
+        assert record.trigger == schedule.new.trigger
+        assert (record.fired_through, record.next_at) == (schedule.fired_through, schedule.next_at)
+        assert (record.paused_at is not None) == schedule.paused
+        assert record.live == model.live(name)
+        assert record.rev >= schedule.rev
+        schedule.rev = record.rev
+
+
+def check_step(before: Mapping[JobId, JobRecord], after: Mapping[JobId, JobRecord]) -> None:
+    """No job vanished, moved against the table, lost its fence, changed after its end, or has a twin."""
+    assert after.keys() >= before.keys()
+    for job_id, old in before.items():
+        new = after[job_id]
+        assert new.fence >= old.fence
+        assert new.state is old.state or new.state in LEGAL[old.state]
+        assert new == old or not old.state.terminal
+    taken = Counter((job.schedule, job.occurrence) for job in after.values() if job.occurrence is not None)
+    assert max(taken.values(), default=1) == 1
+
+
+def visible(record: JobRecord) -> JobRecord:
+    """What every store must show alike; whether an ended job remembers a request to cancel is its own affair."""
+    return replace(record, cancel_requested_at=None) if record.state.terminal else record

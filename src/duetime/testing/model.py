@@ -1,0 +1,313 @@
+"""A store as simple as can be: plain values in memory, each verb a few lines that can be checked by eye.
+
+It is what real stores are compared with, step by step, in `duetime.testing.machine`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from duetime.model.blame import Suspect, blamed
+from duetime.model.clock import Clock
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, JobRecord, NewJob, Token
+from duetime.model.outcome import Settlement
+from duetime.model.schedule import Firing, NewSchedule
+from duetime.model.states import State
+from duetime.model.worker import WorkerId
+from duetime.stores.base import CancelAnswer, Demand
+
+UNTOUCHED: dict[str, Any] = {
+    **dict.fromkeys(("fence", "failures", "crashes", "blames"), 0),
+    **dict.fromkeys(("started_at", "worker", "cancel_requested_at", "result", "result_error"), None),
+    **dict.fromkeys(("error", "traceback"), None),
+}
+"""The columns of a job that nobody has claimed."""
+
+
+@dataclass(slots=True)
+class Job:
+    """A job, with what only the store sees."""
+
+    record: JobRecord
+    claim_id: str = ""
+    cancel_reason: str | None = None
+
+    @property
+    def token(self) -> Token:
+        """The proof of its last claim."""
+        return Token(self.record.id, self.record.fence, self.claim_id)
+
+    def change(self, **values: Any) -> None:
+        """Write columns."""
+        self.record = replace(self.record, **values)
+
+
+@dataclass(slots=True)
+class Lease:
+    """A worker."""
+
+    state: str
+    until: Instant
+
+
+@dataclass(slots=True)
+class Schedule:
+    """A schedule; `new` is what it was declared as."""
+
+    new: NewSchedule
+    fired_through: Instant
+    next_at: Instant | None
+    rev: int = 1
+    paused: bool = False
+
+
+@dataclass(slots=True)
+class ModelStore:
+    """The verbs of a store, without a database."""
+
+    clock: Clock
+    jobs: dict[JobId, Job] = field(default_factory=dict[JobId, Job])
+    tries: list[tuple[JobId, int, str]] = field(default_factory=list[tuple[JobId, int, str]])
+    workers: dict[WorkerId, Lease] = field(default_factory=dict[WorkerId, Lease])
+    schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule])
+    paused: set[str] = field(default_factory=set[str])
+
+    def enqueue(self, jobs: Iterable[NewJob]) -> list[JobId]:
+        """Store what is not stored yet, by id and by occurrence."""
+        return [self._enqueue(new) for new in jobs]
+
+    def claim(self, demand: Demand) -> list[Token]:
+        """Hand out jobs in order."""
+        now, taken = self.clock.now(), list[Job]()
+        for queue, most in demand.queues if self.alive(demand.worker) else ():
+            fit = sorted(
+                (job for job in self.jobs.values() if job.record.queue == queue and self._fits(job, demand)),
+                key=lambda job: (job.record.priority, job.record.due_at, job.record.id),
+            )
+            taken += fit[: max(0, min(most, demand.limit - len(taken)))]
+        for job in taken:
+            self._hand_over(job, demand.worker, demand.claim_id)
+            job.change(state=State.RUNNING, started_at=None if demand.ahead else now)
+        return [job.token for job in taken]
+
+    def mark_started(self, tokens: Iterable[Token], started_at: Instant) -> None:
+        """Note the start of what is still held."""
+        for token in tokens:
+            if self.holds(token):
+                self.jobs[token.job_id].change(started_at=started_at)
+
+    def settle(self, settlements: Iterable[Settlement]) -> frozenset[Token]:
+        """Write what is still held; accept what this claim had written before."""
+        accepted = set[Token]()
+        for sent in settlements:
+            job = self.jobs.get(sent.token.job_id)
+            if self.holds(sent.token):
+                self._settle(self.jobs[sent.token.job_id], sent)
+                accepted.add(sent.token)
+            elif job and job.token == sent.token and job.record.state is not State.RUNNING:
+                accepted.add(sent.token)
+        return frozenset(accepted)
+
+    def cancel(self, ids: Iterable[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+        """Cancel what waits, flag what is held."""
+        return {job_id: self._cancel(self.jobs.get(job_id), reason) for job_id in ids}
+
+    def register(self, worker: WorkerId, *, lease: Micros) -> None:
+        """Add a living worker."""
+        self.workers.setdefault(worker, Lease("alive", self.clock.now() + lease))
+
+    def pulse(self, worker: WorkerId, *, lease: Micros) -> bool:
+        """Renew a living worker's lease."""
+        if self.alive(worker):
+            self.workers[worker].until = self.clock.now() + lease
+        return self.alive(worker)
+
+    def end(self, workers: Iterable[WorkerId], state: str) -> None:
+        """Mark living workers as stopped or dead."""
+        for worker in filter(self.alive, workers):
+            self.workers[worker].state = state
+
+    def rescue(self, worker: WorkerId, claim_id: str) -> dict[Token, tuple[WorkerId, bool]]:
+        """Take over what the dead hold; tell from whom, and who is blamed."""
+        now = self.clock.now()
+        self.end([name for name, lease in self.workers.items() if lease.until < now], "dead")
+        orphans = (
+            [job for job in self.running() if not self.alive(job.record.worker)] if self.alive(worker) else []
+        )
+        started = [job.record for job in orphans if job.record.started_at is not None]
+        suspects = {
+            blamed(Suspect(record.id, record.crashes) for record in started if record.worker == dead)
+            for dead in {record.worker for record in started}
+        }
+        rescued = dict[Token, tuple[WorkerId, bool]]()
+        for job in orphans:
+            before = job.record.worker or ""
+            self._hand_over(job, worker, claim_id)
+            rescued[job.token] = (before, job.record.id in suspects)
+        return rescued
+
+    def put_schedule(self, new: NewSchedule) -> bool:
+        """Add or change a schedule; tell whether it differed."""
+        old = self.schedules.get(new.name)
+        if old is None:
+            self.schedules[new.name] = Schedule(new, new.fired_through, new.next_at)
+            return True
+        kept = replace(
+            new, trigger=old.new.trigger, fired_through=old.new.fired_through, next_at=old.new.next_at
+        )
+        if kept == old.new:
+            return False
+        if new.declared != old.new.declared:
+            old.next_at, old.fired_through, kept = new.next_at, max(old.fired_through, new.fired_through), new
+        again = new.declared == old.new.declared
+        old.new, old.rev = kept, old.rev + 1
+        self._withdraw(new.name, "schedule changed", again=again)
+        return True
+
+    def fire(self, firings: Iterable[Firing]) -> frozenset[str]:
+        """Apply what holds."""
+        applied = set[str]()
+        for plan in firings:
+            old = self.schedules.get(plan.name)
+            if old and not old.paused and (old.rev, old.fired_through) == (plan.rev, plan.expected):
+                old.fired_through, old.next_at = plan.fired_through, plan.next_at
+                self.enqueue(plan.jobs)
+                applied.add(plan.name)
+        return frozenset(applied)
+
+    def pause_schedule(self, name: str) -> None:
+        """Stop a schedule."""
+        self.schedules[name].paused = True
+        self.schedules[name].rev += 1
+        self._withdraw(name, "schedule paused", again=True)
+
+    def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> None:
+        """Let a schedule go on."""
+        old = self.schedules[name]
+        old.paused, old.rev, old.next_at, old.fired_through = False, old.rev + 1, next_at, fired_through
+
+    def delete_schedule(self, name: str) -> None:
+        """Forget a schedule."""
+        del self.schedules[name]
+        self._withdraw(name, "schedule deleted", again=False)
+
+    def alive(self, worker: WorkerId | None) -> bool:
+        """Whether a worker lives."""
+        return worker in self.workers and self.workers[worker].state == "alive"
+
+    def holds(self, token: Token) -> bool:
+        """Whether a claim still stands."""
+        job = self.jobs.get(token.job_id)
+        return job is not None and job.token == token and job.record.state is State.RUNNING
+
+    def running(self, worker: WorkerId | None = None) -> list[Job]:
+        """What is held, by all or by one."""
+        held = [job for job in self.jobs.values() if job.record.state is State.RUNNING]
+        return held if worker is None else [job for job in held if job.record.worker == worker]
+
+    def next_due(self, queues: Collection[str], tasks: Collection[str]) -> Instant | None:
+        """When the next job falls due that a worker could take."""
+        waiting = (job.record for job in self.jobs.values() if job.record.state is State.PENDING)
+        fit = (
+            r.due_at for r in waiting if r.queue in queues and r.queue not in self.paused and r.task in tasks
+        )
+        return min(fit, default=None)
+
+    def counts(self) -> Mapping[tuple[str, State], int]:
+        """How many jobs each queue has in each state."""
+        return Counter((job.record.queue, job.record.state) for job in self.jobs.values())
+
+    def live(self, schedule: str) -> int:
+        """How many jobs of a schedule have not ended."""
+        records = [job.record for job in self.jobs.values() if job.record.schedule == schedule]
+        return sum(not record.state.terminal for record in records)
+
+    def _enqueue(self, new: NewJob) -> JobId:
+        now = self.clock.now()
+        same = (new.schedule, new.occurrence)
+        for job in self.jobs.values():
+            if job.record.id == new.id or (
+                None not in same and (job.record.schedule, job.record.occurrence) == same
+            ):
+                return job.record.id
+        asked = {name: getattr(new, name) for name in new.__slots__ if name != "delay"}
+        asked["due_at"] = now + new.delay if new.due_at is None else new.due_at
+        ended = now if new.state.terminal else None
+        self.jobs[new.id] = Job(JobRecord(**UNTOUCHED | asked, created_at=now, finished_at=ended))
+        return new.id
+
+    def _fits(self, job: Job, demand: Demand) -> bool:
+        record, now = job.record, self.clock.now()
+        if (
+            record.state is not State.PENDING
+            or record.queue in self.paused
+            or record.task not in demand.tasks
+        ):
+            return False
+        if record.priority >= demand.below_priority:
+            return False
+        if demand.ahead:
+            safe = record.on_crash == "retry" and record.crashes == 0
+            return safe and now < record.due_at <= now + demand.ahead
+        return record.due_at <= now
+
+    def _hand_over(self, job: Job, worker: WorkerId, claim_id: str) -> None:
+        job.claim_id = claim_id
+        job.change(fence=job.record.fence + 1, worker=worker)
+
+    def _settle(self, job: Job, sent: Settlement) -> None:
+        if sent.attempt is not None:
+            self.tries.append((job.record.id, job.record.fence, sent.attempt))
+        stopped = sent.state is State.PENDING and job.record.cancel_requested_at is not None
+        back = sent.state is State.PENDING and not stopped
+        columns = ("failures", "crashes", "blames", "result", "result_error", "error", "traceback")
+        job.change(
+            state=State.CANCELLED if stopped else sent.state,
+            reason=job.cancel_reason if stopped else sent.reason,
+            started_at=None if back else sent.started_at,
+            finished_at=self.clock.now() if stopped else sent.finished_at,
+            worker=None if back else job.record.worker,
+            due_at=job.record.due_at if sent.due_at is None else sent.due_at,
+            **{column: getattr(sent, column) for column in columns},
+        )
+        self.enqueue(sent.new_jobs)
+
+    def _cancel(self, job: Job | None, reason: str) -> CancelAnswer:
+        if job is None:
+            return CancelAnswer.UNKNOWN
+        if job.record.state.terminal:
+            return CancelAnswer.FINISHED
+        if job.record.cancel_requested_at is None:
+            job.cancel_reason = reason
+            job.change(cancel_requested_at=self.clock.now())
+        if job.record.state is State.RUNNING:
+            return CancelAnswer.REQUESTED
+        job.change(state=State.CANCELLED, finished_at=self.clock.now(), reason=reason)
+        return CancelAnswer.CANCELLED
+
+    def _withdraw(self, name: str, reason: str, *, again: bool) -> None:
+        """Take back what is planted; the schedule stands where it stood before."""
+        now = self.clock.now()
+        planted = [
+            job
+            for job in self.jobs.values()
+            if job.record.schedule == name and (job.record.occurrence or 0) > now
+        ]
+        for job in planted:
+            if job.record.state is State.RUNNING and job.record.started_at is None:
+                self._cancel(job, reason)
+        free = [job for job in planted if job.record.state is State.PENDING]
+        for job in free:
+            occurrence = job.record.occurrence
+            job.change(
+                state=State.CANCELLED, finished_at=now, reason=reason, span_first=occurrence, occurrence=None
+            )
+        old = self.schedules.get(name)
+        if old and free:
+            old.fired_through = min(old.fired_through, now)
+            if again:
+                old.next_at = min(job.record.span_first or now for job in free)

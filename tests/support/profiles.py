@@ -1,0 +1,16 @@
+"""How hard the property tests try: `--hypothesis-profile=thorough` for a long look."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# In CI the same examples every time, so that a red run can be run again; deadlines measure the machine.
+settings.register_profile(
+    "usual", deadline=None, stateful_step_count=30, derandomize=bool(os.environ.get("CI")), database=None
+)
+settings.register_profile(
+    "thorough", deadline=None, stateful_step_count=80, max_examples=2_000, database=None
+)
+settings.load_profile("usual")
