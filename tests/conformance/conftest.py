@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Iterator
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
@@ -12,6 +14,9 @@ from duetime.model.clock import Clock
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance import MakeStore, TestRandomLives
+from tools.servers import Postgres
+
+NAMESPACE = "duetime"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -21,15 +26,50 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(1_800))
 
 
+@pytest.fixture(scope="session")
+def shared_database(postgres: Postgres) -> Iterator[str]:
+    """One PostgreSQL database for the whole suite: emptying it is far quicker than making a new one."""
+    name = f"conformance_{secrets.token_hex(8)}"
+    postgres.create_database(name)
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def store_url(request: pytest.FixtureRequest) -> str:
+    """The address of a store without jobs."""
+    if request.param == "sqlite":
+        url: str = request.getfixturevalue("sqlite_url")
+    else:
+        url = request.getfixturevalue(request.param).url(request.getfixturevalue("shared_database"))
+    return url
+
+
 @pytest_asyncio.fixture
 async def make_store(store_url: str) -> AsyncIterator[MakeStore]:
     made: list[Store] = []
+    unique = secrets.token_hex(4)
 
-    async def make(clock: Clock, *, namespace: str = "duetime") -> Store:
-        store = open_store(store_url, namespace=namespace, clock=clock)
+    async def make(clock: Clock, *, namespace: str = NAMESPACE) -> Store:
+        own = namespace if namespace == NAMESPACE else f"{namespace}_{unique}"
+        store = open_store(store_url, namespace=own, clock=clock)
         made.append(store)
         await store.open()
         return store
 
     yield make
     await asyncio.gather(*(store.close() for store in made))
+    if store_url.startswith("postgresql:"):
+        await empty(store_url)
+
+
+async def empty(url: str) -> None:
+    """Delete all that a test has left in the shared tables."""
+    connection = await asyncpg.connect(url, statement_cache_size=0)
+    try:
+        for table in ("jobs", "attempts", "schedules", "workers", "queues"):
+            await connection.execute(f"DELETE FROM {NAMESPACE}_{table}")
+    except asyncpg.UndefinedTableError:
+        """The test had no use for them."""
+    finally:
+        await connection.close()

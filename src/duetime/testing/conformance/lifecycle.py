@@ -19,7 +19,7 @@ class TestLifecycle(StoreSuite):
     async def test_many_processes_may_open_an_empty_database_at_once(
         self, make_store: MakeStore, clock: FakeClock
     ) -> None:
-        stores = await asyncio.gather(*(make_store(clock) for _ in range(5)))
+        stores = await asyncio.gather(*(make_store(clock, namespace="empty") for _ in range(5)))
         ids = [await put(store) for store in stores]
         for store in stores:
             assert [record.id for record in await store.get(ids)] == ids
