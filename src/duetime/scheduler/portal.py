@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
@@ -33,6 +34,7 @@ class Portal:
         self._close = close
         self._lock = threading.Lock()
         self._own: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
@@ -47,7 +49,8 @@ class Portal:
         """Close the portal's own loop, if it was used."""
         with self._lock:
             loop, self._own = self._own, None
-        if loop is None:
+        if loop is None or self._pid != os.getpid():
+            # The thread of a loop does not survive a fork: in the child there is nothing to close.
             return
         asyncio.run_coroutine_threadsafe(_awaited(self._close()), loop).result()
         loop.call_soon_threadsafe(loop.stop)
@@ -62,6 +65,7 @@ class Portal:
             if current is not None and current.is_running():
                 return current
             self._own = asyncio.new_event_loop()
+            self._pid = os.getpid()
             threading.Thread(target=_serve, args=(self._own,), name="duetime-portal", daemon=True).start()
             try:
                 asyncio.run_coroutine_threadsafe(_awaited(self._open()), self._own).result()

@@ -80,7 +80,9 @@ class Scheduler:
         self.jobs = Jobs(self._opened)
         self.schedules = Schedules(self._opened)
         self.queues = Queues(self._opened)
-        self._portal = Portal(current_loop=lambda: self._loop, open_=self.open, close=self.close)
+        self._portal = Portal(
+            current_loop=lambda: self._loop if self._is_open() else None, open_=self.open, close=self.close
+        )
         self.sync = BlockingScheduler(
             client=self, jobs=self.jobs, schedules=self.schedules, queues=self.queues, portal=self._portal
         )

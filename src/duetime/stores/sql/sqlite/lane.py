@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import queue
@@ -63,6 +64,7 @@ class Lane:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._lock = threading.Lock()
         self._closed = False
+        self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     async def start(self) -> None:
         """Start the thread, which makes the connection, and raise what that raises."""
@@ -91,9 +93,16 @@ class Lane:
                 self._closed = True
                 self._queue.put(None)
         if os.getpid() == self._pid and self._thread.ident is not None:
-            await asyncio.to_thread(self._thread.join)
+            # Not joined in yet another thread: at the end of the process none can be started any more.
+            await asyncio.wrap_future(self._over)
 
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            self._over.set_result(None)
+
+    def _serve(self) -> None:
         try:
             connection = self._connect()
         except BaseException as error:  # noqa: BLE001 -- whoever asks gets it
