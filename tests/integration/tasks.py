@@ -34,7 +34,8 @@ def _told() -> Iterator[None]:
     say("end")
 
 
-def _is_open(gate: str) -> bool:
+def is_open(gate: str) -> bool:
+    """Whether somebody has made the file."""
     return Path(gate).exists()
 
 
@@ -58,7 +59,7 @@ async def work(seconds: float) -> int:
 async def wait_for(gate: str) -> int:
     """Go on until somebody makes the file."""
     with _told():
-        while not _is_open(gate):  # noqa: ASYNC110 - the gate is a file, opened by another process
+        while not is_open(gate):  # noqa: ASYNC110 - the gate is a file, opened by another process
             await asyncio.sleep(_LOOK)
     return os.getpid()
 
@@ -71,7 +72,7 @@ async def wait_for_once(gate: str) -> int:
 def wait_in_thread(gate: str) -> int:
     """Go on in a thread until somebody makes the file."""
     with _told():
-        while not _is_open(gate):
+        while not is_open(gate):
             time.sleep(_LOOK)
     return os.getpid()
 
