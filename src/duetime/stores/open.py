@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from typing import Final, Literal, TypeVar
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from duetime.errors import ConfigError
+from duetime.errors import ConfigError, MissingDriver
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.names import check_namespace
 from duetime.stores.base import Store
 
-EXAMPLES = "sqlite:///jobs.db or postgresql://user:password@host/database"
+Word = TypeVar("Word", bound=str)
 
-_LATER = frozenset({"mysql", "mariadb", "redis", "rediss", "valkey"})
+EXAMPLES: Final = "sqlite:///jobs.db or postgresql://user:password@host/database"
+
+_LARGEST_POOL: Final = 1_000
+_POOLERS: Final[tuple[Literal["auto", "none", "transaction"], ...]] = ("auto", "none", "transaction")
+_SYNCHRONOUS: Final[tuple[Literal["FULL", "NORMAL"], ...]] = ("FULL", "NORMAL")
+_LIBPQ: Final = (
+    "application_name",
+    "host",
+    "options",
+    "passfile",
+    "port",
+    "sslcert",
+    "sslcrl",
+    "sslkey",
+    "sslmode",
+    "sslpassword",
+    "sslrootcert",
+    "target_session_attrs",
+    "user",
+)
+_LATER: Final = frozenset({"mysql", "mariadb", "redis", "rediss", "valkey"})
 
 
 def open_store(
@@ -53,10 +74,10 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     from duetime.stores.sql.store import SqlStore
 
     rest, _, query = url.partition("://")[2].partition("?")
-    options = _options(query, {"synchronous": ("FULL", "NORMAL")})
+    options = _options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    database = Database(path, synchronous="NORMAL" if options.get("synchronous") == "NORMAL" else "FULL")
+    database = Database(path, synchronous=_choice(options, "synchronous", _SYNCHRONOUS))
     driver = SqliteDriver(database, clock=clock)
     return SqlStore(
         driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=auto_migrate or path is None
@@ -73,20 +94,55 @@ def _sqlite_path(rest: str) -> Path | None:
     return Path(unquote(rest[1:])).expanduser()
 
 
-def _options(query: str, known: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def _options(query: str, known: Collection[str]) -> dict[str, str]:
     """Read the part after the question mark, refusing what is not known."""
-    options: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name in options:
         if name not in known:
             raise ConfigError(
                 f"the URL has the unknown option {name!r}; options are {', '.join(sorted(known))}"
             )
-        allowed = known[name]
-        if allowed and value.upper() not in allowed:
-            raise ConfigError(f"{name} cannot be {value!r}; it is one of {', '.join(allowed)}")
-        options[name] = value.upper() if allowed else value
     return options
 
 
+def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Word:
+    """Take out an option that is one of a few words, in any case; the first is the default."""
+    given = options.pop(name, allowed[0])
+    for word in allowed:
+        if word.lower() == given.lower():
+            return word
+    raise ConfigError(f"{name} cannot be {given!r}; it is one of {', '.join(allowed)}")
+
+
 def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    raise ConfigError(f"postgresql:// is not available yet; use {EXAMPLES}")
+    parts = urlsplit(url)
+    _check_ports(parts.netloc)
+    options = _options(parts.query, {"pool", "pooler", *_LIBPQ})
+    pool = options.pop("pool", "10")
+    if not pool.isdecimal() or not 1 <= int(pool) <= _LARGEST_POOL:
+        raise ConfigError(f"pool must be a number from 1 to {_LARGEST_POOL}, the most connections to open")
+    pooler = _choice(options, "pooler", _POOLERS)
+    dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
+    try:
+        from duetime.stores.sql.postgres.driver import PostgresDriver
+    except ImportError as error:
+        raise MissingDriver('PostgreSQL needs a driver: pip install "duetime[postgres]"') from error
+    from duetime.stores.sql.postgres.dialect import POSTGRES
+    from duetime.stores.sql.store import SqlStore
+
+    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=int(pool), pooler=pooler)
+    return SqlStore(
+        driver,
+        POSTGRES,
+        namespace=namespace,
+        clock=clock or SystemClock(),
+        url=redact(url),
+        auto_migrate=auto_migrate,
+    )
+
+
+def _check_ports(netloc: str) -> None:
+    for host in netloc.rpartition("@")[2].split(","):
+        port = host.rpartition("]")[2].partition(":")[2]
+        if port and not port.isdecimal():
+            raise ConfigError(f"the port {port!r} is not a number; a URL looks like {EXAMPLES}")

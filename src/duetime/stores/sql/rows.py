@@ -91,7 +91,7 @@ def claim(row: Row) -> Claim:
         timeout=row[14],
         schedule=row[15],
         occurrence=row[16],
-        cancel_requested=bool(row[17]),
+        cancel_requested=row[17] is not None,
     )
 
 

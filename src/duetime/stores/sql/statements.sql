@@ -5,10 +5,10 @@
 -- whole statement only where its shape differs.
 
 -- fragment: claim_columns
--- What a worker needs to run a job.
+-- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.
 {jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
 {jobs}.due_at, {now}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
-{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at IS NOT NULL
+{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at
 
 -- fragment: job_columns
 -- A whole job, for people.
@@ -232,12 +232,15 @@ WHERE state = 'running' AND started_at IS NULL AND occurrence > {now}
 RETURNING worker
 
 -- name: rewind
--- Put schedules back to before their withdrawn occurrences; `again` says whether the trigger still has them.
+-- Put schedules back to before their withdrawn occurrences: nothing after this moment is accounted for.
+-- `again` says whether the trigger still has them.
 UPDATE {schedules} SET
-    fired_through = r.occurrence - 1,
-    next_at = CASE WHEN r.again = 1 THEN r.occurrence ELSE {schedules}.next_at END
+    fired_through = CASE WHEN {schedules}.fired_through <= {now} THEN {schedules}.fired_through
+                         WHEN r.occurrence > {now} THEN {now} ELSE r.occurrence - 1 END,
+    next_at = CASE WHEN r.again = 1 AND ({schedules}.next_at IS NULL OR {schedules}.next_at > r.occurrence)
+                   THEN r.occurrence ELSE {schedules}.next_at END
 FROM {each rows: name text, occurrence int, again int} AS r
-WHERE {schedules}.name = r.name AND {schedules}.fired_through >= r.occurrence
+WHERE {schedules}.name = r.name
 
 -- name: due_schedules
 -- List the schedules to look at now, earliest first.

@@ -57,8 +57,8 @@ CROSS JOIN LATERAL (
 WHERE w.state = 'alive' AND w.id <> :worker AND (w.host_key = :host_key OR seen.lost)
 
 -- name: has_schema
--- Tell whether there are any tables of ours.
-SELECT count(to_regclass('{meta}'))
+-- Tell whether there are any tables of ours; to_regclass may still answer from before the wait for the lock.
+SELECT count(*) FROM pg_class WHERE relname = '{meta}' AND relkind = 'r' AND pg_table_is_visible(oid)
 
 -- name: migration_lock
 -- Let one process at a time change the tables.

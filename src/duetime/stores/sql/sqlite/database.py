@@ -22,7 +22,10 @@ _WAIT: Final = 0.002
 
 
 class Database:
-    """Opens and closes the threads; without a path, a database in memory that ends with them."""
+    """Opens and closes the threads; without a path, a database in memory that ends with them.
+
+    The log is checkpointed as SQLite does by itself, after a thousand pages and when the last connection closes.
+    """
 
     def __init__(self, path: Path | None, *, synchronous: Synchronous = "FULL") -> None:
         self.path = path

@@ -16,8 +16,8 @@ from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
 from duetime.stores.sql.sqlite.lane import Lane
-from duetime.stores.sql.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.sqlite.watch import commits
+from duetime.stores.sql.subscribers import Subscriber, Subscribers
 
 T = TypeVar("T")
 

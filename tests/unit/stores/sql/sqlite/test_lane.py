@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from duetime.errors import NotOpen, StoreUnavailable
+from duetime.failpoints import arm
+from duetime.stores.sql.sqlite import lane as lane_module
+from duetime.stores.sql.sqlite.database import Database
+from duetime.stores.sql.sqlite.lane import Lane
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lane.db"
+
+
+@pytest.fixture
+async def database(path: Path) -> AsyncIterator[Database]:
+    database = Database(path)
+    await database.open()
+    await write(database.writer, "CREATE TABLE t (n integer PRIMARY KEY)")
+    yield database
+    await database.close()
+
+
+async def write(lane: Lane, statement: str, name: str = "") -> object:
+    return await lane.do(lambda connection: connection.execute(statement).fetchall(), name=name, grouped=True)
+
+
+def numbers(path: Path) -> list[int]:
+    with closing(sqlite3.connect(path)) as connection:
+        return [n for (n,) in connection.execute("SELECT n FROM t ORDER BY n")]
+
+
+class Gate:
+    """Keeps a lane busy, so that what is asked for meanwhile piles up behind it."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._entered = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._open = threading.Event()
+        self._passed = asyncio.ensure_future(lane.do(self._wait))
+
+    def _wait(self, _: sqlite3.Connection) -> None:
+        self._loop.call_soon_threadsafe(self._entered.set)
+        self._open.wait()
+
+    async def __aenter__(self) -> None:
+        await self._entered.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        # Let those who have been started come to their first wait.
+        await asyncio.sleep(0)
+        self._open.set()
+        await self._passed
+
+
+async def together(lane: Lane, *statements: str) -> list[object]:
+    async with Gate(lane):
+        tasks = [asyncio.ensure_future(write(lane, statement)) for statement in statements]
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def commits(path: Path) -> int:
+    """How many commits the log holds: frames whose header has the size of the database."""
+    log = path.with_name(f"{path.name}-wal").read_bytes()
+    size = 24 + 4096
+    marks = [log[place + 4 : place + 8] for place in range(32, len(log), size)]
+    return sum(mark != b"\0\0\0\0" for mark in marks)
+
+
+async def test_writes_that_wait_together_are_committed_together(database: Database, path: Path) -> None:
+    before = commits(path)
+    await together(database.writer, *(f"INSERT INTO t VALUES ({n})" for n in range(10)))
+    assert numbers(path) == list(range(10))
+    assert commits(path) == before + 1
+
+
+async def test_one_that_fails_does_not_hurt_its_neighbours(database: Database, path: Path) -> None:
+    answers = await together(
+        database.writer,
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO nowhere VALUES (1)",
+        "INSERT INTO t VALUES (2) RETURNING n",
+    )
+    assert [type(answer) for answer in answers] == [
+        list,
+        sqlite3.IntegrityError,
+        sqlite3.OperationalError,
+        list,
+    ]
+    assert answers[3] == [(2,)]
+    assert numbers(path) == [1, 2]
+
+
+async def test_what_a_failing_script_had_written_is_undone(database: Database, path: Path) -> None:
+    def half(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.execute("INSERT INTO nowhere VALUES (1)")
+
+    async with Gate(database.writer):
+        first = asyncio.ensure_future(database.writer.do(half, grouped=True))
+        second = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (2)"))
+    with pytest.raises(sqlite3.OperationalError):
+        await first
+    await second
+    with pytest.raises(sqlite3.OperationalError):
+        await database.writer.do(half, grouped=True)
+    assert numbers(path) == [2]
+
+
+async def test_a_group_that_changes_nothing_writes_nothing(database: Database, path: Path) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    before = log.stat().st_size
+    await together(database.writer, "DELETE FROM t WHERE n = 1", "UPDATE t SET n = n + 1")
+    assert log.stat().st_size == before
+
+
+async def test_a_group_is_bounded_by_what_it_changes(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_module, "_MOST_CHANGES", 2)
+    before = commits(path)
+    await together(database.writer, *(f"INSERT INTO t VALUES ({n})" for n in range(6)))
+    assert commits(path) == before + 3
+
+
+async def test_a_lane_serves_event_loops_of_several_threads(database: Database, path: Path) -> None:
+    def thread(n: int) -> None:
+        asyncio.run(write(database.writer, f"INSERT INTO t VALUES ({n})"))
+
+    await asyncio.gather(*(asyncio.to_thread(thread, n) for n in range(8)))
+    assert numbers(path) == list(range(8))
+
+
+async def test_an_answer_nobody_waits_for_any_more_is_dropped(database: Database, path: Path) -> None:
+    async with Gate(database.writer):
+        task = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (1)"))
+        await asyncio.sleep(0)
+        task.cancel()
+    await write(database.writer, "INSERT INTO t VALUES (2)")
+    assert task.cancelled()
+    assert 2 in numbers(path)
+
+
+async def test_a_writer_waits_for_another_process_to_finish(database: Database, path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        waiting = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (1)"))
+        await database.reader.do(lambda _: None)
+        assert not waiting.done()
+        other.execute("COMMIT")
+        await waiting
+    assert numbers(path) == [1]
+
+
+async def test_a_writer_gives_up_on_a_process_that_never_finishes(
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_module, "_PATIENCE", 0.05)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"):
+            await write(database.writer, "INSERT INTO t VALUES (1)")
+    await write(database.writer, "INSERT INTO t VALUES (2)")
+    assert numbers(path) == [2]
+
+
+async def test_a_fault_before_the_commit_leaves_nothing_and_one_after_it_all(
+    database: Database, path: Path
+) -> None:
+    try:
+        arm("before:add:raise")
+        with pytest.raises(Exception, match="before:add"):
+            await write(database.writer, "INSERT INTO t VALUES (1)", name="add")
+        assert numbers(path) == []
+        arm("after:add:raise")
+        with pytest.raises(Exception, match="after:add"):
+            await write(database.writer, "INSERT INTO t VALUES (2)", name="add")
+        assert numbers(path) == [2]
+    finally:
+        arm(None)
+
+
+async def test_what_was_asked_for_before_the_end_is_still_done(database: Database, path: Path) -> None:
+    writer = database.writer
+    async with Gate(writer):
+        last = asyncio.ensure_future(write(writer, "INSERT INTO t VALUES (1)"))
+        await asyncio.sleep(0)
+        closing_task = asyncio.ensure_future(database.close())
+    await asyncio.gather(last, closing_task)
+    assert numbers(path) == [1]
+    with pytest.raises(NotOpen):
+        await write(writer, "INSERT INTO t VALUES (2)")
+
+
+async def test_a_forked_process_is_told_to_open_its_own(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(NotOpen, match="forked"):
+        await write(database.writer, "INSERT INTO t VALUES (1)")
+    monkeypatch.undo()

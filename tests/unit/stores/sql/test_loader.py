@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import duetime.stores.sql
+from duetime.stores.sql.dialect import Dialect
+from duetime.stores.sql.driver import Statement
+from duetime.stores.sql.loader import BadStatement, Filler, Statements, build, compile_statement, load, parse
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.sqlite.dialect import SQLITE
+
+HOME = Path(duetime.stores.sql.__file__).parent
+DIALECTS = pytest.mark.parametrize("dialect", [SQLITE, POSTGRES], ids=["sqlite", "postgres"])
+
+
+def statements(dialect: Dialect, namespace: str = "duetime") -> Iterator[Statement]:
+    loaded = load(dialect, namespace)
+    for field in fields(Statements):
+        yield getattr(loaded, field.name)
+
+
+@DIALECTS
+def test_every_brace_is_filled(dialect: Dialect) -> None:
+    for statement in statements(dialect):
+        assert "{" not in statement.sql, statement.name
+
+
+@DIALECTS
+def test_a_namespace_is_in_every_table_name(dialect: Dialect) -> None:
+    for statement in statements(dialect, "billing"):
+        assert "duetime" not in statement.sql, statement.name
+
+
+def test_every_statement_is_used() -> None:
+    scripts = "\n".join(path.read_text() for path in HOME.rglob("*.py") if path.name != "loader.py")
+    unused = [field.name for field in fields(Statements) if f"sql.{field.name}," not in scripts]
+    assert unused == []
+
+
+def test_no_statement_hides_in_python() -> None:
+    told = re.compile(r'"(?:SELECT|INSERT|UPDATE|DELETE|WITH) ')
+    files = [*HOME.glob("*.py"), *HOME.glob("scripts/*.py"), *HOME.glob("sqlite/*.py")]
+    assert [path.name for path in files if path.name != "dialect.py" and told.search(path.read_text())] == []
+
+
+@pytest.mark.parametrize("file", ["statements.sql", "sqlite/overrides.sql", "postgres/overrides.sql"])
+def test_every_statement_says_what_it_is_for(file: str) -> None:
+    text = (HOME / file).read_text()
+    for head in re.finditer(r"^-- (?:name|fragment): (\w+)\n(.*)$", text, re.MULTILINE):
+        assert head[2].startswith("-- "), head[1]
+
+
+def test_parameters_become_numbers_where_the_database_wants_them() -> None:
+    statement = compile_statement("x", "SELECT :b::bigint, ':a', :a, :b", POSTGRES)
+    assert statement == ("x", "SELECT $1::bigint, ':a', $2, $1", ("b", "a"))
+
+
+def test_parameters_keep_their_names_where_the_database_wants_those() -> None:
+    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", SQLITE)
+    assert statement == ("x", "SELECT :b, ':a', :a, :b", ("b", "a"))
+
+
+def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:
+    text = "SELECT r.id FROM {each rows: id text, fence int} AS r"
+    assert Filler(SQLITE, "n", {})(text) == (
+        "SELECT r.id FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS fence "
+        "FROM json_each(:rows)) AS r"
+    )
+    assert Filler(POSTGRES, "n", {})(text) == (
+        "SELECT r.id FROM (SELECT r.value ->> 0 AS id, (r.value ->> 1)::bigint AS fence "
+        "FROM jsonb_array_elements(:rows::text::jsonb) AS r (value)) AS r"
+    )
+
+
+def test_an_unknown_brace_is_refused() -> None:
+    with pytest.raises(BadStatement, match=r"\{job\}"):
+        Filler(SQLITE, "n", {})("SELECT * FROM {job}")
+
+
+def test_missing_and_unknown_statements_are_refused() -> None:
+    with pytest.raises(BadStatement, match=r"missing: .*'claim'.*unknown: \['surprise'\]"):
+        build({("name", "surprise"): "SELECT 1"}, SQLITE, "n")
+
+
+def test_a_name_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(BadStatement, match="twice"):
+        parse("-- name: a\nSELECT 1\n-- name: a\nSELECT 2\n")

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from subprocess import PIPE
+
+import pytest
+
+from duetime.errors import SchemaMismatch
+from duetime.stores.base import SchemaStatus, Store
+from duetime.stores.open import open_store
+from duetime.stores.sql.migrate import Migration, pending_sql
+
+STEP = Migration(
+    2, "second", "-- A comment; with a semicolon.\nCREATE TABLE a (\n    n integer\n);\n\nDROP TABLE b;\n"
+)
+
+
+def test_a_step_is_split_into_its_statements() -> None:
+    assert STEP.statements() == ["CREATE TABLE a (\n    n integer\n)", "DROP TABLE b"]
+
+
+def test_the_text_of_missing_steps_is_one_transaction() -> None:
+    first = Migration(1, "first", "CREATE TABLE b (n integer);\n")
+    text = pending_sql((first, STEP), found=1)
+    assert "TABLE b (" not in text
+    assert text.startswith("BEGIN;\n")
+    assert text.endswith("COMMIT;\n")
+    assert STEP.text in text
+
+
+def test_there_is_no_text_when_nothing_is_missing() -> None:
+    assert pending_sql((STEP,), found=2) == ""
+
+
+async def test_a_store_brings_its_tables_along(store_url: str) -> None:
+    store = open_store(store_url)
+    await store.open()
+    assert await store.schema_status() == SchemaStatus(found=1, wanted=1)
+    assert await store.pending_sql() == ""
+    await store.close()
+
+
+async def test_a_store_that_may_not_migrate_names_the_command(store_url: str) -> None:
+    with pytest.raises(SchemaMismatch, match=r"no tables yet.*duetime migrate --url"):
+        await open_store(store_url, auto_migrate=False).open()
+
+
+async def test_namespaces_have_tables_of_their_own(store_url: str) -> None:
+    await closed(open_store(store_url, namespace="one"))
+    with pytest.raises(SchemaMismatch):
+        await open_store(store_url, namespace="two", auto_migrate=False).open()
+    await closed(open_store(store_url, namespace="one", auto_migrate=False))
+
+
+async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    await closed(open_store(f"sqlite:///{path}"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO duetime_meta VALUES (99, 'later', '9.9', 0)")
+    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 1: upgrade duetime"):
+        await open_store(f"sqlite:///{path}").open()
+
+
+async def test_the_printed_text_makes_the_tables_that_migrate_makes(tmp_path: Path) -> None:
+    printed, migrated = tmp_path / "printed.db", tmp_path / "migrated.db"
+    store = open_store(f"sqlite:///{printed}")
+    await store.open(check=False)
+    text = await store.pending_sql()
+    await store.close()
+    with closing(sqlite3.connect(printed, isolation_level=None)) as connection:
+        connection.executescript(text)
+    await closed(open_store(f"sqlite:///{migrated}"))
+    assert schema(printed) == schema(migrated)
+    await closed(open_store(f"sqlite:///{printed}", auto_migrate=False))
+
+
+OPEN = """
+import asyncio, sys
+from duetime.stores.open import open_store
+
+async def run(url):
+    store = open_store(url)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    await store.open()
+    print((await store.schema_status()).found)
+    await store.close()
+
+asyncio.run(run(sys.argv[1]))
+"""
+
+
+def test_many_processes_may_open_a_new_database_at_once(store_url: str) -> None:
+    command = [sys.executable, "-c", OPEN, store_url]
+    processes = [subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE) for _ in range(8)]
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = [process.communicate(timeout=50) for process in processes]
+    assert [found for found, _ in answers] == ["1\n"] * 8, answers
+
+
+async def closed(store: Store) -> None:
+    await store.open()
+    await store.close()
+
+
+def schema(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+        return [(name, " ".join(sql.split())) for name, sql in found]

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duetime.stores.sql.rows import batch, clean_text
+
+TEXT = st.text(st.characters(codec=None))
+
+
+@given(TEXT)
+def test_any_text_can_be_put_into_a_batch(text: str) -> None:
+    assert msgspec.json.decode(batch([(text, 1, None)])) == [[clean_text(text), 1, None]]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))
+def test_text_that_can_be_kept_is_kept(text: str) -> None:
+    assert clean_text(text) == text
+
+
+def test_what_no_database_keeps_is_replaced() -> None:
+    assert clean_text("a\0b\ud800c") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
+
+
+def test_an_escaped_nul_in_a_payload_is_left_alone() -> None:
+    payload = r'{"text": "\u0000"}'
+    assert msgspec.json.decode(batch([(payload,)])) == [[payload]]
