@@ -46,7 +46,7 @@ from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
 from duetime.testing.conformance.lifecycle import TestLifecycle
-from duetime.testing.conformance.lives import TestRandomLives
+from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
@@ -90,4 +90,5 @@ __all__ = [
     "TestTime",
     "TestWakeups",
     "TestWithdrawal",
+    "lives",
 ]

@@ -22,13 +22,14 @@ T = TypeVar("T")
 PATIENCE = 30
 
 
-class TestRandomLives(StoreSuite):
-    """All verbs together; subclass it to choose other `lives`."""
+@pytest.fixture
+def lives() -> settings:
+    """How many lives, and how long: three for ten examples of the profile in use."""
+    return settings(max_examples=max(1, settings().max_examples * 3 // 10))
 
-    @pytest.fixture
-    def lives(self) -> settings:
-        """How many lives, and how long: three for ten examples of the profile in use."""
-        return settings(max_examples=max(1, settings().max_examples * 3 // 10))
+
+class TestRandomLives(StoreSuite):
+    """All verbs together; a module that defines `lives` anew can have more of them, or fewer."""
 
     async def test_a_store_agrees_with_the_model_after_every_step(
         self, make_store: MakeStore, lives: settings
