@@ -40,6 +40,7 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 
 docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tools.failure_modes
+	$(BIN)/python -m tools.layout
 
 servers: $(INSTALLED) ## Find or install the database servers that the tests start
 	@$(BIN)/python -m tools.servers

@@ -1,8 +1,9 @@
 """The code in README and docs, as something that can be run.
 
 A page's blocks run in order, in one namespace and one empty folder. What follows the language on a fence says
-more: `title="app.py"` saves the block under that name instead of running it, `from="src/…"` says where it is quoted
-from, `raises="InvalidCron"` expects an error, `exits="1"` an exit code, and `no-run="why"` leaves a block alone.
+more: `title="app.py"` adds the block to that file instead of running it, `from="src/…"` says where it is quoted
+from, `raises="InvalidCron"` expects an error, `exits="1"` an exit code, and `no-run="why"` leaves a block alone. A
+command that runs for ever is sent a signal when it has printed something: `stop-at="done"`, `kill-at="half way"`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import ast
 import asyncio
 import builtins
+import contextlib
 import inspect
 import re
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ PROGRAM = Path(sys.executable).with_name("duetime")
 
 _FENCE = re.compile(r"^```(\w+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _OPTION = re.compile(r'([a-z-]+)="([^"]+)"')
-_OPTIONS = {"title", "from", "raises", "exits", "no-run"}
+_OPTIONS = {"title", "from", "raises", "exits", "stop-at", "kill-at", "no-run"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,8 @@ class Page:
         if "no-run" in block.options:
             return
         if "title" in block.options:
-            Path(block.options["title"]).write_text(block.text, encoding="utf-8")
+            with Path(block.options["title"]).open("a", encoding="utf-8") as file:
+                file.write(block.text)
         elif "from" in block.options:
             source = (ROOT / block.options["from"]).read_text(encoding="utf-8")
             assert block.text in source, f"{self._name}:{block.line} is not what {block.options['from']} says"
@@ -98,18 +102,27 @@ class Page:
             command, _, expected = session.partition("\n")
             if not command.startswith("duetime "):
                 continue
-            words = shlex.split(command, comments=True)[1:]
-            done = subprocess.run(
-                [PROGRAM, *words],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-                timeout=30,
-            )
-            place = f"{self._name}:{block.line}: {command}\n{done.stdout}"
-            assert done.returncode == int(block.options.get("exits", 0)), place
-            assert not expected.strip() or _fits(expected, done.stdout), place
+            printed, code = _session(shlex.split(command, comments=True)[1:], block.options)
+            place = f"{self._name}:{block.line}: {command}\n{printed}"
+            assert code == int(block.options.get("exits", 0)), place
+            assert not expected.strip() or _fits(expected, printed), place
+
+
+def _session(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, int]:
+    """Run `duetime` and return what it printed and its exit code; a kill that was asked for counts as success."""
+    killed = "kill-at" in options
+    awaited = options.get("kill-at" if killed else "stop-at")
+    process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with process, contextlib.ExitStack() as stack:
+        stack.callback(process.kill)
+        printed = ""
+        if awaited is not None:
+            assert process.stdout is not None
+            while awaited not in printed and (line := process.stdout.readline()):
+                printed += line
+            process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
+        printed += process.communicate(timeout=30)[0]
+    return printed, 0 if killed and process.returncode == -signal.SIGKILL else process.returncode
 
 
 def _fits(expected: str, printed: str) -> bool:

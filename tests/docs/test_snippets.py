@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,22 @@ from tests.docs.snippets import ROOT, Block, Page, pages, read_blocks
 _LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_the_code_on_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The current folder, as a reader would have it: empty, and Python imports from it."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delenv("DUETIME_URL", raising=False)
+    known = set(sys.modules)
+    yield
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.usefixtures("empty_folder")
+def test_the_code_on_a_page_runs(page: Path) -> None:
     runs = Page(page.relative_to(ROOT).as_posix())
     with asyncio.Runner() as runner:
         for block in read_blocks(page.read_text(encoding="utf-8")):
