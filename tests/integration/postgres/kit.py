@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from duetime.model.clock import Clock
@@ -46,3 +47,9 @@ def do(*texts: str) -> Callable[[], Script[None]]:
             yield Query(statement(text), {})
 
     return script
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return when something has come to be that only asking can tell."""
+    while not await condition():  # noqa: ASYNC110 -- the server raises no event of ours
+        await asyncio.sleep(0.01)

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duetime.stores.base import Hint
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.postgres.connect import Pooler
+from tests.integration.postgres.kit import ask, do, opened, statement
+from tests.integration.postgres.test_hints import ANY, JOBS, listening
+from tools.servers import PgBouncer
+
+POOLERS: tuple[Pooler, ...] = ("auto", "transaction")
+
+
+async def test_a_pooler_is_noticed(pgbouncer_url: str) -> None:
+    async with opened(pgbouncer_url) as driver:
+        checks = {check.name: check.ok for check in await driver.doctor()}
+    assert checks == {
+        "version": True,
+        "isolation": True,
+        "durability": True,
+        "writable": True,
+        "connection": False,
+    }
+
+
+async def test_scripts_run_through_a_pooler_many_at_once(pgbouncer_url: str) -> None:
+    def add() -> Script[int]:
+        yield Query(statement("UPDATE t SET n = n + $1::bigint", "by"), {"by": 1})
+        rows = yield Query(statement("SELECT n FROM t"), {})
+        return len(rows)
+
+    async with opened(pgbouncer_url) as driver, opened(pgbouncer_url) as other:
+        await driver.write(do("CREATE TABLE t (n int)", "INSERT INTO t VALUES (0)"))
+        await asyncio.gather(*(one.write(add) for one in [driver, other] * 50))
+        await asyncio.gather(
+            *(one.write(ask("UPDATE t SET n = n + 1"), atomic=False) for one in [driver, other] * 50)
+        )
+        assert await driver.read(ask("SELECT n FROM t")) == [(200,)]
+
+
+async def test_a_pooler_s_server_keeps_nothing_of_ours(pgbouncer: PgBouncer, pgbouncer_url: str) -> None:
+    async with opened(pgbouncer_url, pool=1) as driver:
+        await driver.write(ask("SELECT $1::bigint", n=1))
+        left = "SELECT (SELECT count(*) FROM pg_prepared_statements), current_setting('lock_timeout', true)"
+        await driver.write(do("CREATE TABLE t (n int, s text)"))
+        # A plain query of somebody else who is given the same server.
+        async with opened(pgbouncer_url, pooler="transaction", pool=1) as other:
+            connection = await other._open_links().pool.acquire()
+            await connection.execute(f"INSERT INTO t {left}")
+            other._open_links().pool.release(connection, keep=True)
+        assert await driver.read(ask("SELECT n, s FROM t")) == [(0, "0")]
+
+
+@pytest.mark.parametrize("pooler", POOLERS)
+async def test_nothing_is_heard_through_a_pooler_but_hints_are_sent(
+    pgbouncer_url: str, postgres_url: str, pooler: Pooler
+) -> None:
+    async with (
+        opened(pgbouncer_url, pooler=pooler) as pooled,
+        opened(postgres_url) as direct,
+        listening(direct) as ears,
+        listening(pooled, connected=False) as own,
+    ):
+        while not own.heard:
+            pooled.hint(JOBS)
+            await asyncio.sleep(0)
+        await ears.hear(JOBS)
+        assert not pooled.hears_others
+        assert ANY not in own.heard
+        assert direct.hears_others
+
+
+async def test_no_mark_is_held_through_a_pooler(pgbouncer_url: str) -> None:
+    async with opened(pgbouncer_url) as driver:
+        sibling = driver.sibling()
+        await sibling.open()
+        assert not await sibling.hold("worker-1")
+        sibling.hint(Hint("jobs"))
+        await sibling.close()
