@@ -7,9 +7,11 @@ from hypothesis import settings
 
 from duetime.testing.conformance import *  # noqa: F403 - the suite is its names
 
+pytestmark = pytest.mark.covers("same-suite-everywhere")
 
-@pytest.fixture
-def lives(store_url: str) -> settings:  # type: ignore[no-redef]
+
+@pytest.fixture  # type: ignore[no-redef]
+def lives(store_url: str) -> settings:
     """Fewer lives where each begins with a round of CREATE TABLE on a server."""
     share = 3 if store_url.startswith("sqlite:") else 1
     return settings(max_examples=settings().max_examples * share // 10)
