@@ -41,8 +41,7 @@ class Pool:
 
     async def acquire(self) -> Connection:
         """Return a connection for the caller alone, which must be released."""
-        if self._all_back is not None:
-            raise NotOpen("the store is closed; use it inside `async with scheduler`")
+        self._check_open()
         while self._idle:
             connection, _ = self._idle.pop()
             if not connection.is_closed():
@@ -89,6 +88,10 @@ class Pool:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(_say_goodbye(connection) for connection, _ in idle))
 
+    def _check_open(self) -> None:
+        if self._all_back is not None:
+            raise NotOpen("the store is closed; use it inside `async with scheduler`")
+
     async def _open(self) -> Connection:
         """Open a connection in a place that is already taken for it."""
         try:
@@ -96,6 +99,9 @@ class Pool:
         except BaseException:
             self._free_place()
             raise
+        if self._all_back is not None:
+            connection.terminate()
+        self._check_open()
         self._busy.add(connection)
         return connection
 
@@ -112,7 +118,7 @@ class Pool:
                     f"all {self._size} connections have been busy for {_PATIENCE:.0f} seconds; raise ?pool= in the URL"
                 ) from None
             raise
-        return connection or await self._open()
+        return await self._open() if connection is None else connection
 
     def _withdraw(self, waiter: asyncio.Future[Connection | None]) -> None:
         """Forget a waiter who gave up, passing on what it was given in the same moment."""
