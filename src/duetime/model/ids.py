@@ -7,6 +7,34 @@ import threading
 import time
 
 _RANDOM_BITS = 74
+_BLOCK = 1024
+
+
+class _Entropy:
+    """Hands out the system's random bytes from small blocks.
+
+    Each call of the system lets other threads run first, which in a busy worker costs milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the block: a forked child must not hand out what its parent does."""
+        self._lock = threading.Lock()
+        self._block = b""
+        self._used = 0
+
+    def __call__(self, count: int) -> bytes:
+        with self._lock:
+            start = self._used
+            if start + count > len(self._block):
+                self._block, start = os.urandom(_BLOCK), 0
+            self._used = start + count
+            return self._block[start : self._used]
+
+
+_entropy = _Entropy()
 
 
 class _Sequence:
@@ -26,13 +54,13 @@ class _Sequence:
         with self._lock:
             if now_ms > self._last_ms:
                 self._last_ms = now_ms
-                self._tail = int.from_bytes(os.urandom(9)) | 1
+                self._tail = int.from_bytes(_entropy(9)) | 1
             else:
                 # Rising by a random step keeps ids of one millisecond in order and hard to guess.
-                self._tail += int.from_bytes(os.urandom(4)) + 1
+                self._tail += int.from_bytes(_entropy(4)) + 1
                 if self._tail >> _RANDOM_BITS:
                     self._last_ms += 1
-                    self._tail = int.from_bytes(os.urandom(9)) | 1
+                    self._tail = int.from_bytes(_entropy(9)) | 1
             ms, tail = self._last_ms, self._tail
         high, low = tail >> 62, tail & ((1 << 62) - 1)
         return f"{ms:012x}7{high:03x}{(0b10 << 62) | low:016x}"
@@ -42,9 +70,10 @@ new_job_id = _Sequence()
 """Return a new job id: 32 hexadecimal digits, a UUID version 7, rising within a process."""
 
 if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_entropy.reset)
     os.register_at_fork(after_in_child=new_job_id.reset)
 
 
 def new_token() -> str:
     """Return 128 random bits in hexadecimal: a claim id or a worker id."""
-    return os.urandom(16).hex()
+    return _entropy(16).hex()

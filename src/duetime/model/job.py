@@ -54,9 +54,11 @@ class Token(NamedTuple):
     claim_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A worker's right to run a job while its lease lasts."""
+class Claim(NamedTuple):
+    """A worker's right to run a job while its lease lasts.
+
+    A tuple, because making one takes a tenth of the time a frozen dataclass takes, once for every job.
+    """
 
     job_id: JobId
     fence: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, NewJob, Token
@@ -68,9 +68,8 @@ class Crashed:
 Outcome: TypeAlias = Succeeded | Failed | Cancelled | Released | Interrupted | Crashed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settlement:
-    """The exact change to write for a claim."""
+class Settlement(NamedTuple):
+    """The exact change to write for a claim; a tuple for the reason a claim is one."""
 
     token: Token
     state: State
@@ -126,8 +125,7 @@ def crash_backoff(blames: int) -> Micros:
     return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """Builds settlements for one claim, carrying its counters along."""
 
     claim: Claim

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
 from duetime.errors import StoreError, StoreUnavailable
 from duetime.model.job import Token
@@ -88,8 +87,7 @@ class Settler(Service):
     async def _settle_bare(self, settlement: Settlement, error: StoreError) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
         log.error("the outcome of job %s could not be stored in full: %s", settlement.token.job_id, error)
-        bare = replace(
-            settlement,
+        bare = settlement._replace(
             result=None,
             result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
             error=None if settlement.error is None else "the error text could not be stored",

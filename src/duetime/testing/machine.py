@@ -178,7 +178,7 @@ class StoreMachine(RuleBasedStateMachine):
         old = pick(self.claims, stale)
         batch.setdefault(old.token, self.decide(old, Released()))
         first, *others = batch.values()
-        self.send([replace(first, new_jobs=tuple(follow)), *others])
+        self.send([first._replace(new_jobs=tuple(follow)), *others])
 
     @precondition(lambda self: self.sent)
     @rule(which=st.lists(some, min_size=1, max_size=3))

@@ -4,6 +4,7 @@ import os
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -65,24 +66,40 @@ def test_a_forked_child_makes_ids_though_the_lock_was_held_at_the_fork() -> None
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait(10)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover - runs in the child
-        threading.Timer(5, os._exit, (1,)).start()
-        os.write(writer, new_job_id().encode())
-        os._exit(0)
     try:
-        _, status = os.waitpid(child, 0)
+        made = _in_a_child(new_job_id)
     finally:
         done.set()
         holder.join()
-    made = os.read(reader, 64) if status == 0 else b""
-    os.close(reader)
-    os.close(writer)
     assert len(made) == 32
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.covers("identity-after-fork")
+def test_a_forked_child_does_not_repeat_the_tokens_of_its_parent() -> None:
+    new_token()
+    of_the_child = _in_a_child(new_token)
+    assert of_the_child
+    assert of_the_child != new_token()
 
 
 def test_a_token_has_128_bits_and_is_never_the_same() -> None:
     made = {new_token() for _ in range(1_000)}
     assert len(made) == 1_000
     assert all(len(bytes.fromhex(token)) == 16 for token in made)
+
+
+def _in_a_child(make: Callable[[], str]) -> str:
+    """Return what a forked child makes, or nothing when it got stuck."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover - runs in the child
+        threading.Timer(5, os._exit, (1,)).start()
+        os.write(writer, make().encode())
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    made = os.read(reader, 64) if status == 0 else b""
+    os.close(reader)
+    os.close(writer)
+    return made.decode()

@@ -72,27 +72,8 @@ def settlements(changes: Iterable[Settlement]) -> str:
 
 
 def claim(row: Row) -> Claim:
-    """Build a claim from the columns of `claim_columns`."""
-    return Claim(
-        job_id=row[0],
-        fence=row[1],
-        claim_id=row[2],
-        task=row[3],
-        payload=row[4],
-        queue=row[5],
-        priority=row[6],
-        due_at=row[7],
-        claimed_at=row[8],
-        failures=row[9],
-        crashes=row[10],
-        blames=row[11],
-        on_crash=row[12],
-        retries=row[13],
-        timeout=row[14],
-        schedule=row[15],
-        occurrence=row[16],
-        cancel_requested=row[17] is not None,
-    )
+    """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
+    return Claim._make((*row[:-1], row[-1] is not None))
 
 
 def job(row: Row) -> JobRecord:

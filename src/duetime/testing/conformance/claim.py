@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -305,7 +304,7 @@ class TestClaimAhead(StoreSuite):
         await hire(store, "w1")
         await put(store, delay=5)
         claim = await take_one(store, ahead=SECOND)
-        await store.mark_started([replace(claim, **wrong).token], 1)  # type: ignore[arg-type]
+        await store.mark_started([claim._replace(**wrong).token], 1)  # type: ignore[arg-type]
         assert (await read(store, claim.job_id)).started_at is None
 
     async def test_a_start_recorded_too_late_changes_nothing(self, store: Store, clock: FakeClock) -> None:

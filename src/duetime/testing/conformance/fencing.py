@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -76,7 +75,7 @@ class TestFencing(StoreSuite):
         claim = await take_one(store)
         await finish(store, claim, Released(), now=clock.now())
         before = await read(store, claim.job_id)
-        ahead_of_time, of_another_past = replace(claim, fence=2), replace(claim, claim_id="other")
+        ahead_of_time, of_another_past = claim._replace(fence=2), claim._replace(claim_id="other")
         for wrong in (ahead_of_time, of_another_past):
             assert await finish(store, wrong, now=clock.now()) == frozenset()
         assert await read(store, claim.job_id) == before

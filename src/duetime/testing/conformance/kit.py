@@ -84,7 +84,7 @@ def settlement(
     started_at = claim.claimed_at if started else None
     rng = random.Random(claim.fence)
     decided = decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=rng)
-    return replace(decided, **changes)
+    return decided._replace(**changes)
 
 
 async def finish(
