@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 
 import pytest
 
@@ -47,6 +48,16 @@ class TestLifecycle(StoreSuite):
         job_id = await put(store, payload="[1]")
         await store.close()
         assert (await read(await make_store(clock), job_id)).payload == "[1]"
+
+    @pytest.mark.covers("plain-values")
+    async def test_what_was_read_is_plain_and_outlives_the_store(self, store: Store) -> None:
+        await hire(store, "w1")
+        job_id = await put(store, payload='{"a":1}')
+        (claim,) = await take(store)
+        record = await read(store, job_id)
+        await store.close()
+        assert (claim.job_id, claim.payload, record.payload) == (job_id, '{"a":1}', '{"a":1}')
+        assert pickle.loads(pickle.dumps((claim, record))) == (claim, record)  # noqa: S301 - our own bytes
 
     async def test_a_sibling_serves_another_threads_loop(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
