@@ -28,6 +28,7 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 @pytest.mark.usefixtures("empty_folder")
+@pytest.mark.timeout(180)  # The tutorial counts to eight, and starts a process for each of its commands.
 def test_the_code_on_a_page_runs(page: Path) -> None:
     runs = Page(page.relative_to(ROOT).as_posix())
     with asyncio.Runner() as runner:
