@@ -12,6 +12,7 @@ import msgspec
 import msgspec.inspect
 
 from duetime.errors import InvalidArguments, InvalidTask, PayloadTooLarge
+from duetime.runtime.faithful import find_change
 
 MAX_PAYLOAD = 256 * 1024
 
@@ -40,15 +41,12 @@ class Arguments:
         self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self._extra = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         self._needs_bind = any(p.kind in (*_VARIADIC, p.KEYWORD_ONLY) for p in parameters)
-        self._plain = tuple(p.name for p in parameters if self._hints.get(p.name, Any) is Any)
         self._decoder = self._build_decoder()
+        self._loose = tuple(p.name for p in parameters if _is_loose(self._hints.get(p.name, Any)))
 
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         """Return the JSON object for a call, or raise `InvalidArguments` naming the path of the bad value."""
         given = self._bind(args, kwargs)
-        for name in self._plain:
-            if name in given:
-                self._check_plain(given[name], name)
         raw = self._to_json(given)
         if len(raw) > MAX_PAYLOAD:
             text = (
@@ -57,9 +55,10 @@ class Arguments:
             )
             raise PayloadTooLarge(text)
         try:
-            self._decoder.decode(raw)
+            rebuilt = self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from None
+        self._check_loose(given, rebuilt)
         if b"null" in raw:
             self._refuse_nan(given)
         return raw.decode()
@@ -129,25 +128,15 @@ class Arguments:
                 raise self._misfit(f"{error} - at `$.{name}`") from None
         raise self._misfit(text)
 
-    def _check_plain(self, value: object, path: str) -> None:
-        """Refuse what JSON would silently change in a parameter without a type to rebuild it by."""
-        if value is None or (isinstance(value, (str, bool, int)) and type(value) in (str, bool, int)):
-            return
-        if type(value) is float:
-            return
-        if type(value) is list:
-            for index, item in enumerate(typing.cast("list[object]", value)):
-                self._check_plain(item, f"{path}[{index}]")
-            return
-        if type(value) is dict:
-            for key, item in typing.cast("dict[object, object]", value).items():
-                if type(key) is not str:
-                    raise self._misfit(f"JSON has only text keys, not {key!r} - at `$.{path}`")
-                self._check_plain(item, f"{path}.{key}")
-            return
-        raise self._misfit(
-            f"a {type(value).__name__} would not come back as one; annotate the parameter with its type - at `$.{path}`"
-        )
+    def _check_loose(self, given: Mapping[str, object], rebuilt: object) -> None:
+        """Refuse what JSON would silently change where no type says how to rebuild it."""
+        for name in self._loose:
+            if name in given:
+                value = given[name]
+                if name == self._rest:
+                    value = list(typing.cast("tuple[object, ...]", value))
+                if (change := find_change(value, getattr(rebuilt, name), name)) is not None:
+                    raise self._misfit(change)
 
     def _refuse_nan(self, given: Mapping[str, object]) -> None:
         for name, value in given.items():
@@ -184,6 +173,22 @@ def _find_custom(info: object, seen: set[type]) -> type | None:
         if (found := _find_custom(value, seen)) is not None:
             return found
     return None
+
+
+def _is_loose(kind: object) -> bool:
+    """Whether a type says of some part of its values nothing about what it is."""
+    return _has_any(msgspec.inspect.type_info(kind), set())
+
+
+def _has_any(info: object, seen: set[type]) -> bool:
+    if isinstance(info, msgspec.inspect.AnyType):
+        return True
+    cls = getattr(info, "cls", None)
+    if cls in seen:
+        return False
+    if isinstance(cls, type):
+        seen.add(cls)
+    return any(_has_any(child, seen) for child in _children(info))
 
 
 def _children(info: object) -> Iterator[object]:
