@@ -111,7 +111,7 @@ WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
 SELECT {now}, min(first.due_at)
 FROM (
     SELECT (
-        SELECT j.due_at FROM {jobs} AS j
+        SELECT j.due_at FROM {jobs} AS j {claim_index}
         WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
           AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
         ORDER BY j.due_at, j.id LIMIT 1

@@ -73,7 +73,7 @@ def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:
     )
     assert Filler(POSTGRES, "n", {})(text) == (
         "SELECT r.id FROM (SELECT r.value ->> 0 AS id, (r.value ->> 1)::bigint AS fence "
-        "FROM jsonb_array_elements(:rows::text::jsonb) AS r (value)) AS r"
+        "FROM jsonb_array_elements(:rows::text::jsonb) AS r (value) WHERE jsonb_typeof(r.value) = 'array') AS r"
     )
 
 

@@ -2,7 +2,7 @@
 
 -- name: claim
 -- Hand out jobs of one queue. Priorities are walked from the outside in, each an ordered range of the index,
--- and the walk stops at the limit; CROSS JOIN and INDEXED BY are SQLite's ways to insist on that.
+-- and the walk stops at the limit; CROSS JOIN and the named index insist on that.
 WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
 UPDATE {jobs} SET
     state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
@@ -11,7 +11,7 @@ WHERE rowid IN (
     SELECT j.rowid
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
-    CROSS JOIN {jobs} AS j INDEXED BY {jobs}_claim
+    CROSS JOIN {jobs} AS j {claim_index}
     WHERE p.n < :below_priority
       AND j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
       AND j.due_at <= {now} + :ahead

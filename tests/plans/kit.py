@@ -1,0 +1,41 @@
+"""What the plan tests share: values for every statement that is on somebody's way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+DUE = 1_000
+"""A moment at which the jobs with a small due time are due, and the others are not."""
+LATER = 1_000_000
+BATCH = 100
+ROWS = 100_000
+
+
+def job_id(number: int) -> str:
+    return f"{number:032}"
+
+
+def claim_values(*, ahead: int = 0, limit: int = BATCH) -> Mapping[str, object]:
+    return {
+        "worker": "w",
+        "claim_id": "c",
+        "queues": json.dumps([["default", limit], ["other", limit]]),
+        "limit": limit,
+        "tasks": json.dumps([["greet"], ["part"]]),
+        "ahead": ahead,
+        "below_priority": 10,
+        "now": DUE,
+    }
+
+
+def settle_values(count: int = BATCH) -> Mapping[str, object]:
+    change = [1, "c", "succeeded", 1, 2, None, 0, 0, 0, "null", None, None, None, None]
+    return {"rows": json.dumps([[job_id(n), *change] for n in range(1, count + 1)]), "now": DUE}
+
+
+NEXT_DUE: Mapping[str, object] = {
+    "queues": json.dumps([["default"], ["other"]]),
+    "tasks": json.dumps([["greet"]]),
+    "now": DUE,
+}

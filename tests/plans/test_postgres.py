@@ -1,0 +1,179 @@
+"""PostgreSQL reads what it needs and no more, however many jobs wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import asyncpg
+import pytest
+
+from duetime.stores.open import open_store
+from duetime.stores.sql.driver import Statement
+from duetime.stores.sql.loader import load
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, job_id, settle_values
+
+SQL = load(POSTGRES, "duetime")
+Node: TypeAlias = dict[str, Any]
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+PLANS = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
+
+
+@pytest.fixture
+async def connection(postgres_url: str) -> AsyncIterator[Connection]:
+    store = open_store(postgres_url)
+    await store.open()
+    await store.close()
+    connection = await asyncpg.connect(postgres_url)
+    await connection.execute(
+        "INSERT INTO duetime_workers (id, state, host, pid, version, queues, slots, started_at, beat_at, lease_until) "
+        "VALUES ('w', 'alive', 'h', 1, '1', '[]', 1, 1, 1, 1)"
+    )
+    yield connection
+    await connection.close()
+
+
+async def fill(connection: Connection, *, due: int, later: int) -> None:
+    """Make jobs, the due ones first, and let the planner learn of them while nothing runs."""
+    await connection.execute(
+        f"""
+        INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)
+        SELECT lpad(i::text, 32, '0'), 'greet', '{{}}', 'default', 5, 'pending',
+               CASE WHEN i <= {due} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry'
+        FROM generate_series(1, {due + later}) AS i
+        """
+    )
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+
+
+@asynccontextmanager
+async def undone(connection: Connection, mode: str = "auto") -> AsyncIterator[None]:
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
+    yield
+    await transaction.rollback()
+
+
+async def explain(connection: Connection, statement: Statement, values: Mapping[str, object]) -> Node:
+    """Run a prepared statement and return its plan with what it has read."""
+    types = ", ".join("unknown" for _ in statement.params)
+    given = ", ".join(literal(values[name]) for name in statement.params)
+    await connection.execute(f"PREPARE plan {types and f'({types})'} AS {statement.sql}")
+    execute = f"EXECUTE plan {given and f'({given})'}"
+    (row,) = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {execute}")
+    await connection.execute("DEALLOCATE plan")
+    found: Node = json.loads(row[0])[0]["Plan"]
+    return found
+
+
+def literal(value: object) -> str:
+    return "NULL" if value is None else f"'{value}'"
+
+
+def nodes(plan: Node) -> Iterator[Node]:
+    yield plan
+    for part in plan.get("Plans", ()):
+        yield from nodes(part)
+
+
+def buffers(plan: Node) -> int:
+    read: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+    return read
+
+
+def scans(plan: Node, relation: str = "duetime_jobs") -> set[tuple[str, str | None]]:
+    return {
+        (node["Node Type"], node.get("Index Name"))
+        for node in nodes(plan)
+        if node.get("Relation Name") == relation and "Scan" in node["Node Type"]
+    }
+
+
+@PLANS
+@pytest.mark.parametrize("due", [0, 50, ROWS])
+async def test_a_claim_walks_the_claim_index_in_order(connection: Connection, mode: str, due: int) -> None:
+    await fill(connection, due=due, later=ROWS - due)
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.claim, claim_values())
+    assert scans(plan) == {("Index Scan", "duetime_jobs_claim"), ("Index Scan", "duetime_jobs_pkey")}
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
+    assert plan["Actual Rows"] == min(due, BATCH)
+    # Twenty empty ranges, and for each job taken the index, its row, its lock and its new version.
+    assert buffers(plan) < 100 + 25 * min(due, BATCH)
+
+
+@PLANS
+async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, mode: str) -> None:
+    await fill(connection, due=0, later=ROWS)
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.next_due, NEXT_DUE)
+    assert scans(plan) == {("Index Scan", "duetime_jobs_claim")}
+    assert buffers(plan) < 120
+
+
+@PLANS
+@pytest.mark.parametrize("count", [1, BATCH, 10 * BATCH])
+async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
+    connection: Connection, mode: str, count: int
+) -> None:
+    await fill(connection, due=0, later=ROWS // 10)
+    await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
+    await connection.execute(
+        f"UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w' WHERE id <= lpad('{count}', 32, '0')"
+    )
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.settle, settle_values(count))
+    assert plan["Actual Rows"] == count
+    assert scans(plan) == {("Index Scan", "duetime_jobs_pkey")}
+    assert buffers(plan) < 100 + 40 * count
+
+
+ROW = json.dumps([[job_id(1), 1, "c", "w"]])
+NAMES = json.dumps([["nightly", LATER, 1]])
+
+
+@PLANS
+@pytest.mark.parametrize(
+    ("statement", "values", "index"),
+    [
+        (SQL.mark_started, {"rows": ROW, "started_at": 1}, "duetime_jobs_pkey"),
+        (SQL.holders, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.settled_before, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.adopt, {"rows": ROW, "worker": "w", "claim_id": "d", "now": DUE}, "duetime_jobs_pkey"),
+        (SQL.cancel, {"rows": ROW, "reason": "r", "now": DUE}, "duetime_jobs_pkey"),
+        (SQL.existing, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.get, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.prunable, {"before": DUE, "after": "", "stretch": 100}, "duetime_jobs_pkey"),
+        (SQL.prune_jobs, {"rows": ROW, "before": DUE}, "duetime_jobs_pkey"),
+        (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
+        (SQL.claims_under, {"claim_id": "c", "now": DUE}, "duetime_jobs_running"),
+        (SQL.orphans, {}, "duetime_jobs_running"),
+        (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),
+        (
+            SQL.withdraw,
+            {"rows": NAMES, "reason": "r", "now": DUE},
+            "duetime_jobs_occurrence duetime_jobs_live",
+        ),
+        (
+            SQL.withdraw_claimed,
+            {"rows": NAMES, "reason": "r", "now": DUE},
+            "duetime_jobs_running duetime_jobs_live",
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+async def test_a_statement_uses_the_index_made_for_it(
+    connection: Connection, mode: str, statement: Statement, values: Mapping[str, object], index: str
+) -> None:
+    await fill(connection, due=0, later=ROWS // 10)
+    async with undone(connection, mode):
+        plan = await explain(connection, statement, values)
+    used = {(kind, name) for kind, name in scans(plan) if kind != "Bitmap Heap Scan"}
+    assert used, "the table was not read at all"
+    assert {name for _, name in used} <= set(index.split())
+    assert buffers(plan) < 200

@@ -1,0 +1,154 @@
+"""SQLite reads what it needs and no more, however many jobs wait."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from duetime.stores.open import open_store
+from duetime.stores.sql.driver import Statement
+from duetime.stores.sql.loader import load
+from duetime.stores.sql.sqlite.dialect import SQLITE
+from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, settle_values
+
+SQL = load(SQLITE, "duetime")
+
+
+@pytest.fixture(params=[False, True], ids=["no-statistics", "statistics"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "plans.db"
+    store = open_store(f"sqlite:///{path}")
+    await store.open()
+    await store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "INSERT INTO duetime_workers (id, state, host, pid, version, queues, slots, started_at, beat_at, lease_until) "
+            "VALUES ('w', 'alive', 'h', 1, '1', '[]', 1, 1, 1, 1)"
+        )
+        fill(connection, 1, 5_000, due_at=LATER)
+        if request.param:
+            # Taken while nothing runs, which is when planners learn the wrong thing.
+            connection.execute("ANALYZE")
+        connection.commit()
+    return path
+
+
+@pytest.fixture
+def connection(database: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("BEGIN")
+        yield connection
+
+
+def fill(connection: sqlite3.Connection, first: int, last: int, *, due_at: int) -> None:
+    connection.execute(
+        "WITH RECURSIVE n (i) AS (VALUES (:first) UNION ALL SELECT i + 1 FROM n WHERE i < :last) "
+        "INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash) "
+        "SELECT printf('%032d', i), 'greet', '{}', 'default', 5, 'pending', :due_at, 1, 'retry' FROM n",
+        {"first": first, "last": last, "due_at": due_at},
+    )
+
+
+def plan(connection: sqlite3.Connection, statement: Statement) -> str:
+    values = dict.fromkeys(statement.params, 1)
+    return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values))
+
+
+def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, object]) -> int:
+    """How many hundreds of instructions of SQLite's machine a statement takes."""
+    taken = 0
+
+    def count() -> None:
+        nonlocal taken
+        taken += 1
+
+    connection.set_progress_handler(count, 100)
+    connection.execute(statement.sql, values).fetchall()
+    connection.set_progress_handler(None, 0)
+    return taken
+
+
+def test_a_claim_walks_the_claim_index_in_order(connection: sqlite3.Connection) -> None:
+    shown = plan(connection, SQL.claim)
+    assert "USING INDEX duetime_jobs_claim (queue=? AND priority=? AND due_at>? AND due_at<?)" in shown
+    assert "TEMP B-TREE" not in shown
+    assert "SCAN duetime_jobs" not in shown
+    assert "SCAN j" not in shown.replace("SCAN json_each", "")
+
+
+def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection) -> None:
+    shown = plan(connection, SQL.next_due)
+    assert "USING INDEX duetime_jobs_claim (queue=? AND priority=?)" in shown
+    assert "TEMP B-TREE" not in shown
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        SQL.settle,
+        SQL.mark_started,
+        SQL.holders,
+        SQL.settled_before,
+        SQL.adopt,
+        SQL.cancel,
+        SQL.existing,
+        SQL.get,
+    ],
+    ids=lambda statement: statement.name,
+)
+def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, statement: Statement) -> None:
+    shown = plan(connection, statement)
+    assert "sqlite_autoindex_duetime_jobs_1 (id=?)" in shown
+    assert "SCAN duetime_jobs" not in shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        (SQL.held_by, "duetime_jobs_running (worker=?)"),
+        (SQL.claims_under, "duetime_jobs_running"),
+        (SQL.orphans, "duetime_jobs_running"),
+        (SQL.prune_workers, "duetime_jobs_running (worker=?)"),
+        (SQL.due_schedules, "duetime_schedules_next (next_at>? AND next_at<?)"),
+        (SQL.due_schedules, "duetime_jobs_live (schedule=?)"),
+        (SQL.next_schedule, "duetime_schedules_next (next_at>?)"),
+        (SQL.withdraw, "(schedule=?"),
+        (SQL.withdraw_claimed, "(schedule=?"),
+        (SQL.occurrence_ids, "duetime_jobs_occurrence (schedule=? AND occurrence=?)"),
+        (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
+        (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
+        (SQL.attempts, "PRIMARY KEY (job_id=?)"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+def test_a_statement_uses_the_index_made_for_it(
+    connection: sqlite3.Connection, statement: Statement, index: str
+) -> None:
+    assert index in plan(connection, statement)
+
+
+def test_a_claim_costs_the_same_with_many_more_jobs_in_the_future(connection: sqlite3.Connection) -> None:
+    before = steps(connection, SQL.claim, claim_values())
+    fill(connection, 5_001, ROWS, due_at=LATER)
+    assert steps(connection, SQL.claim, claim_values()) <= before * 1.2 + 1
+    assert steps(connection, SQL.next_due, NEXT_DUE) <= 50
+
+
+def test_a_claim_costs_what_it_takes_with_many_more_jobs_due(connection: sqlite3.Connection) -> None:
+    fill(connection, 10_001, 10_000 + BATCH, due_at=DUE - 1)
+    connection.execute("SAVEPOINT claim")
+    before = steps(connection, SQL.claim, claim_values())
+    connection.execute("ROLLBACK TO claim")
+    fill(connection, 10_001 + BATCH, ROWS, due_at=DUE - 1)
+    assert steps(connection, SQL.claim, claim_values()) <= before * 1.2 + 1
+
+
+def test_a_settlement_costs_the_same_for_each_job_of_a_batch(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w'")
+    few = steps(connection, SQL.settle, settle_values(BATCH))
+    connection.execute("UPDATE duetime_jobs SET state = 'running'")
+    assert steps(connection, SQL.settle, settle_values(10 * BATCH)) <= few * 12
