@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
+from duetime.errors import StoreError
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.postgres.connect import Pooler
 from tests.integration.postgres.kit import ask, do, opened, statement
 from tests.integration.postgres.test_hints import ANY, JOBS, listening
-from tools.servers import PgBouncer
+from tools.servers import Postgres
 
 POOLERS: tuple[Pooler, ...] = ("auto", "transaction")
 
@@ -41,7 +42,29 @@ async def test_scripts_run_through_a_pooler_many_at_once(pgbouncer_url: str) -> 
         assert await driver.read(ask("SELECT n FROM t")) == [(200,)]
 
 
-async def test_a_pooler_s_server_keeps_nothing_of_ours(pgbouncer: PgBouncer, pgbouncer_url: str) -> None:
+async def test_what_fails_half_way_behind_a_pooler_leaves_nothing_behind(pgbouncer_url: str) -> None:
+    async with opened(pgbouncer_url) as driver:
+        await driver.write(do("CREATE TABLE t (n int PRIMARY KEY)"))
+        with pytest.raises(StoreError, match="duplicate key"):
+            await driver.write(do("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (1)"))
+        assert await driver.read(ask("SELECT count(*) FROM t")) == [(0,)]
+
+
+async def test_behind_a_pooler_every_statement_is_read_committed_and_bounded(
+    postgres: Postgres, postgres_database: str, pgbouncer_url: str
+) -> None:
+    postgres.execute(f"ALTER DATABASE {postgres_database} SET default_transaction_isolation = 'serializable'")
+    shown = ask("SELECT current_setting('transaction_isolation'), current_setting('lock_timeout')")
+    async with opened(pgbouncer_url) as driver:
+        found = [
+            await driver.write(shown),
+            await driver.write(shown, atomic=False),
+            await driver.read(shown),
+        ]
+    assert found == [[("read committed", "5s")]] * 3
+
+
+async def test_the_server_behind_a_pooler_keeps_nothing_of_ours(pgbouncer_url: str) -> None:
     async with opened(pgbouncer_url, pool=1) as driver:
         await driver.write(ask("SELECT $1::bigint", n=1))
         left = "SELECT (SELECT count(*) FROM pg_prepared_statements), current_setting('lock_timeout', true)"

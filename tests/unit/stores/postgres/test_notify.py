@@ -1,9 +1,36 @@
 from __future__ import annotations
 
+import asyncio
+from typing import cast
+
 import pytest
 
+from duetime.errors import StoreUnavailable
 from duetime.stores.base import Hint
-from duetime.stores.sql.postgres.notify import decode, encode
+from duetime.stores.sql.postgres.connect import Connection
+from duetime.stores.sql.postgres.notify import Notifier, decode, encode
+from duetime.stores.sql.postgres.pool import Pool
+
+
+class FakeConnection:
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def is_closed(self) -> bool:
+        return False
+
+    async def execute(self, text: str) -> None:
+        self.sent.append(text)
+
+    async def close(self, *, timeout: float) -> None:
+        pass
+
+
+def notifier(connection: FakeConnection) -> Notifier:
+    async def connect() -> Connection:
+        return cast("Connection", connection)
+
+    return Notifier(Pool(connect, size=1), channel="c", sender="me")
 
 
 def test_hints_are_read_back_as_they_were_written() -> None:
@@ -24,3 +51,40 @@ def test_hints_too_many_for_one_notification_become_any() -> None:
 @pytest.mark.parametrize("text", ["", "hello", "[]", '["me", [["sideways", ""]]]', '{"a": 1}'])
 def test_what_other_software_sends_counts_as_any(text: str) -> None:
     assert decode(text, own="me") == [Hint("any")]
+
+
+async def test_a_hint_is_sent_at_once_and_a_burst_of_them_in_groups() -> None:
+    connection = FakeConnection()
+    sending = notifier(connection)
+    for n in range(1000):
+        sending.send(Hint("worker", f"w{n}"))
+        await asyncio.sleep(0)
+        assert n < 10 or connection.sent
+    await sending.close()
+    assert len(connection.sent) < 200
+    assert "w999" in connection.sent[-1] or "any" in connection.sent[-1]
+
+
+async def test_hints_never_fail_or_keep_trying_while_there_is_no_connection() -> None:
+    tries = 0
+
+    async def refuse() -> Connection:
+        nonlocal tries
+        tries += 1
+        raise StoreUnavailable
+
+    sending = Notifier(Pool(refuse, size=1), channel="c", sender="me")
+    for _ in range(1000):
+        sending.send(Hint("jobs"))
+        await asyncio.sleep(0)
+    assert tries == 1
+
+
+async def test_nothing_is_sent_after_the_end() -> None:
+    connection = FakeConnection()
+    sending = notifier(connection)
+    await sending.close()
+    sending.send(Hint("jobs"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert connection.sent == []

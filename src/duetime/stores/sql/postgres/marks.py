@@ -46,12 +46,6 @@ class Marks:
         connection = await self._connector.connect()
         self._missing = set(self._names)
         connection.add_termination_listener(self._lose)
-        try:
-            with self._connector.errors():
-                await self._take_missing(connection)
-        except BaseException:
-            connection.terminate()
-            raise
         return connection
 
     async def _take_missing(self, connection: Connection) -> None:
