@@ -113,6 +113,15 @@ class TestFire(StoreSuite):
         assert await store.schedules() == before
         assert await jobs_of(store) == []
 
+    async def test_a_paused_schedule_does_not_fire_though_the_plan_is_up_to_date(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await planned(store, clock)
+        await store.pause_schedule("s", reason=None)
+        plan = firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)
+        assert await store.fire([plan]) == frozenset()
+        assert await jobs_of(store) == []
+
     async def test_a_batch_applies_what_holds_and_leaves_the_rest(
         self, store: Store, clock: FakeClock
     ) -> None:

@@ -237,6 +237,17 @@ class TestPauseAndDelete(StoreSuite):
         record = await read_schedule(store, "s")
         assert (record.paused_at, record.paused_reason) == (clock.now(), "it's broken")
 
+    async def test_pausing_again_changes_the_reason_and_not_the_time(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.put_schedules([declared(clock)])
+        paused_at = clock.now()
+        for reason in ("first", "second"):
+            assert await store.pause_schedule("s", reason=reason)
+            clock.advance(1)
+        record = await read_schedule(store, "s")
+        assert (record.paused_at, record.paused_reason) == (paused_at, "second")
+
     async def test_a_resumed_schedule_goes_on_from_where_it_is_told(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -320,6 +331,19 @@ class TestWithdrawal(StoreSuite):
         before = await store.get([*running, *due, *ended, *strangers])
         await self.apply(store, clock, verb)
         assert await store.get([*running, *due, *ended, *strangers]) == before
+        assert (await store.attend("w1")).cancelling == frozenset()
+
+    async def test_a_held_job_whose_time_has_come_or_that_has_begun_is_left_to_its_worker(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        await store.put_schedules([declared(clock)])
+        now = clock.now()
+        await store.enqueue([occurrence_job("s", now + 1), occurrence_job("s", now + 9)])
+        _, begun = await take(store, ahead=SECOND)
+        await store.mark_started([begun.token], now)
+        clock.set(now + 1)
+        await self.apply(store, clock, verb)
         assert (await store.attend("w1")).cancelling == frozenset()
 
     async def test_a_withdrawn_occurrence_can_be_planted_again(
