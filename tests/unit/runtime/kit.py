@@ -1,0 +1,90 @@
+"""Claims and doubles for the worker's services."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import Claim, Token
+from duetime.model.outcome import Settlement
+from duetime.model.states import State
+from duetime.runtime.timekeeper import Timekeeper
+
+CLAIM = Claim(
+    job_id="job",
+    fence=1,
+    claim_id="claim",
+    task="task",
+    payload="{}",
+    queue="default",
+    priority=5,
+    due_at=1_000,
+    claimed_at=1_000,
+    failures=0,
+    crashes=0,
+    blames=0,
+    on_crash="retry",
+    retries=None,
+    timeout=None,
+    schedule=None,
+    occurrence=None,
+    cancel_requested=False,
+)
+
+
+def claim(job_id: str = "job", **changes: Any) -> Claim:
+    """Return a claim like any other, but for the changes."""
+    return CLAIM._replace(job_id=job_id, **changes)
+
+
+def settlement(job_id: str = "job", **changes: Any) -> Settlement:
+    """Return the settlement of a success, but for the changes."""
+    values: dict[str, Any] = {"state": State.SUCCEEDED, "started_at": 1, "finished_at": 2, **changes}
+    return Settlement(token=Token(job_id, 1, "claim"), **values)
+
+
+class StillTime(Timekeeper):
+    """A store's clock that moves when the test says so; timers fire as soon as the loop runs."""
+
+    def __init__(self, now: Instant = 0) -> None:
+        super().__init__()
+        self.instant = now
+
+    def now(self) -> Instant:
+        return self.instant
+
+    def until(self, instant: Instant) -> float:
+        return 0
+
+
+class NoHealth:
+    """Notes what a service reports of itself."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def failed(self, service: str, error: BaseException) -> None:
+        self.events.append(f"{service}: {type(error).__name__}")
+
+    def recovered(self, service: str) -> None:
+        self.events.append(f"{service}: recovered")
+
+
+class SettlingStore:
+    """Takes settlements, unless an error is due first."""
+
+    def __init__(self, *errors: BaseException | None) -> None:
+        self.batches: list[list[Settlement]] = []
+        self.errors = list(errors)
+        self.refuses: set[str] = set()
+        self.marked: list[tuple[list[str], Micros]] = []
+
+    async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
+        self.batches.append(list(settlements))
+        if self.errors and (error := self.errors.pop(0)) is not None:
+            raise error
+        return frozenset(s.token for s in settlements if s.token.job_id not in self.refuses)
+
+    async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
+        self.marked.append(([token.job_id for token in tokens], started_at))

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.model.job import Token
+from duetime.model.outcome import Cancelled, Settlement
+from duetime.model.retry import computed, fixed
+from duetime.model.states import State
+from duetime.model.task import TaskOptions
+from duetime.runtime.arguments import Arguments
+from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.executor import Executor
+from duetime.runtime.handler import Handler
+from duetime.runtime.settler import Settler
+from duetime.runtime.slots import Slots
+from duetime.runtime.start_marker import StartMarker
+from duetime.runtime.threads import ThreadRunner
+from duetime.stores.base import JobStore
+from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime, claim
+
+NOW = 50 * SECOND
+
+
+class Bench:
+    """A dispatcher with one task and a settler that writes when asked."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        store = SettlingStore()
+        handler = Handler(
+            name="task",
+            function=function,
+            is_async=inspect.iscoroutinefunction(function),
+            options=TaskOptions(**options),
+            arguments=Arguments(function, task="task"),
+        )
+        handlers = {"task": handler}
+        self.slots = Slots(10, {"default": None})
+        self.settler = Settler(cast("JobStore", store), NoHealth())
+        self.freed = 0
+        self.dispatcher = Dispatcher(
+            handlers=handlers,
+            executor=Executor(handlers, ThreadRunner()),
+            settler=self.settler,
+            marker=StartMarker(cast("JobStore", store), NoHealth()),
+            slots=self.slots,
+            time=StillTime(NOW),
+            on_free=self._free,
+        )
+
+    @property
+    def settled(self) -> list[Settlement]:
+        return self.settler._waiting
+
+    async def drained(self) -> None:
+        await asyncio.wait_for(self.dispatcher.drained(), 5)
+
+    def _free(self) -> None:
+        self.freed += 1
+
+
+async def nothing() -> None:
+    pass
+
+
+async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.start(claim("a"))
+    assert bench.slots.taken == 1
+    await bench.drained()
+    assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
+    [change] = bench.settled
+    assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
+
+
+async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.start(claim("a", cancel_requested=True))
+    assert not bench.dispatcher.runs
+    assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
+
+
+@pytest.mark.covers("poison-job")
+async def test_jobs_that_crashed_before_run_one_at_a_time() -> None:
+    go_on = asyncio.Event()
+
+    async def wait() -> None:
+        await go_on.wait()
+
+    bench = Bench(wait)
+    bench.dispatcher.start(claim("first", crashes=1))
+    bench.dispatcher.start(claim("second", crashes=1))
+    bench.dispatcher.start(claim("innocent"))
+    assert set(bench.dispatcher.runs) == {"first", "innocent"}
+    [released] = bench.settled
+    assert (released.token.job_id, released.state, released.due_at) == ("second", State.PENDING, NOW + SECOND)
+    assert (released.crashes, released.attempt) == (1, None)
+    go_on.set()
+    await bench.drained()
+
+
+async def test_a_failure_goes_back_with_the_wait_of_its_tasks_policy() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    bench = Bench(fail, retry=fixed(1, 7))
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    bench.dispatcher.start(claim("a", failures=1))
+    await bench.drained()
+    again, given_up = bench.settled
+    assert (again.state, again.due_at, again.failures, again.attempt) == (
+        State.PENDING, NOW + 7 * SECOND, 1, "error",
+    )  # fmt: skip
+    assert (given_up.state, given_up.failures) == (State.FAILED, 2)
+    assert bench.dispatcher.failed == 1
+
+
+async def test_a_retry_policy_that_raises_loses_nothing() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    bench = Bench(fail, retry=computed(3, lambda failures: failures // 0))
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    [change] = bench.settled
+    assert change.state is State.PENDING
+    assert change.error is not None
+    assert "retry policy raised" in change.error
+
+
+async def test_a_run_is_told_to_stop_when_its_claim_is_gone_and_not_while_that_is_unsure() -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    bench = Bench(wait)
+    bench.dispatcher.start(claim("kept", claimed_at=1))
+    bench.dispatcher.start(claim("lost", claimed_at=1))
+    bench.dispatcher.start(claim("fresh", claimed_at=NOW))
+    await asyncio.sleep(0)
+    held = frozenset({Token("kept", 1, "claim")})
+    bench.dispatcher.stop_lost(held, NOW + SECOND // 2)
+    stopping = {job_id for job_id, run in bench.dispatcher.runs.items() if run.stopping}
+    assert stopping == {"lost"}
+    bench.dispatcher.stop_all(Cancelled("the end"))
+    await bench.drained()
+    assert {(change.token.job_id, change.state) for change in bench.settled} == {
+        ("kept", State.CANCELLED),
+        ("fresh", State.CANCELLED),
+        ("lost", State.PENDING),
+    }
+
+
+async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
+    bench = Bench(nothing)
+    token = claim("a").token
+    assert not bench.dispatcher.knows(token)
+    bench.dispatcher.start(claim("a"))
+    assert bench.dispatcher.knows(token)
+    assert not bench.dispatcher.knows(token._replace(fence=2))
+    await bench.drained()
+    assert bench.dispatcher.knows(token)
+    await bench.settler.round()
+    assert not bench.dispatcher.knows(token)

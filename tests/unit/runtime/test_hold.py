@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.model.job import Claim
+from duetime.runtime.hold import Hold
+from tests.unit.runtime.kit import StillTime, claim
+
+
+class Ends:
+    """What becomes of held claims; slots are free or not."""
+
+    def __init__(self) -> None:
+        self.free = True
+        self.started: list[str] = []
+        self.released: list[str] = []
+        self.asked = asyncio.Event()
+        self.given_up = asyncio.Event()
+
+    def on_due(self, claim: Claim) -> bool:
+        self.asked.set()
+        if self.free:
+            self.started.append(claim.job_id)
+        return self.free
+
+    def on_late(self, claim: Claim) -> None:
+        self.released.append(claim.job_id)
+        self.given_up.set()
+
+
+@pytest.fixture
+async def ends() -> Ends:
+    return Ends()
+
+
+def hold_of(ends: Ends, time: StillTime, *, budget: int = 2, window: int = SECOND) -> Hold:
+    return Hold(budget=budget, window=window, time=time, on_due=ends.on_due, on_late=ends.on_late)
+
+
+async def test_a_claim_starts_when_its_time_has_come_and_leaves(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000))
+    hold.add(claim("a", due_at=1_000))
+    assert (len(hold), hold.room) == (1, 1)
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert (ends.started, len(hold), hold.room) == (["a"], 0, 2)
+
+
+async def test_a_timer_that_fires_early_by_the_stores_clock_starts_nothing(ends: Ends) -> None:
+    time = StillTime(999)
+    hold = hold_of(ends, time)
+    hold.add(claim("a", due_at=1_000))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not ends.asked.is_set()
+    time.instant = 1_000
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert ends.started == ["a"]
+
+
+async def test_a_claim_without_a_slot_waits_and_is_given_back_after_a_window(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), window=20_000)
+    ends.free = False
+    hold.add(claim("a", due_at=1_000))
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    waiting = hold.first_waiting()
+    assert waiting is not None
+    assert waiting.job_id == "a"
+    await asyncio.wait_for(ends.given_up.wait(), 5)
+    assert (ends.released, ends.started, hold.first_waiting(), len(hold)) == (["a"], [], None, 0)
+
+
+async def test_of_those_that_wait_the_most_urgent_is_first(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(9_000), budget=9)
+    ends.free = False
+    for job_id, priority, due_at in (("late", 5, 3_000), ("early", 5, 2_000), ("urgent", 0, 4_000)):
+        hold.add(claim(job_id, priority=priority, due_at=due_at))
+    order: list[str] = []
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+        if len(hold) == len(hold._waiting):
+            break
+    while (first := hold.first_waiting()) is not None:
+        order.append(first.job_id)
+        hold.take(first.job_id)
+    assert order == ["urgent", "early", "late"]
+
+
+async def test_what_is_taken_away_neither_starts_nor_is_given_back(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(0))
+    hold.add(claim("a", due_at=1_000))
+    hold.add(claim("b", due_at=1_000))
+    assert hold.take("a") is not None
+    assert hold.take("a") is None
+    assert [held.job_id for held in hold.take_all()] == ["b"]
+    await asyncio.sleep(0.01)
+    assert (ends.started, ends.released, hold.get("b")) == ([], [], None)
+
+
+async def test_no_more_than_the_budget_has_room(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(0), budget=1)
+    hold.add(claim("a"))
+    hold.add(claim("b"))
+    assert hold.room == 0

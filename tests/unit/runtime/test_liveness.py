@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from duetime.runtime.identity import Identity
+from duetime.runtime.liveness import host_key, is_gone, process_started
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+def test_this_process_lives() -> None:
+    assert not is_gone(os.getpid(), process_started(os.getpid()))
+
+
+def test_a_process_id_that_was_given_to_another_process_does_not_keep_the_first_alive() -> None:
+    started = process_started(os.getpid())
+    assert started is not None
+    assert is_gone(os.getpid(), str(int(started) - 1))
+
+
+def test_a_process_that_ended_is_gone_also_while_nobody_has_collected_it() -> None:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    started = process_started(process.pid)
+    try:
+        assert not is_gone(process.pid, started)
+        assert process.stdin is not None
+        process.stdin.close()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_gone(process.pid, started), "a zombie"
+    finally:
+        process.kill()
+        process.wait()
+    assert is_gone(process.pid, started)
+
+
+def test_a_stopped_process_is_not_gone() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"]
+    )
+    try:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert not is_gone(process.pid, process_started(process.pid))
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("pid", [0, -1, -(2**31)])
+def test_a_number_that_is_no_process_is_never_believed_gone(pid: int) -> None:
+    assert not is_gone(pid, None)
+
+
+def test_without_a_start_time_a_living_process_id_is_believed() -> None:
+    assert not is_gone(os.getpid(), None)
+
+
+def test_a_command_name_with_brackets_does_not_confuse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fields = " ".join(["S", *map(str, range(1, 40))])
+    text = f"77 (evil ) R 1 (name) {fields}"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    assert process_started(77) == "19"
+
+
+def test_where_nothing_can_be_seen_there_is_no_host_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert host_key() is None
+    assert process_started(os.getpid()) is None
+
+
+@pytest.mark.covers("identity-after-fork")
+def test_an_identity_is_never_used_twice() -> None:
+    identity = Identity(queues=["default"], slots=3)
+    first = identity.info
+    assert identity.renew() == identity.info != first
+    assert (first.pid, first.slots, first.queues) == (os.getpid(), 3, ("default",))
+    assert Identity(queues=["default"], slots=3).worker_id not in {first.id, identity.worker_id}

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.runtime import loop_watch
+from duetime.runtime.loop_watch import HANG_LIMIT, LoopWatch
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0
+        monkeypatch.setattr(loop_watch, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.mark.covers("blocked-loop")
+async def test_a_loop_that_stands_still_is_shown_once_with_its_stack(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: True)
+    blocked, done = threading.Event(), threading.Event()
+
+    def look() -> None:
+        blocked.wait(5)
+        watch.hanging()
+        clock.now += 2 * SECOND
+        assert not watch.hanging()
+        clock.now += SECOND
+        watch.hanging()
+        done.set()
+
+    threading.Thread(target=look).start()
+    blocked.set()
+    done.wait(5)
+    assert caplog.text.count("has been blocked") == 1
+    assert "test_a_loop_that_stands_still" in caplog.text
+    assert watch.lag == 3 * SECOND
+
+    await asyncio.sleep(0)
+    assert "runs again after 3.0 s" in caplog.text
+    assert watch.lag == 0
+
+
+async def test_a_loop_that_answers_in_time_is_not_mentioned(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: True)
+    for _ in range(5):
+        assert not watch.hanging()
+        await asyncio.sleep(0)
+        clock.now += 10 * SECOND
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("answer", [True, False])
+async def test_past_the_hang_limit_the_worker_decides(clock: Clock, answer: bool) -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: answer)
+    watch.hanging()
+    clock.now += HANG_LIMIT - 1
+    assert not watch.hanging()
+    clock.now += 1
+    assert watch.hanging() is answer
+
+
+def test_a_loop_that_is_closed_does_not_hang(clock: Clock) -> None:
+    loop = asyncio.new_event_loop()
+    loop.close()
+    watch = LoopWatch(loop, on_hang=lambda: True)
+    watch.hanging()
+    clock.now += 2 * HANG_LIMIT
+    assert not watch.hanging()

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from duetime.errors import ConfigError, DuetimeError
+from duetime.model.instants import MILLISECOND, SECOND
+from duetime.runtime.options import WorkerOptions, worker_options
+
+
+def test_without_a_word_the_defaults_hold() -> None:
+    assert worker_options() == WorkerOptions()
+
+
+def test_durations_may_be_numbers_texts_and_timedeltas() -> None:
+    options = worker_options(grace=1.5, lease="3s", window=timedelta(milliseconds=200), retention=None)
+    assert (options.grace, options.lease, options.window) == (
+        1_500 * MILLISECOND,
+        3 * SECOND,
+        200 * MILLISECOND,
+    )
+    assert options.retention is None
+
+
+def test_queues_may_be_a_list_or_a_mapping_to_limits() -> None:
+    assert worker_options(queues=["mail", "default"]).queues == {"mail": None, "default": None}
+    assert worker_options(queues={"mail": 2, "default": None}).queues == {"mail": 2, "default": None}
+
+
+@pytest.mark.parametrize(
+    ("settings", "hint"),
+    [
+        ({"concurrency": 0}, "concurrency must be a whole number from 1"),
+        ({"concurrency": -1}, "not -1"),
+        ({"concurrency": 10_001}, "to 10000"),
+        ({"concurrency": True}, "not True"),
+        ({"concurrency": 1.5}, "not 1.5"),
+        ({"concurrency": "4"}, "not '4'"),
+        ({"queues": []}, "name at least one"),
+        ({"queues": "mail"}, r"such as \['mail'\]"),
+        ({"queues": {"mail": 0}}, "limit of queue 'mail'"),
+        ({"queues": {"mail": True}}, "not True"),
+        ({"queues": ["no spaces please"]}, "queue"),
+        ({"lease": 0.1}, "lease must be at least"),
+        ({"lease": -1}, "lease"),
+        ({"grace": float("nan")}, "grace"),
+        ({"grace": float("inf")}, "grace"),
+        ({"window": "soon"}, "window"),
+        ({"retention": "-1d"}, "retention"),
+    ],
+    ids=str,
+)
+def test_a_setting_that_cannot_work_is_refused_by_name(settings: dict[str, Any], hint: str) -> None:
+    with pytest.raises(ValueError, match=hint) as refusal:
+        worker_options(**settings)
+    assert isinstance(refusal.value, DuetimeError)
+
+
+def test_a_refusal_is_a_config_error() -> None:
+    with pytest.raises(ConfigError):
+        worker_options(concurrency=0)

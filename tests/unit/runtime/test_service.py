@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duetime.errors import StoreUnavailable
+from duetime.runtime import service
+from duetime.runtime.service import Service
+from tests.unit.runtime.kit import NoHealth
+
+
+class Counting(Service):
+    """Does a round, or raises what is due."""
+
+    name = "counter"
+
+    def __init__(self, health: NoHealth, *errors: BaseException | None, pause: float | None = None) -> None:
+        super().__init__(health)
+        self.rounds = 0
+        self.errors = list(errors)
+        self.pause = pause
+        self.ran = asyncio.Event()
+
+    async def round(self) -> float | None:
+        self.rounds += 1
+        if self.errors and (error := self.errors.pop(0)) is not None:
+            raise error
+        self.ran.set()
+        return self.pause
+
+    async def runs_again(self) -> None:
+        self.ran.clear()
+        self.wakeup.set()
+        await asyncio.wait_for(self.ran.wait(), 5)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_FIRST_BACKOFF", 0.0001)
+
+
+async def test_a_service_sleeps_until_it_is_hinted() -> None:
+    counting = Counting(NoHealth())
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    await asyncio.sleep(0.01)
+    assert counting.rounds == 1
+    await counting.runs_again()
+    assert counting.rounds == 2
+    await counting.stop()
+
+
+async def test_a_hint_during_a_round_is_not_lost() -> None:
+    counting = Counting(NoHealth())
+    real = counting.round
+    hinted = asyncio.Event()
+
+    async def round_with_hint() -> float | None:
+        if not hinted.is_set():
+            hinted.set()
+            counting.wakeup.set()
+        return await real()
+
+    counting.round = round_with_hint  # type: ignore[method-assign]
+    counting.start()
+
+    async def twice() -> None:
+        while counting.rounds < 2:  # noqa: ASYNC110 - two rounds follow each other without a pause
+            await asyncio.sleep(0)
+
+    await asyncio.wait_for(twice(), 5)
+    await counting.stop()
+
+
+async def test_a_round_that_raises_is_told_with_its_traceback_and_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    health = NoHealth()
+    counting = Counting(health, ZeroDivisionError("oops"), ZeroDivisionError("oops"))
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    await counting.runs_again()
+    await counting.stop()
+    assert health.events == ["counter: ZeroDivisionError"] * 2 + ["counter: recovered"]
+    assert caplog.text.count("Traceback") == 2
+
+
+async def test_a_database_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    counting = Counting(NoHealth(), *[StoreUnavailable("no route")] * 5)
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    await counting.stop()
+    assert caplog.text.count("no route") == 1
+    assert "Traceback" not in caplog.text
+
+
+async def test_starting_and_stopping_twice_is_harmless() -> None:
+    counting = Counting(NoHealth())
+    await counting.stop()
+    counting.start()
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    assert counting.rounds == 1
+    await counting.stop()
+    await counting.stop()
+
+
+async def test_a_stopped_service_does_not_wait_out_its_sleep() -> None:
+    counting = Counting(NoHealth(), pause=3600)
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    await asyncio.wait_for(counting.stop(), 5)
+    assert counting.rounds == 1

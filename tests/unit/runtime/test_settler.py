@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from duetime.errors import StoreUnavailable, StoreUnusable
+from duetime.model.states import State
+from duetime.runtime import service, settler
+from duetime.runtime.settler import Settler
+from duetime.stores.base import JobStore
+from tests.unit.runtime.kit import NoHealth, SettlingStore, settlement
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_FIRST_BACKOFF", 0.0001)
+
+
+def settler_on(store: SettlingStore) -> Settler:
+    return Settler(cast("JobStore", store), NoHealth())
+
+
+async def drained(settler: Settler) -> None:
+    settler.start()
+    await asyncio.wait_for(settler.drain(), 5)
+    await settler.stop()
+
+
+def ids(store: SettlingStore) -> list[list[str]]:
+    return [[change.token.job_id for change in batch] for batch in store.batches]
+
+
+async def test_what_waits_is_written_together() -> None:
+    store = SettlingStore()
+    settler = settler_on(store)
+    for job_id in "abc":
+        settler.put(settlement(job_id))
+    assert settler.holds(settlement("b").token)
+    await drained(settler)
+    assert ids(store) == [["a", "b", "c"]]
+    assert not settler.holds(settlement("b").token)
+
+
+async def test_a_batch_is_written_again_when_the_database_was_away() -> None:
+    store = SettlingStore(StoreUnavailable("gone"), StoreUnavailable("still gone"))
+    settler = settler_on(store)
+    settler.put(settlement("a"))
+    await drained(settler)
+    assert ids(store) == [["a"], ["a"], ["a"]]
+
+
+async def test_what_comes_meanwhile_waits_for_the_batch_before_it() -> None:
+    store = SettlingStore(StoreUnavailable("gone"))
+    settler = settler_on(store)
+    settler.put(settlement("a"))
+    with pytest.raises(StoreUnavailable):
+        await settler.round()
+    settler.put(settlement("b"))
+    await drained(settler)
+    assert ids(store) == [["a"], ["a"], ["b"]]
+
+
+async def test_a_value_the_database_refuses_is_written_without_its_texts_and_alone() -> None:
+    store = SettlingStore(StoreUnusable("bad text"), None, StoreUnusable("bad text"), None, None)
+    settler = settler_on(store)
+    settler.put(settlement("good"))
+    settler.put(settlement("bad", result="\x00"))
+    settler.put(settlement("worse", state=State.FAILED, error="\x00", traceback="\x00"))
+    store.errors.insert(4, StoreUnusable("bad text"))
+    await drained(settler)
+    assert ids(store) == [["good", "bad", "worse"], ["good"], ["bad"], ["bad"], ["worse"], ["worse"]]
+    bad, worse = store.batches[3][0], store.batches[5][0]
+    assert (bad.state, bad.result, bad.result_error) == (
+        State.SUCCEEDED,
+        None,
+        "the result could not be stored",
+    )
+    assert (worse.state, worse.error, worse.traceback) == (
+        State.FAILED,
+        "the error text could not be stored",
+        None,
+    )
+
+
+async def test_a_refused_outcome_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    store = SettlingStore()
+    store.refuses.add("lost")
+    settler = settler_on(store)
+    settler.put(settlement("kept"))
+    settler.put(settlement("lost"))
+    await drained(settler)
+    assert settler.refused == 1
+    assert "job lost" in caplog.text
+    assert "kept" not in caplog.text
+
+
+async def test_whoever_finishes_faster_than_the_database_writes_is_held_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(settler, "_BACKLOG", 3)
+    store = SettlingStore()
+    deep = settler_on(store)
+    for job_id in "abc":
+        deep.put(settlement(job_id))
+    assert deep.full
+    waiting = asyncio.create_task(deep.room())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    deep.start()
+    await asyncio.wait_for(waiting, 5)
+    assert not deep.full
+    await deep.stop()
+
+
+async def test_a_deep_backlog_is_written_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settler, "_BATCH", 2)
+    store = SettlingStore()
+    deep = settler_on(store)
+    for job_id in "abcde":
+        deep.put(settlement(job_id))
+    await drained(deep)
+    assert ids(store) == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_nothing_to_write_is_nothing_written() -> None:
+    store = SettlingStore()
+    run: Callable[[Any], Any] = asyncio.run
+    assert run(settler_on(store).round()) is None
+    assert store.batches == []

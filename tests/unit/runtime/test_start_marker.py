@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from duetime.runtime.run import Run
+from duetime.runtime.start_marker import StartMarker
+from duetime.stores.base import JobStore
+from tests.unit.runtime.kit import NoHealth, SettlingStore, claim
+
+
+def run_of(job_id: str, started_at: int, *, ends: asyncio.Event) -> Run:
+    run = Run(claim(job_id), started_at=started_at)
+    run.task = asyncio.create_task(_wait(ends))
+    return run
+
+
+async def _wait(ends: asyncio.Event) -> None:
+    await ends.wait()
+
+
+async def test_a_run_that_lasts_is_marked_and_a_short_one_never() -> None:
+    store, ends, at_once = SettlingStore(), asyncio.Event(), asyncio.Event()
+    marker = StartMarker(cast("JobStore", store), NoHealth())
+    at_once.set()
+    marker.add(run_of("short", 5, ends=at_once))
+    marker.add(run_of("long", 7, ends=ends))
+    marker.add(run_of("longer", 6, ends=ends))
+    await marker.round()
+    assert store.marked == [], "a run is given a little time to end first"
+    await asyncio.sleep(0)
+    assert await marker.round() is None
+    assert store.marked == [(["long", "longer"], 6)]
+    await marker.round()
+    assert len(store.marked) == 1, "once is enough"
+    ends.set()

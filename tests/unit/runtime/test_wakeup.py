@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duetime.runtime.wakeup import Wakeup
+
+
+async def test_a_hint_wakes_the_sleeper() -> None:
+    wakeup = Wakeup()
+    sleeper = asyncio.create_task(wakeup.wait(None))
+    await asyncio.sleep(0)
+    assert not sleeper.done()
+    wakeup.set()
+    await asyncio.wait_for(sleeper, 5)
+
+
+async def test_the_time_wakes_the_sleeper() -> None:
+    await asyncio.wait_for(Wakeup().wait(0.001), 5)
+
+
+async def test_a_hint_before_the_wait_counts_until_it_is_cleared() -> None:
+    wakeup = Wakeup()
+    wakeup.set()
+    await asyncio.wait_for(wakeup.wait(3600), 5)
+    wakeup.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wakeup.wait(None), 0.01)
+
+
+async def test_a_sleeper_that_is_hinted_leaves_no_timer_to_wake_the_next_one() -> None:
+    wakeup = Wakeup()
+    wakeup.set()
+    await wakeup.wait(0.005)
+    wakeup.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wakeup.wait(None), 0.02)
