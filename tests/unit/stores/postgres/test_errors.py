@@ -12,7 +12,14 @@ from duetime.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
-from duetime.stores.sql.postgres.errors import Place, is_conflict, is_lost, spares_connection, translate
+from duetime.stores.sql.postgres.errors import (
+    Place,
+    is_conflict,
+    is_lost,
+    spares_connection,
+    translate,
+    was_never_sent,
+)
 
 PLACE = Place.of("postgresql://ann:s3cret@db.example:5432/jobs")
 
@@ -67,6 +74,7 @@ def test_what_is_not_the_databases_stays_as_it_is(error: Exception) -> None:
         (asyncpg.ConnectionDoesNotExistError("no"), False, True, False),
         (asyncpg.ReadOnlySQLTransactionError("no"), False, False, False),
         (ConnectionResetError("no"), False, True, False),
+        (asyncpg.InternalClientError("no"), False, True, False),
         (TimeoutError(), False, False, False),
         (ZeroDivisionError(), False, False, False),
     ],
@@ -91,3 +99,18 @@ def test_a_place_is_read_from_the_url_as_far_as_it_goes(
 ) -> None:
     place = Place.of(url)
     assert (place.user, place.host, place.database) == (user, host, database)
+
+
+@pytest.mark.parametrize(
+    ("error", "never"),
+    [
+        (asyncpg.InterfaceError("connection is closed"), True),
+        (asyncpg.InterfaceError("another operation is in progress"), False),
+        (asyncpg.InternalClientError("cannot switch to state 15; another operation is in progress"), True),
+        (asyncpg.InternalClientError("unknown error in protocol implementation"), False),
+        (asyncpg.ConnectionDoesNotExistError("closed in the middle of operation"), False),
+        (ConnectionResetError("no"), False),
+    ],
+)
+def test_only_what_surely_was_not_sent_counts_as_such(error: Exception, never: bool) -> None:
+    assert was_never_sent(error) is never

@@ -153,6 +153,17 @@ async def test_connections_that_lie_unused_are_closed_but_for_one(monkeypatch: p
     await asyncio.gather(pool.acquire(), pool.acquire())
 
 
+async def test_clearing_closes_what_is_unused_and_frees_its_places() -> None:
+    server = Server()
+    pool = Pool(server.connect, size=2)
+    held, unused = await pool.acquire(), await pool.acquire()
+    pool.release(unused, keep=True)
+    pool.clear()
+    assert server.connected == 1
+    assert await pool.acquire() is not unused
+    assert not held.is_closed()
+
+
 async def test_closing_waits_for_what_is_in_use_and_refuses_what_comes() -> None:
     server = Server()
     pool = Pool(server.connect, size=1)

@@ -20,7 +20,7 @@ from duetime.stores.base import Check, Hint
 from duetime.stores.sql.driver import Script, script_name
 from duetime.stores.sql.postgres import checks
 from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
-from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection
+from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection, was_never_sent
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel
@@ -195,6 +195,7 @@ class PostgresDriver:
                     if stale:
                         raise
                     stale = True
+                    self._open_links().pool.clear()
                 except Exception as error:
                     if not is_conflict(error):
                         raise
@@ -210,8 +211,7 @@ class PostgresDriver:
             answer = await work(connection)
             keep = True
         except Exception as error:
-            never_sent = isinstance(error, asyncpg.InterfaceError) and connection.is_closed()
-            if never_sent or (repeatable and is_lost(error)):
+            if was_never_sent(error) or (repeatable and is_lost(error)):
                 raise Stale(str(error)) from error
             keep = spares_connection(error) and await _rolled_back(connection)
             raise

@@ -126,7 +126,17 @@ def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone."""
     if isinstance(error, asyncpg.PostgresError):
         return _code(error).startswith(("08", "57P")) or error.severity_en in _FATAL_SEVERITIES
+    if isinstance(error, asyncpg.InternalClientError):
+        return True
     return isinstance(error, OSError) and not isinstance(error, TimeoutError)
+
+
+def was_never_sent(error: BaseException) -> bool:
+    """Whether the driver found the connection unusable before it sent anything."""
+    if isinstance(error, asyncpg.InternalClientError):
+        # The server said goodbye and the end of the stream has not been read yet; checked before each sending.
+        return str(error).startswith("cannot switch to state")
+    return isinstance(error, asyncpg.InterfaceError) and "connection is closed" in str(error)
 
 
 def spares_connection(error: BaseException) -> bool:

@@ -70,6 +70,13 @@ class Pool:
         if self._all_back is not None and not self._busy:
             self._all_back.set()
 
+    def clear(self) -> None:
+        """Close the unused connections: where one was found lost, the others may be as well."""
+        while self._idle:
+            connection, _ = self._idle.pop()
+            connection.terminate()
+            self._taken -= 1
+
     async def close(self) -> None:
         """Close all connections, those in use when they come back or after a time of grace."""
         if self._all_back is not None:
