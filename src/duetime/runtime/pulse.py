@@ -18,8 +18,6 @@ from duetime.stores.base import Pulse, Store
 
 log = logging.getLogger("duetime.worker")
 
-_RETRY = 0.5
-
 
 class PulseListener(Protocol):
     """Hears, in the worker's own loop, what the pulse brings."""
@@ -47,6 +45,11 @@ class Lease:
     def beat(self) -> float:
         """Seconds between pulses."""
         return self.length / 3 / SECOND
+
+    @property
+    def retry(self) -> float:
+        """Seconds before a pulse that failed is tried again: some tries must fit in what is left of the lease."""
+        return min(0.5, self.beat / 10)
 
     @property
     def margin(self) -> Micros:
@@ -144,7 +147,7 @@ class Pulsation:
                 return
             if (monotonic() - began) / SECOND >= next_beat:
                 began = monotonic()
-                next_beat = self._lease.beat if await self._beat() else _RETRY
+                next_beat = self._lease.beat if await self._beat() else self._lease.retry
             elif self._asked:
                 self._asked = False
                 await self._attend()
@@ -202,7 +205,7 @@ class Pulsation:
             try:
                 await self._register()
             except StoreError:
-                await asyncio.sleep(_RETRY)
+                await asyncio.sleep(self._lease.retry)
             else:
                 return
 

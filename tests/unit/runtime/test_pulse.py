@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+
+from duetime.errors import StoreUnavailable
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.runtime.identity import Identity
+from duetime.runtime.pulse import Lease, Pulsation
+from duetime.runtime.timekeeper import Timekeeper
+from duetime.stores.base import Pulse, Store
+
+
+class PulsingStore:
+    """Answers pulses in the thread of the pulse; an error or a death may be due first."""
+
+    def __init__(self, *answers: BaseException | bool) -> None:
+        self.answers = list(answers)
+        self.registered: list[str] = []
+        self.retired: list[str] = []
+        self.pulses = 0
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        self.registered.append(worker.id)
+        return 1
+
+    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
+        self.pulses += 1
+        answer = self.answers.pop(0) if self.answers else True
+        if isinstance(answer, BaseException):
+            raise answer
+        return Pulse(alive=answer, now=1)
+
+    async def attend(self, worker: WorkerId) -> Pulse:
+        return Pulse(alive=True, now=2)
+
+    async def retire(self, worker: WorkerId) -> None:
+        self.retired.append(worker)
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.identity = Identity(queues=["default"], slots=1)
+        self.attended: asyncio.Queue[Pulse] = asyncio.Queue()
+        self.lost = asyncio.Event()
+
+    def attend(self, pulse: Pulse) -> None:
+        self.attended.put_nowait(pulse)
+
+    def lose_lease(self) -> WorkerInfo:
+        self.lost.set()
+        return self.identity.renew()
+
+    def stats(self) -> WorkerStats:
+        return WorkerStats()
+
+
+def pulsation(store: Any, listener: Listener, *, lease: Micros) -> Pulsation:
+    return Pulsation(
+        store=cast("Store", store),
+        info=listener.identity.info,
+        lease=Lease(length=lease),
+        listener=listener,
+        time=Timekeeper(),
+        on_hang=lambda: True,
+    )
+
+
+async def test_a_worker_registers_pulses_and_signs_off() -> None:
+    store, listener = PulsingStore(), Listener()
+    pulse = pulsation(store, listener, lease=90 * MILLISECOND)
+    await pulse.start()
+    for _ in range(3):
+        await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+    assert store.registered == store.retired == [listener.identity.worker_id]
+
+
+async def test_a_pulse_that_fails_is_tried_again_before_the_lease_is_over() -> None:
+    store, listener = PulsingStore(*[StoreUnavailable("a moment")] * 3), Listener()
+    pulse = pulsation(store, listener, lease=1_500 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 10)
+    await pulse.stop()
+    assert not listener.lost.is_set()
+    assert store.pulses >= 4
+    assert len(store.registered) == 1
+
+
+async def test_a_worker_that_was_declared_dead_drops_everything_and_goes_on_under_another_id() -> None:
+    store, listener = PulsingStore(False), Listener()
+    first = listener.identity.worker_id
+    pulse = pulsation(store, listener, lease=90 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.lost.wait(), 5)
+    await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+    assert store.registered == [first, listener.identity.worker_id]
+    assert store.retired == [listener.identity.worker_id]
+
+
+async def test_a_worker_whose_lease_ran_out_by_its_own_clock_stops_without_being_told() -> None:
+    store, listener = PulsingStore(*[StoreUnavailable("for long")] * 200), Listener()
+    pulse = pulsation(store, listener, lease=150 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.lost.wait(), 5)
+    await pulse.stop()
+
+
+async def test_a_request_is_looked_for_when_the_worker_is_hinted() -> None:
+    store, listener = PulsingStore(), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    pulse.ask()
+    assert (await asyncio.wait_for(listener.attended.get(), 5)).now == 2
+    assert store.pulses == 0
+    await pulse.stop()
+
+
+async def test_a_store_that_cannot_be_used_is_told_at_the_start() -> None:
+    class Closed(PulsingStore):
+        async def open(self) -> None:
+            raise StoreUnavailable("nobody there")
+
+    with pytest.raises(StoreUnavailable, match="nobody there"):
+        await pulsation(Closed(), Listener(), lease=SECOND).start()
