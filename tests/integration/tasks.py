@@ -83,13 +83,14 @@ async def block_loop(seconds: float) -> None:
         time.sleep(seconds)  # noqa: ASYNC251 - the offence is the point
 
 
-async def freeze() -> str:
-    """Stop the whole process at the first try, as if the machine were suspended."""
-    first = current_job().attempt == 1
+async def freeze(gate: str) -> str:
+    """Stop the whole process at the first try, as if the machine were suspended; at the next, wait for a gate."""
+    if current_job().attempt > 1:
+        await wait_for(gate)
+        return "successor"
     with _told():
-        if first:
-            os.kill(os.getpid(), signal.SIGSTOP)
-    return "zombie" if first else "successor"
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return "zombie"
 
 
 async def die() -> None:

@@ -285,7 +285,7 @@ async def test_a_claim_that_the_store_has_and_nobody_knows_of_is_taken_up(schedu
     async def quick() -> str:
         return "done"
 
-    async with scheduler, scheduler.worker(lease="600ms") as worker:
+    async with scheduler, scheduler.worker(lease="2s") as worker:
         job = await quick.options(queue="elsewhere").enqueue()
         demand = Demand(
             worker=worker.id, claim_id=new_token(), queues=(("elsewhere", 1),), limit=1, tasks=("quick",)

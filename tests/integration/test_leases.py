@@ -8,7 +8,7 @@ from duetime.model.states import State
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, until
 
-LEASE = "600ms"
+LEASE = "1500ms"
 
 
 async def lease_of(store: Store, pid: int) -> int:
@@ -27,10 +27,10 @@ async def test_a_job_that_outlasts_several_leases_starts_once(fleet: Fleet) -> N
         await fleet.start(lease=LEASE)
         first = await lease_of(store, worker.pid)
 
-        async def three_leases_later() -> bool:
-            return await store.now() > first + 3 * 600_000
+        async def two_leases_later() -> bool:
+            return await store.now() > first + 2 * 1_500_000
 
-        await until(three_leases_later, what="time")
+        await until(two_leases_later, what="time")
         gate.open()
         records = await fleet.ended(store, [job.id for job in jobs])
 
@@ -45,7 +45,7 @@ async def test_a_handler_that_blocks_the_loop_is_shown_by_its_line_and_keeps_its
     app = fleet.app()
     async with app.scheduler:
         worker = await fleet.start(lease=LEASE)
-        job = await app.block_loop.enqueue(3.5)
+        job = await app.block_loop.enqueue(4)
         await fleet.entry("start", job=job.id, pid=worker.pid)
         await fleet.start(lease=LEASE)
         await job.result(timeout=30)

@@ -90,10 +90,10 @@ async def test_nobody_else_starts_a_job_whose_thread_has_not_ended(fleet: Fleet)
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
         store = app.scheduler.store
-        worker = await fleet.start(grace="50ms", lease="600ms")
+        worker = await fleet.start(grace="50ms", lease="2s")
         job = await app.wait_in_thread.enqueue(gate.path)
         await fleet.entry("start", job=job.id)
-        await fleet.start(lease="600ms")
+        await fleet.start(lease="2s")
         worker.signal(SIGTERM)
         await until(lambda: "do not end" in worker.log, what="the report of a thread that does not end")
         assert (await read(store, job.id)).state is State.RUNNING
@@ -113,7 +113,7 @@ async def test_a_thread_that_ends_after_the_worker_was_stopped_is_still_recorded
     task = scheduler.task(name="wait_in_thread")(wait_in_thread)
     gate: Gate = fleet.gate()
     async with scheduler:
-        async with scheduler.worker(grace="50ms", lease="600ms") as worker:
+        async with scheduler.worker(grace="50ms", lease="2s") as worker:
             job = await task.enqueue(gate.path)
             await fleet.entry("start", job=job.id)
         [known] = await scheduler.store.workers()
