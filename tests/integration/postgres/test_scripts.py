@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import asyncpg
 import pytest
@@ -13,6 +14,7 @@ from duetime.errors import (
     StoreUnusable,
     Unsupported,
 )
+from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from tests.integration.postgres.kit import ask, do, opened, statement
@@ -216,6 +218,27 @@ async def test_a_driver_that_was_closed_says_so_and_can_be_opened_again(postgres
         assert await driver.read(ask("SELECT 1")) == [(1,)]
         await driver.close()
         await driver.close()
+
+
+async def test_a_forked_child_is_told_so_and_leaves_our_connections_alone(postgres_url: str) -> None:
+    async def in_child(driver: PostgresDriver) -> None:
+        with pytest.raises(NotOpen, match="forked"):
+            await driver.read(ask("SELECT 1"))
+        driver.hint(Hint("jobs"))
+        await driver.close()
+
+    async with opened(postgres_url, pool=1) as driver:
+        session = await driver.read(ask("SELECT pg_backend_pid()"))
+        child = os.fork()
+        if child == 0:
+            try:
+                asyncio.run(in_child(driver))
+            except BaseException:  # noqa: BLE001 -- a child must not go on with the parent's tests
+                os._exit(1)
+            os._exit(0)
+        _, status = await asyncio.to_thread(os.waitpid, child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert await driver.read(ask("SELECT pg_backend_pid()")) == session
 
 
 async def test_closing_waits_for_what_is_running(postgres_url: str) -> None:

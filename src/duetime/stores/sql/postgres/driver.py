@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -43,6 +44,8 @@ class _Links(NamedTuple):
     ends: tuple[Callable[[], Awaitable[None]], ...]
     """What closes it all, in order."""
     marks: Marks | None
+    pid: int
+    """The process whose connections these are; a forked child must not speak on them."""
 
 
 class _Family(NamedTuple):
@@ -93,8 +96,9 @@ class PostgresDriver:
     async def close(self) -> None:
         """Send the last hints, let running verbs end, and disconnect."""
         links, self._links = self._links, None
-        for end in links.ends if links else ():
-            await end()
+        if links is not None and links.pid == os.getpid():
+            for end in links.ends:
+                await end()
 
     async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
@@ -137,7 +141,7 @@ class PostgresDriver:
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others by a notification that is sent behind the caller's back."""
         self._family.subscribers.notify(hint)
-        if self._links is not None:
+        if self._links is not None and self._links.pid == os.getpid():
             self._links.notifier.send(hint)
 
     async def wakeups(self) -> AsyncGenerator[Hint]:
@@ -174,14 +178,19 @@ class PostgresDriver:
         if self._sibling:
             marks = Marks(self._connector)
             notifier = notify(marks.pool)
-            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks)
+            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks, os.getpid())
         pool, own = Pool(self._connector.connect, size=self._size), Pool(self._connector.connect, size=1)
         notifier = notify(own)
-        return _Links(pool, notifier, (notifier.close, own.close, pool.close), None)
+        return _Links(pool, notifier, (notifier.close, own.close, pool.close), None, os.getpid())
 
     def _open_links(self) -> _Links:
         if self._links is None:
             raise NotOpen("the store is not open; use it inside `async with scheduler`")
+        if self._links.pid != os.getpid():
+            raise NotOpen(
+                "this process was forked after the store was opened; a database connection does not survive "
+                "that: open the scheduler in the child"
+            )
         return self._links
 
     async def _run(self, work: _Work[T], *, repeatable: bool) -> T:
