@@ -34,6 +34,11 @@ def settle_values(count: int = BATCH) -> Mapping[str, object]:
     return {"rows": json.dumps([[job_id(n), *change] for n in range(1, count + 1)]), "now": DUE}
 
 
+def succeed_values(count: int = BATCH) -> Mapping[str, object]:
+    change = [1, "c", 1, 2, "null", None]
+    return {"rows": json.dumps([[job_id(n), *change] for n in range(1, count + 1)])}
+
+
 NEXT_DUE: Mapping[str, object] = {
     "queues": json.dumps([["default"], ["other"]]),
     "tasks": json.dumps([["greet"]]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
 
@@ -14,7 +14,17 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.postgres.dialect import POSTGRES
-from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, job_id, settle_values
+from tests.plans.kit import (
+    BATCH,
+    DUE,
+    LATER,
+    NEXT_DUE,
+    ROWS,
+    claim_values,
+    job_id,
+    settle_values,
+    succeed_values,
+)
 
 SQL = load(POSTGRES, "duetime")
 Node: TypeAlias = dict[str, Any]
@@ -118,8 +128,17 @@ async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, 
 
 @PLANS
 @pytest.mark.parametrize("count", [1, BATCH, 10 * BATCH])
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [(SQL.settle, settle_values), (SQL.succeed, succeed_values)],
+    ids=["any", "success"],
+)
 async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
-    connection: Connection, mode: str, count: int
+    connection: Connection,
+    mode: str,
+    count: int,
+    statement: Statement,
+    values: Callable[[int], Mapping[str, object]],
 ) -> None:
     await fill(connection, due=0, later=ROWS // 10)
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
@@ -127,7 +146,7 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
         f"UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w' WHERE id <= lpad('{count}', 32, '0')"
     )
     async with undone(connection, mode):
-        plan = await explain(connection, SQL.settle, settle_values(count))
+        plan = await explain(connection, statement, values(count))
     assert plan["Actual Rows"] == count
     assert scans(plan) == {("Index Scan", "duetime_jobs_pkey")}
     assert buffers(plan) < 100 + 40 * count
@@ -153,6 +172,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
         (SQL.claims_under, {"claim_id": "c", "now": DUE}, "duetime_jobs_running"),
         (SQL.orphans, {}, "duetime_jobs_running"),
+        (SQL.forsaken, {"now": DUE}, "duetime_jobs_running"),
         (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),
         (
             SQL.withdraw,

@@ -13,7 +13,7 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, settle_values
+from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values
 
 SQL = load(SQLITE, "duetime")
 
@@ -54,7 +54,7 @@ def fill(connection: sqlite3.Connection, first: int, last: int, *, due_at: int) 
 
 
 def plan(connection: sqlite3.Connection, statement: Statement) -> str:
-    values = dict.fromkeys(statement.params, 1)
+    values = [1] * len(statement.params) if statement.columns else dict.fromkeys(statement.params, 1)
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values))
 
 
@@ -90,6 +90,7 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
     "statement",
     [
         SQL.settle,
+        SQL.succeed,
         SQL.mark_started,
         SQL.holders,
         SQL.settled_before,
@@ -112,6 +113,7 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.held_by, "duetime_jobs_running (worker=?)"),
         (SQL.claims_under, "duetime_jobs_running"),
         (SQL.orphans, "duetime_jobs_running"),
+        (SQL.forsaken, "duetime_jobs_running"),
         (SQL.prune_workers, "duetime_jobs_running (worker=?)"),
         (SQL.due_schedules, "duetime_schedules_next (next_at>? AND next_at<?)"),
         (SQL.due_schedules, "duetime_jobs_live (schedule=?)"),
@@ -145,10 +147,3 @@ def test_a_claim_costs_what_it_takes_with_many_more_jobs_due(connection: sqlite3
     connection.execute("ROLLBACK TO claim")
     fill(connection, 10_001 + BATCH, ROWS, due_at=DUE - 1)
     assert steps(connection, SQL.claim, claim_values()) <= before * 1.2 + 1
-
-
-def test_a_settlement_costs_the_same_for_each_job_of_a_batch(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w'")
-    few = steps(connection, SQL.settle, settle_values(BATCH))
-    connection.execute("UPDATE duetime_jobs SET state = 'running'")
-    assert steps(connection, SQL.settle, settle_values(10 * BATCH)) <= few * 12

@@ -19,6 +19,11 @@ class Statement(NamedTuple):
     name: str
     sql: str
     params: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    """If not empty, the statement takes its batch row by row, these being the first of its parameters.
+
+    The answer is then the rows of the batch that have changed something.
+    """
 
 
 class Query(NamedTuple):

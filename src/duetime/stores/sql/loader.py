@@ -18,6 +18,9 @@ _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{(\w+)(?:\s+([^{}]*))?\}")
 # A literal is skipped whole; `::` is a cast.
 _PARAMETER = re.compile(r"'[^']*'|(?<![:\w]):([a-z_]+)")
+_VALUE = re.compile(rf"{_PARAMETER.pattern}|\br\.([a-z_]+)")
+_BATCH = re.compile(r"^FROM \{each rows: ([^{}]*)\} AS r\n", re.MULTILINE)
+_RETURNING = re.compile(r"\nRETURNING .*\Z", re.DOTALL)
 
 
 class BadStatement(Exception):
@@ -36,6 +39,7 @@ class Statements:
     mark_started: Statement
     holders: Statement
     settle: Statement
+    succeed: Statement
     settled_before: Statement
     add_attempts: Statement
     next_due: Statement
@@ -46,6 +50,7 @@ class Statements:
     retire: Statement
     peers: Statement
     bury: Statement
+    forsaken: Statement
     expire: Statement
     orphans: Statement
     adopt: Statement
@@ -112,7 +117,14 @@ def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: st
         raise BadStatement(message)
     fragments = {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
     fill = Filler(dialect, namespace, fragments)
-    return Statements(**{name: compile_statement(name, fill(body), dialect) for name, body in named.items()})
+    return Statements(
+        **{
+            name: unroll(name, body, fill)
+            if name in dialect.unrolled
+            else compile_statement(name, fill(body), dialect)
+            for name, body in named.items()
+        }
+    )
 
 
 class Filler:
@@ -143,8 +155,7 @@ class Filler:
 
     def _each(self, argument: str) -> str:
         parameter, _, listed = argument.partition(":")
-        columns = [(name, kind) for name, kind in (column.split() for column in listed.split(","))]
-        return self._dialect.each(parameter, columns)
+        return self._dialect.each(parameter, _columns(listed))
 
 
 def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
@@ -160,3 +171,28 @@ def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
         return dialect.parameter(parameter, order.index(parameter) + 1)
 
     return Statement(name, _PARAMETER.sub(place, sql), tuple(order))
+
+
+def unroll(name: str, body: str, fill: Filler) -> Statement:
+    """Turn an UPDATE from a batch into one for a single row, with the columns of the batch as parameters."""
+    batch = _BATCH.search(body)
+    if batch is None:
+        message = f"{name} has no batch to take row by row"
+        raise BadStatement(message)
+    columns = [name for name, _ in _columns(batch[1])]
+    order = list(columns)
+
+    def place(match: re.Match[str]) -> str:
+        parameter = match[1] or match[2]
+        if parameter is None:
+            return match[0]
+        if parameter not in order:
+            order.append(parameter)
+        return f"?{order.index(parameter) + 1}"
+
+    sql = _VALUE.sub(place, fill(_RETURNING.sub("", _BATCH.sub("", body))))
+    return Statement(name, sql, tuple(order), tuple(columns))
+
+
+def _columns(listed: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name, kind in (column.split() for column in listed.split(","))]

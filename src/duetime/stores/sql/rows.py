@@ -14,7 +14,7 @@ from duetime.model.outcome import Settlement
 from duetime.model.schedule import NewSchedule, ScheduleRecord
 from duetime.model.states import State
 from duetime.model.worker import WorkerRecord, WorkerStats
-from duetime.stores.sql.driver import Row
+from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
 _NUL = b"\\u0000"
@@ -28,10 +28,9 @@ _new_schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "queue", "priority", "on_crash", "retries", "timeout",
     "overlap", "misfire_window", "owner", "fired_through", "next_at",
 )  # fmt: skip
-_settlement = attrgetter(
-    "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "result", "result_error",
-    "error", "traceback", "reason",
-)  # fmt: skip
+_numbers = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames")
+_texts = attrgetter("result", "result_error", "error", "traceback", "reason")
+_ends = attrgetter("started_at", "finished_at")
 
 
 def batch(rows: Iterable[Sequence[object]]) -> str:
@@ -45,6 +44,11 @@ def batch(rows: Iterable[Sequence[object]]) -> str:
         if _NUL in data:
             data = _encode([[_clean(value) for value in row] for row in listed])
     return data.decode()
+
+
+def batch_for(statement: Statement, rows: Iterable[Sequence[object]]) -> str | list[Sequence[object]]:
+    """Give rows the form that the statement takes: plain, for one that takes them one by one, or JSON."""
+    return list(rows) if statement.columns else batch(rows)
 
 
 def clean_text(text: str) -> str:
@@ -66,9 +70,15 @@ def new_schedules(schedules: Iterable[NewSchedule]) -> str:
     return batch(map(_new_schedule, schedules))
 
 
-def settlements(changes: Iterable[Settlement]) -> str:
-    """Encode changes for `settle`."""
-    return batch([(*change.token, *_settlement(change)) for change in changes])
+def settlement(change: Settlement) -> tuple[object, ...]:
+    """Build the row of a change for `settle`."""
+    return (*change.token, *_numbers(change), *[text and clean_text(text) for text in _texts(change)])
+
+
+def success(change: Settlement) -> tuple[object, ...]:
+    """Build the row of a change for `succeed`."""
+    result, note = change.result, change.result_error
+    return (*change.token, *_ends(change), result and clean_text(result), note and clean_text(note))
 
 
 def claim(row: Row) -> Claim:

@@ -88,6 +88,16 @@ FROM {each rows: id text, fence int, claim_id text, state text, started_at int, 
 WHERE {jobs}.id = r.id AND {held}
 RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
+-- name: succeed
+-- Write runs that came to nothing but success: the same as `settle`, with half the values to read for each job.
+UPDATE {jobs} SET
+    state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
+    result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
+FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
+      result_error text} AS r
+WHERE {jobs}.id = r.id AND {held}
+RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
+
 -- name: settled_before
 -- Find the claims that had already been settled, when an answer was lost.
 SELECT r.id, r.fence, r.claim_id
@@ -160,6 +170,15 @@ FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
 -- Mark workers as dead.
 UPDATE {workers} SET state = 'dead'
 WHERE state = 'alive' AND id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: forsaken
+-- Tell whether there is anything to rescue: a read, so that idle workers do not queue for the write lock.
+SELECT EXISTS (SELECT 1 FROM {workers} WHERE state = 'alive' AND lease_until < {now})
+    OR EXISTS (
+        SELECT 1 FROM {jobs} AS j
+        WHERE j.state = 'running'
+          AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
+    )
 
 -- name: expire
 -- Mark workers as dead whose lease is over.

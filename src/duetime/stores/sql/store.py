@@ -189,6 +189,8 @@ class SqlStore:
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        if not await self._driver.read(lambda: on_workers.forsaken(self._sql)):
+            return []
         return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
 
     async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:

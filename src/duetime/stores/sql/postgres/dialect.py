@@ -30,5 +30,6 @@ POSTGRES = Dialect(
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     claim_index="",
     parameter=lambda _, n: f"${n}",
+    unrolled=frozenset(),
     claims_per_statement=True,
 )

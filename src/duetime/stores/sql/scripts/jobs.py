@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Settlement
+from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
@@ -60,7 +61,9 @@ def claims_under(sql: Statements, claim_id: str) -> Script[list[Claim]]:
 
 def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
     """Record that claims have been started."""
-    yield Query(sql.mark_started, {"rows": rows.batch(tokens), "started_at": started_at})
+    yield Query(
+        sql.mark_started, {"rows": rows.batch_for(sql.mark_started, tokens), "started_at": started_at}
+    )
 
 
 def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
@@ -70,8 +73,13 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
     if kept:
         locked = yield Query(sql.holders, {"rows": rows.batch(change.token for change in kept)})
         holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
-    written = yield Query(sql.settle, {"rows": rows.settlements(settlements)})
-    accepted = frozenset(Token(*row) for row in written)
+    if all(map(_is_success, settlements)):
+        changes = rows.batch_for(sql.succeed, map(rows.success, settlements))
+        written = yield Query(sql.succeed, {"rows": changes})
+    else:
+        changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
+        written = yield Query(sql.settle, {"rows": changes})
+    accepted = frozenset(Token(*row[:3]) for row in written)
     attempts = [
         _attempt(change, *holders[change.token.job_id]) for change in kept if change.token in accepted
     ]
@@ -97,6 +105,10 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
     }
     found = yield Query(sql.next_due, values)
     return NextDue(*found[0])
+
+
+def _is_success(change: Settlement) -> bool:
+    return change.state is State.SUCCEEDED and change.reason is None and change.error is None
 
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:

@@ -37,10 +37,12 @@ def put_schedules(sql: Statements, schedules: Sequence[NewSchedule]) -> Script[C
 
 def due_schedules(sql: Statements, *, ahead: Micros, limit: int) -> Script[DueSchedules]:
     """List the schedules to fire, and tell when the next one comes up."""
-    due = yield Query(sql.due_schedules, {"ahead": ahead, "limit": limit})
+    due = yield Query(sql.due_schedules, {"ahead": ahead, "limit": limit + 1})
     found = yield Query(sql.next_schedule, {"ahead": ahead})
     now, next_at = found[0]
-    return DueSchedules(now, [rows.schedule(row) for row in due], next_at)
+    schedules = [rows.schedule(row) for row in due]
+    # One more than asked for: whether others are due already, beyond the limit.
+    return DueSchedules(now, schedules[:limit], schedules[limit].next_at if schedules[limit:] else next_at)
 
 
 def fire(sql: Statements, firings: Sequence[Firing]) -> Script[frozenset[str]]:

@@ -83,6 +83,12 @@ def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[None]:
     yield Query(sql.bury, {"rows": rows.batch((worker,) for worker in workers)})
 
 
+def forsaken(sql: Statements) -> Script[bool]:
+    """Tell whether there is anything to rescue."""
+    found = yield Query(sql.forsaken, {})
+    return bool(found[0][0])
+
+
 def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orphan]]:
     """Mark workers dead whose lease is over and take over what workers that are not alive hold."""
     yield Query(sql.expire, {})

@@ -20,5 +20,7 @@ SQLITE = Dialect(
     # With statistics of a table that has one queue, the planner would build an index of its own for each probe.
     claim_index="INDEXED BY {jobs}_claim",
     parameter=lambda name, _: f":{name}",
+    # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference.
+    unrolled=frozenset({"settle", "succeed", "mark_started"}),
     claims_per_statement=False,
 )

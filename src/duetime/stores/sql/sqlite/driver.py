@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import NotOpen, Unsupported
 from duetime.model.clock import Clock
 from duetime.stores.base import Check, Hint
-from duetime.stores.sql.driver import Script, script_name
+from duetime.stores.sql.driver import Row, Script, Statement, script_name
 from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
@@ -32,6 +32,7 @@ class SqliteDriver:
         self._database = database
         self._owner = shared is None
         self._subscribers = shared or Subscribers()
+        self._hears_others = database.path is None
 
     async def open(self) -> None:
         """Start the threads; a sibling uses those of its owner."""
@@ -88,8 +89,8 @@ class SqliteDriver:
 
     @property
     def hears_others(self) -> bool:
-        """Always: the file shows what others commit."""
-        return True
+        """Whether a commit of another process would be seen from now on; one in memory has no others."""
+        return self._hears_others
 
     async def doctor(self) -> list[Check]:
         """Look at the version, the settings and the file."""
@@ -119,13 +120,16 @@ class SqliteDriver:
                 async for _ in commits(path, self._data_version):
                     subscriber.put(Hint("any"))
             except NotOpen:
+                self._hears_others = False
                 return
             except sqlite3.Error:
+                self._hears_others = False
                 # Hints may be lost; whoever waits for them polls too.
                 await asyncio.sleep(_WATCH_AGAIN)
 
     async def _data_version(self) -> int:
         version: int = await self._database.writer.do(_data_version)
+        self._hears_others = True
         return version
 
     @contextlib.contextmanager
@@ -145,12 +149,22 @@ def _play(connection: sqlite3.Connection, script: Script[T], clock: Clock) -> T:
     try:
         query = next(script)
         while True:
-            statement, params = query
-            values: Any = {**params, "now": now}
-            query = script.send(connection.execute(statement.sql, values).fetchall())
+            values: Any = {**query.params, "now": now}
+            query = script.send(
+                _each_row(connection, query.statement, values)
+                if query.statement.columns
+                else connection.execute(query.statement.sql, values).fetchall()
+            )
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+def _each_row(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
+    """Run a statement for each row of its batch and return those that have changed something."""
+    cursor = connection.cursor()
+    rest = [values[name] for name in statement.params[len(statement.columns) :]]
+    return [row for row in values["rows"] if cursor.execute(statement.sql, (*row, *rest)).rowcount]
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

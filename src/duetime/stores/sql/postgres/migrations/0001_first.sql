@@ -38,18 +38,7 @@ CREATE TABLE {jobs} (
     occurrence bigint,
     span_first bigint,
     span_count integer NOT NULL DEFAULT 1,
-    unique_key text COLLATE "C",
-    key_until bigint,
-    tags text,
-    waits integer NOT NULL DEFAULT 0,
-    parent text COLLATE "C",
-    callbacks text,
-    expires_at bigint,
-    progress double precision,
-    progress_note text,
-    result_ttl bigint,
-    failure_ttl bigint,
-    meta text
+    waits integer NOT NULL DEFAULT 0
 ) WITH (
     -- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,

@@ -38,18 +38,7 @@ CREATE TABLE {jobs} (
     occurrence integer,
     span_first integer,
     span_count integer NOT NULL DEFAULT 1,
-    unique_key text,
-    key_until integer,
-    tags text,
-    waits integer NOT NULL DEFAULT 0,
-    parent text,
-    callbacks text,
-    expires_at integer,
-    progress real,
-    progress_note text,
-    result_ttl integer,
-    failure_ttl integer,
-    meta text
+    waits integer NOT NULL DEFAULT 0
 );
 
 -- What can be claimed: each queue and priority is an ordered range.
