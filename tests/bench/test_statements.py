@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from benchmarks.statements import Sent, tapped
+from duetime import Scheduler
+from duetime.scheduler.task import AsyncTask
+
+SLOTS = 50
+BATCHES = 4
+
+SETTLE = ("settle", "succeed")
+OPEN = ("has_schema", "schema_version", "register", "retire")
+"""What a worker sends once."""
+BEAT = ("pulse", "held_by")
+"""What one heartbeat sends."""
+WATCH = ("next_due", "peers", "forsaken")
+"""What a worker reads now and then, however many jobs there are."""
+
+
+class Gated:
+    """A scheduler whose jobs wait at a gate, so that batches begin and end as a test says."""
+
+    def __init__(self, url: str) -> None:
+        self.scheduler = Scheduler(url)
+        self.started = 0
+        self._gate = asyncio.Event()
+
+        @self.scheduler.task(name="wait")
+        async def wait() -> None:
+            self.started += 1
+            await self._gate.wait()
+
+        self.wait: AsyncTask[[], None] = wait
+
+    async def enqueue(self, count: int) -> None:
+        await self.scheduler.enqueue_many([self.wait.call() for _ in range(count)])
+
+    def has_started(self, count: int) -> bool:
+        return self.started == count
+
+    def open_gate(self) -> None:
+        """Let through whoever waits now; those that come later wait again."""
+        gate, self._gate = self._gate, asyncio.Event()
+        gate.set()
+
+
+@asynccontextmanager
+async def listening(gated: Gated) -> AsyncIterator[list[Sent]]:
+    async with gated.scheduler:
+        yield tapped(gated.scheduler.store)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - statements are noted in the driver's own thread
+            await asyncio.sleep(0.001)
+
+
+def written(sent: list[Sent]) -> Counter[str]:
+    return Counter(name for _, kind, name in sent if kind == "write")
+
+
+def counted(sent: list[Sent]) -> tuple[int, int]:
+    """How many claims and how many settlements were sent."""
+    names = written(sent)
+    return names["claim"], sum(names[name] for name in SETTLE)
+
+
+def are_settled(sent: list[Sent], batches: int) -> bool:
+    return counted(sent)[1] == batches
+
+
+async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(store_url: str) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent:
+        await gated.enqueue(100)
+        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
+
+
+async def test_a_single_enqueue_is_one_statement(store_url: str) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent:
+        await gated.wait.enqueue()
+        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
+
+
+async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(store_url: str) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent:
+        await gated.enqueue(SLOTS * BATCHES)
+        sent.clear()
+        async with gated.scheduler.worker(concurrency=SLOTS):
+            for batch in range(BATCHES):
+                await until(partial(gated.has_started, SLOTS * (batch + 1)))
+                assert counted(sent) == (batch + 1, batch)
+                gated.open_gate()
+                await until(partial(are_settled, sent, batch + 1))
+        claims, settlements = counted(sent)
+        assert settlements == BATCHES
+        # One more may have looked for more jobs and found none.
+        assert claims in {BATCHES, BATCHES + 1}
+
+
+async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_settlement(
+    store_url: str,
+) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent:
+        await gated.enqueue(SLOTS)
+        sent.clear()
+        async with gated.scheduler.worker(concurrency=SLOTS, schedules=False, retention=None):
+            await until(partial(gated.has_started, SLOTS))
+            gated.open_gate()
+            await until(partial(are_settled, sent, 1))
+        assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed"}
+
+
+async def test_an_idle_worker_writes_nothing_but_its_heartbeat(store_url: str) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent, gated.scheduler.worker(lease=3, retention=None):
+        await until(lambda: written(sent)["pulse"] >= 1)
+        sent.clear()
+        await until(lambda: written(sent)["pulse"] >= 3)
+        assert set(written(sent)) == set(BEAT)
+        assert "forsaken" in {name for _, _, name in sent}, "no sweep fell into the time watched"
