@@ -22,8 +22,8 @@ WRITERS = 4
 MOST_CONNECTIONS = 20
 
 
-async def commits_per_process(url: str, gate: Gate) -> list[int]:
-    """Let processes commit for a while, all at the same time, and return how often each did."""
+async def stored_per_process(url: str, gate: Gate) -> list[int]:
+    """Let processes write for a while, all at the same time, and return how many jobs each has stored."""
     processes = [
         await asyncio.create_subprocess_exec(
             sys.executable,
@@ -56,10 +56,10 @@ async def test_processes_that_write_to_one_file_as_fast_as_they_can_get_fair_sha
         pass
     tries: list[list[int]] = []
     for number in range(3):  # Other processes of this machine may take the processor from one of them.
-        tries.append(await commits_per_process(sqlite_url, Gate(tmp_path / f"gate-{number}")))
+        tries.append(await stored_per_process(sqlite_url, Gate(tmp_path / f"gate-{number}")))
         if min(tries[-1]) >= max(tries[-1]) / 2:
             return
-    pytest.fail(f"commits per process: {tries}")
+    pytest.fail(f"stored per process: {tries}")
 
 
 async def plant(app: App, *, due: datetime | None = None) -> list[JobId]:
