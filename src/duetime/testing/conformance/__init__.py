@@ -35,10 +35,10 @@ _MODULES = (
     "wakeups",
     "workers",
 )
+_MACHINES = ("agreement", "job_machine", "machine", "schedule_machine")
 # Before they are imported, so that a failing assertion shows its values here as in any test module.
-pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in _MODULES), "duetime.testing.agreement", "duetime.testing.machine"
-)
+pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
+pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueues
