@@ -21,7 +21,7 @@ cancel_requested_at, schedule, occurrence, span_first, span_count
 s.name, s.task, s.payload, s.trigger_spec, s.queue, s.priority, s.on_crash, s.retries, s.timeout, s.overlap,
 s.misfire_window, s.owner, s.paused_at, s.paused_reason, s.fired_through, s.next_at, s.rev, s.created_at,
 s.updated_at,
-(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND j.state IN ('pending', 'running'))
+(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running'))
 
 -- fragment: held
 -- True for a row whose claim still holds. The state is hidden from the planner: with statistics taken while

@@ -38,7 +38,18 @@ CREATE TABLE {jobs} (
     occurrence bigint,
     span_first bigint,
     span_count integer NOT NULL DEFAULT 1,
-    waits integer NOT NULL DEFAULT 0
+    waits integer NOT NULL DEFAULT 0,
+    -- Not used yet: keys, tags, deadlines, progress, callbacks and times to live, so that they come without a rewrite.
+    unique_key text COLLATE "C",
+    key_until bigint,
+    tags text,
+    parent text COLLATE "C",
+    callbacks text,
+    expires_at bigint,
+    progress real,
+    progress_note text,
+    result_ttl bigint,
+    failure_ttl bigint
 ) WITH (
     -- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
@@ -55,7 +66,8 @@ CREATE INDEX {jobs}_running ON {jobs} (worker) WHERE state = 'running';
 CREATE UNIQUE INDEX {jobs}_occurrence ON {jobs} (schedule, occurrence) WHERE schedule IS NOT NULL;
 
 -- What a schedule has not finished.
-CREATE INDEX {jobs}_live ON {jobs} (schedule) WHERE schedule IS NOT NULL AND state IN ('pending', 'running');
+CREATE INDEX {jobs}_live ON {jobs} (schedule)
+WHERE schedule IS NOT NULL AND (state = 'pending' OR state = 'running');
 
 CREATE TABLE {attempts} (
     job_id text COLLATE "C" NOT NULL,

@@ -13,7 +13,11 @@ CREATE TABLE {jobs} (
     payload text NOT NULL,
     queue text NOT NULL,
     priority integer NOT NULL,
-    state text NOT NULL CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'cancelled', 'skipped')),
+    -- In so many words, because SQLite builds a table for an IN of more than two at every change of a row.
+    state text NOT NULL CHECK (
+        state = 'pending' OR state = 'running' OR state = 'succeeded'
+        OR state = 'failed' OR state = 'cancelled' OR state = 'skipped'
+    ),
     due_at integer NOT NULL,
     created_at integer NOT NULL,
     started_at integer,
@@ -38,7 +42,18 @@ CREATE TABLE {jobs} (
     occurrence integer,
     span_first integer,
     span_count integer NOT NULL DEFAULT 1,
-    waits integer NOT NULL DEFAULT 0
+    waits integer NOT NULL DEFAULT 0,
+    -- Not used yet: keys, tags, deadlines, progress, callbacks and times to live, so that they come without a rewrite.
+    unique_key text,
+    key_until integer,
+    tags text,
+    parent text,
+    callbacks text,
+    expires_at integer,
+    progress real,
+    progress_note text,
+    result_ttl integer,
+    failure_ttl integer
 );
 
 -- What can be claimed: each queue and priority is an ordered range.
@@ -51,7 +66,8 @@ CREATE INDEX {jobs}_running ON {jobs} (worker) WHERE state = 'running';
 CREATE UNIQUE INDEX {jobs}_occurrence ON {jobs} (schedule, occurrence) WHERE schedule IS NOT NULL;
 
 -- What a schedule has not finished.
-CREATE INDEX {jobs}_live ON {jobs} (schedule) WHERE schedule IS NOT NULL AND state IN ('pending', 'running');
+CREATE INDEX {jobs}_live ON {jobs} (schedule)
+WHERE schedule IS NOT NULL AND (state = 'pending' OR state = 'running');
 
 CREATE TABLE {attempts} (
     job_id text NOT NULL,
