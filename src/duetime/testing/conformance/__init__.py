@@ -1,13 +1,24 @@
 """The store suite: a store that passes it can serve Duetime.
 
-A test module binds it to a store with one fixture and one import:
+A test module binds it to a store with one import and one fixture, told in full by `MakeStore`:
 
     from duetime.testing.conformance import *
 
     @pytest_asyncio.fixture
-    async def make_store(): ...
+    async def make_store(tmp_path):
+        opened = []
 
-What the fixture must give is told by `MakeStore`.
+        async def make(clock, *, namespace="duetime"):
+            store = MyStore(tmp_path / "jobs", namespace=namespace, clock=clock)
+            await store.open()
+            opened.append(store)
+            return store
+
+        yield make
+        for store in opened:
+            await store.close()
+
+It needs pytest, pytest-asyncio and Hypothesis.
 """
 
 # ruff: noqa: E402 - modules are imported after they are announced to pytest.
