@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from signal import SIGTERM
 from typing import Any
 
 import pytest
@@ -90,6 +91,28 @@ async def test_while_the_database_is_away_requests_are_refused_and_workers_wait(
     assert len(fleet.ledger.entries("start", job=running.id)) == 1, (
         "its outcome was kept for when it can be written"
     )
+
+
+@pytest.mark.covers("graceful-stop")
+async def test_a_worker_can_be_stopped_while_the_database_is_away(
+    own_postgres: PostgresServer, fleet_at: FleetAt
+) -> None:
+    fleet = fleet_at(own_postgres.create_database("away"))
+    app, gate = fleet.app(), fleet.gate()
+    async with app.scheduler:
+        worker = await fleet.start(grace="1s")
+        job = await app.wait_for.enqueue(gate.path)
+        await fleet.entry("start", job=job.id)
+        await asyncio.to_thread(own_postgres.stop, "immediate")
+        worker.signal(SIGTERM)
+        await fleet.entry("cancelled", job=job.id)
+        await until(lambda: worker.ended, what=lambda: f"the end of the process\n{worker.log}")
+        await asyncio.to_thread(own_postgres.start)
+        gate.open()
+        heir = await fleet.start()
+        record = (await fleet.ended(app.scheduler.store, [job.id]))[job.id]
+
+    assert (record.state, record.result) == (State.SUCCEEDED, str(heir.pid))
 
 
 async def test_a_database_that_is_not_there_at_the_start_is_told_as_such() -> None:
