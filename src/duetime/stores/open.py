@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final, Literal, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from duetime.errors import ConfigError, MissingDriver
@@ -17,7 +17,8 @@ Word = TypeVar("Word", bound=str)
 EXAMPLES: Final = "sqlite:///jobs.db or postgresql://user:password@host/database"
 
 _LARGEST_POOL: Final = 1_000
-_POOLERS: Final[tuple[Literal["auto", "none", "transaction"], ...]] = ("auto", "none", "transaction")
+_Pooler: TypeAlias = Literal["auto", "none", "transaction"]
+_POOLERS: Final[tuple[_Pooler, ...]] = ("auto", "none", "transaction")
 _SYNCHRONOUS: Final[tuple[Literal["FULL", "NORMAL"], ...]] = ("FULL", "NORMAL")
 _LIBPQ: Final = (
     "application_name",
@@ -121,7 +122,7 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     pool = options.pop("pool", "10")
     if not pool.isdecimal() or not 1 <= int(pool) <= _LARGEST_POOL:
         raise ConfigError(f"pool must be a number from 1 to {_LARGEST_POOL}, the most connections to open")
-    pooler = _choice(options, "pooler", _POOLERS)
+    pooler: _Pooler = _choice(options, "pooler", _POOLERS)
     dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
     try:
         from duetime.stores.sql.postgres.driver import PostgresDriver

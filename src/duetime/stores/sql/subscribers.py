@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 
 from duetime.stores.base import Hint
 
@@ -54,7 +54,7 @@ class Subscribers:
             listener.notify(hint)
 
     @contextlib.contextmanager
-    def listening(self) -> Iterator[Subscriber]:
+    def listening(self) -> Generator[Subscriber]:
         """Listen for the duration of the block."""
         subscriber = Subscriber()
         with self._lock:

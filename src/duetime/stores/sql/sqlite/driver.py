@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import NotOpen, Unsupported
@@ -133,7 +133,7 @@ class SqliteDriver:
         return version
 
     @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self) -> Generator[None]:
         try:
             yield
         except Exception as error:
