@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
@@ -144,6 +145,7 @@ class _Change(NamedTuple):
         failures: int = 0,
         crashes: int = 0,
         blames: int = 0,
+        worker: str | None = None,
     ) -> Settlement:
         claim = self.claim
         return Settlement(
@@ -159,6 +161,7 @@ class _Change(NamedTuple):
             error=error,
             traceback=traceback,
             reason=reason,
+            worker=worker,
         )
 
     def put_back(
@@ -234,13 +237,22 @@ def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
     """Rescue: an unstarted claim is as good as new; a started one runs again or fails, as the task chose."""
     if not outcome.started:
         return change.put_back(due_at=None)
+    end = partial(
+        change.end,
+        State.FAILED,
+        reason="crashed",
+        worker=outcome.worker,
+        crashes=1,
+        blames=int(outcome.blamed),
+    )
     blames = change.claim.blames + outcome.blamed
     text = f"worker {outcome.worker} died while the job ran"
     if change.claim.on_crash == "fail":
-        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=int(outcome.blamed))
+        return end(error=text)
     if blames >= MAX_BLAMES:
-        text = f"{blames} workers died while this job was the only suspect in them; it is not tried again"
-        return change.end(State.FAILED, error=text, reason="crashed", crashes=1, blames=int(outcome.blamed))
+        return end(
+            error=f"{blames} workers died while this job was the only suspect in them; it is not tried again"
+        )
     return change.put_back(
         due_at=change.now + crash_backoff(blames),
         attempt="lost",

@@ -16,7 +16,7 @@ from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error, describe_traceback
 from duetime.runtime.handler import Handler
 from duetime.runtime.run import Run
-from duetime.runtime.threads import ThreadRunner, unwrap
+from duetime.runtime.threads import Raised, ThreadRunner
 
 log = logging.getLogger("duetime.worker")
 
@@ -45,7 +45,6 @@ class Executor:
             if handler.is_async:
                 run.interruptible = True
                 return await self._in_loop(call, timeout)
-            run.in_thread = True
             return await self._in_thread(run, call, timeout)
         except asyncio.CancelledError as error:
             return run.stopping or _failed(error)
@@ -61,14 +60,15 @@ class Executor:
             async with asyncio.timeout(timeout / SECOND) as scope:
                 return Succeeded(*encode_result(await call()))  # type: ignore[misc]
         except TimeoutError as error:
-            return _timed_out(timeout, error) if scope.expired() else _failed(error)
+            # Where the handler stood when it was cancelled is in the error that the timeout replaced.
+            return _timed_out(timeout, error.__context__) if scope.expired() else _failed(error)
 
     async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
         future = self._threads.submit(call)
         done, _ = await asyncio.wait({future}, timeout=None if timeout is None else timeout / SECOND)
         if done:
-            return Succeeded(*encode_result(unwrap(future.result())))
+            return _returned(future.result())
         log.warning(
             "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
             run.claim.task,
@@ -76,6 +76,13 @@ class Executor:
         )
         await asyncio.wait({future})
         return _timed_out(timeout or 0, None)
+
+
+def _returned(result: object) -> Outcome:
+    # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
+    if isinstance(result, Raised):
+        return _failed(result.error)
+    return Succeeded(*encode_result(result))
 
 
 def _failed(error: BaseException) -> Failed:

@@ -23,17 +23,18 @@ class LoopWatch:
 
     PERIOD = 1.0
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_hang: Callable[[], bool]) -> None:
-        """Call `on_hang` past the hang limit; it says whether the lease should lapse."""
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_hang: Callable[[], None]) -> None:
+        """Call `on_hang` once the hang limit is passed."""
         self._loop = loop
         self._on_hang = on_hang
         self._thread = threading.get_ident()
         self._asked_at: Micros | None = None
         self._reported = False
+        self._gave_up = False
         self.lag: Micros = 0
 
     def hanging(self) -> bool:
-        """Look once; report a blocked loop with its stack, and tell whether to give up on it."""
+        """Look once; report a blocked loop with its stack, and tell whether it is past the hang limit."""
         now = monotonic()
         if self._asked_at is None:
             self._ask(now)
@@ -42,7 +43,10 @@ class LoopWatch:
         if self.lag >= BLOCK_LIMIT and not self._reported:
             self._reported = True
             self._report()
-        return self.lag >= HANG_LIMIT and self._on_hang()
+        if self.lag >= HANG_LIMIT and not self._gave_up:
+            self._gave_up = True
+            self._on_hang()
+        return self._gave_up
 
     def _ask(self, now: Micros) -> None:
         self._asked_at = now
@@ -55,7 +59,7 @@ class LoopWatch:
         if self._reported and self._asked_at is not None:
             log.warning("the event loop runs again after %.1f s", (monotonic() - self._asked_at) / SECOND)
         self._asked_at = None
-        self._reported = False
+        self._reported = self._gave_up = False
         self.lag = 0
 
     def _report(self) -> None:

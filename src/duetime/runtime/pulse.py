@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Callable
@@ -28,6 +29,10 @@ class PulseListener(Protocol):
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a thread of the worker is at work; called from the pulse's thread."""
         ...
 
     def stats(self) -> WorkerStats:
@@ -68,7 +73,7 @@ class Pulsation:
         lease: Lease,
         listener: PulseListener,
         time: Timekeeper,
-        on_hang: Callable[[], bool],
+        on_hang: Callable[[], None],
     ) -> None:
         self._store = store
         self._info = info
@@ -83,6 +88,7 @@ class Pulsation:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._stopping = False
+        self._orphaned = False
         self._asked = False
         self._deadline: Micros = 0
 
@@ -132,22 +138,17 @@ class Pulsation:
             await self._store.close()
 
     async def _beat_until_stopped(self, wake: asyncio.Event) -> None:
-        next_beat = self._lease.beat
-        began = monotonic()
-        while not self._stopping:
-            wake.clear()
-            elapsed = (monotonic() - began) / SECOND
-            try:
-                async with asyncio.timeout(min(LoopWatch.PERIOD, max(0.0, next_beat - elapsed))):
-                    await wake.wait()
-            except TimeoutError:
-                pass
-            if self._watch.hanging():
-                # Nobody can tell a hung worker from a busy one but us: let others have its jobs.
-                return
-            if (monotonic() - began) / SECOND >= next_beat:
-                began = monotonic()
-                next_beat = self._lease.beat if await self._beat() else self._lease.retry
+        next_beat = monotonic() + self._lease.beat * SECOND
+        while not self._stopping and (not self._orphaned or self._listener.busy()):
+            # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
+            hanging = self._watch.hanging()
+            left = LoopWatch.PERIOD if hanging else (next_beat - monotonic()) / SECOND
+            await _wait(wake, min(LoopWatch.PERIOD, left))
+            if hanging:
+                continue
+            if monotonic() >= next_beat:
+                pause = self._lease.beat if await self._beat() else self._lease.retry
+                next_beat = monotonic() + pause * SECOND
             elif self._asked:
                 self._asked = False
                 await self._attend()
@@ -223,5 +224,12 @@ class Pulsation:
         try:
             self._main.call_soon_threadsafe(call, *args)
         except RuntimeError:
-            # The worker's loop is closed; there is nobody left to tell.
-            self._stopping = True
+            # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
+            self._orphaned = True
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, seconds)):
+            await event.wait()
+    event.clear()

@@ -22,7 +22,6 @@ class Run:
     task: asyncio.Task[None] | None = None
     interruptible: bool = False
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
-    in_thread: bool = False
     stopping: StopCause | None = None
 
     def stop(self, cause: StopCause) -> None:

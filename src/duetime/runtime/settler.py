@@ -93,7 +93,14 @@ class Settler(Service):
             error=None if settlement.error is None else "the error text could not be stored",
             traceback=None,
         )
-        return await self._store.settle([bare])
+        try:
+            return await self._store.settle([bare])
+        except StoreUnavailable:
+            raise
+        except StoreError:
+            # Given up here, so that it does not hold up the others; the claim is found again as a stray.
+            log.exception("the outcome of job %s could not be stored at all", settlement.token.job_id)
+            return frozenset()
 
     def _report(self, accepted: frozenset[Token]) -> None:
         if len(accepted) == len(self._in_flight):

@@ -19,21 +19,25 @@ class ThreadRunner:
         self._idle = 0
         self._threads = 0
 
+    @property
+    def busy(self) -> bool:
+        """Whether any thread is at work."""
+        with self._lock:
+            return self._idle < self._threads
+
     def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Start the function in a thread now and return a future of this loop; cancelling it stops nothing."""
+        """Start the function in a thread now and return a future of its result, or of what it `Raised`."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
         context = copy_context()
 
         def call() -> None:
-            result: Any = None
-            error: BaseException | None = None
             try:
-                result = context.run(function)
-            except BaseException as raised:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-                error = raised
+                result: object = context.run(function)
+            except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+                result = Raised(error)
             try:
-                loop.call_soon_threadsafe(_deliver, future, result, error)
+                loop.call_soon_threadsafe(_deliver, future, result)
             except RuntimeError:
                 # The loop is closed: the worker was stopped without this thread, and nobody waits.
                 return
@@ -51,11 +55,8 @@ class ThreadRunner:
 
     def close(self) -> None:
         """Let threads end after what they run now."""
-        with self._lock:
-            for _ in range(self._threads):
-                self._work.put(None)
-            self._threads = 0
-            self._idle = 0
+        for _ in range(self._threads):
+            self._work.put(None)
 
     def _serve(self) -> None:
         while (call := self._work.get()) is not None:
@@ -64,27 +65,15 @@ class ThreadRunner:
                 self._idle += 1
 
 
-def _deliver(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if future.cancelled():
-        return
-    if error is None:
+def _deliver(future: asyncio.Future[Any], result: object) -> None:
+    if not future.cancelled():
         future.set_result(result)
-    else:
-        # A future refuses StopIteration, and a raised SystemExit would end the loop that awaits it.
-        future.set_result(_Raised(error))
 
 
-class _Raised:
-    """An exception as a value."""
+class Raised:
+    """An exception as a value: a future refuses StopIteration, and SystemExit would end the loop that awaits it."""
 
     __slots__ = ("error",)
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-
-
-def unwrap(result: object) -> object:
-    """Return the result of a submitted function, or raise what it raised."""
-    if isinstance(result, _Raised):
-        raise result.error
-    return result

@@ -111,6 +111,10 @@ class Worker:
         self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
         return self._identity.renew()
 
+    def busy(self) -> bool:
+        """Whether a thread of the worker is at work."""
+        return self._threads.busy
+
     def stats(self) -> WorkerStats:
         """Tell how the worker fares."""
         return WorkerStats(
@@ -252,7 +256,7 @@ class Worker:
                 ", ".join(run.claim.task for run in self._dispatcher.runs.values()),
             )
 
-    def _hang(self) -> bool:
+    def _hang(self) -> None:
         """Decide, in the pulse's thread, what to do about a loop that does not come back."""
         if self.options.dedicated:
             log.critical("the event loop hangs; this worker process ends so that another can take its jobs")
@@ -261,4 +265,3 @@ class Worker:
         log.critical(
             "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
         )
-        return True

@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 async def test_a_loop_that_stands_still_is_shown_once_with_its_stack(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: True)
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: None)
     blocked, done = threading.Event(), threading.Event()
 
     def look() -> None:
@@ -52,7 +52,7 @@ async def test_a_loop_that_stands_still_is_shown_once_with_its_stack(
 async def test_a_loop_that_answers_in_time_is_not_mentioned(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: True)
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: None)
     for _ in range(5):
         assert not watch.hanging()
         await asyncio.sleep(0)
@@ -60,20 +60,26 @@ async def test_a_loop_that_answers_in_time_is_not_mentioned(
     assert not caplog.text
 
 
-@pytest.mark.parametrize("answer", [True, False])
-async def test_past_the_hang_limit_the_worker_decides(clock: Clock, answer: bool) -> None:
-    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: answer)
+async def test_past_the_hang_limit_the_worker_is_told_once_until_the_loop_comes_back(clock: Clock) -> None:
+    told: list[int] = []
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: told.append(clock.now))
     watch.hanging()
     clock.now += HANG_LIMIT - 1
     assert not watch.hanging()
+    assert not told
     clock.now += 1
-    assert watch.hanging() is answer
+    assert watch.hanging()
+    assert watch.hanging()
+    assert len(told) == 1
+
+    await asyncio.sleep(0)
+    assert not watch.hanging()
 
 
 def test_a_loop_that_is_closed_does_not_hang(clock: Clock) -> None:
     loop = asyncio.new_event_loop()
     loop.close()
-    watch = LoopWatch(loop, on_hang=lambda: True)
+    watch = LoopWatch(loop, on_hang=lambda: None)
     watch.hanging()
     clock.now += 2 * HANG_LIMIT
     assert not watch.hanging()

@@ -58,6 +58,9 @@ class Listener:
         self.lost.set()
         return self.identity.renew()
 
+    def busy(self) -> bool:
+        return False
+
     def stats(self) -> WorkerStats:
         return WorkerStats()
 

@@ -28,7 +28,7 @@ _new_schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "queue", "priority", "on_crash", "retries", "timeout",
     "overlap", "misfire_window", "owner", "fired_through", "next_at",
 )  # fmt: skip
-_numbers = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames")
+_facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
 _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
 _ends = attrgetter("started_at", "finished_at")
 
@@ -72,7 +72,7 @@ def new_schedules(schedules: Iterable[NewSchedule]) -> str:
 
 def settlement(change: Settlement) -> tuple[object, ...]:
     """Build the row of a change for `settle`."""
-    return (*change.token, *_numbers(change), *[text and clean_text(text) for text in _texts(change)])
+    return (*change.token, *_facts(change), *[text and clean_text(text) for text in _texts(change)])
 
 
 def success(change: Settlement) -> tuple[object, ...]:

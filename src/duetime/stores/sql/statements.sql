@@ -78,12 +78,12 @@ UPDATE {jobs} SET
     started_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE r.started_at END,
     finished_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN {now} ELSE r.finished_at END,
     reason = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN cancel_reason ELSE r.reason END,
-    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE worker END,
+    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, worker) END,
     due_at = coalesce(r.due_at, {jobs}.due_at),
     failures = r.failures, crashes = r.crashes, blames = r.blames,
     result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback
 FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
-      failures int, crashes int, blames int, result text, result_error text, error text, traceback text,
+      failures int, crashes int, blames int, worker text, result text, result_error text, error text, traceback text,
       reason text} AS r
 WHERE {jobs}.id = r.id AND {held}
 RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
