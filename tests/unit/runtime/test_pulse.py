@@ -72,7 +72,7 @@ def pulsation(store: Any, listener: Listener, *, lease: Micros) -> Pulsation:
         lease=Lease(length=lease),
         listener=listener,
         time=Timekeeper(),
-        on_hang=lambda: True,
+        on_hang=lambda: None,
     )
 
 

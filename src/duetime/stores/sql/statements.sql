@@ -78,7 +78,7 @@ UPDATE {jobs} SET
     started_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE r.started_at END,
     finished_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN {now} ELSE r.finished_at END,
     reason = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN cancel_reason ELSE r.reason END,
-    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, worker) END,
+    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, {jobs}.worker) END,
     due_at = coalesce(r.due_at, {jobs}.due_at),
     failures = r.failures, crashes = r.crashes, blames = r.blames,
     result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback
