@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -28,6 +29,8 @@ def main(
 ) -> None:
     """Measure Duetime beside the bare loop, the bare insert and the bare timer, as ratios within one run."""
     sizes = QUICK if quick else FULL
+    if os.getloadavg()[0] > 0.5:
+        print("other programs are busy on this machine; the figures will be worth little", file=sys.stderr)
     results = runner.run(stores or tuple(PLACES), names or _NAMES, sizes)
     print(report.as_table(results, sizes))
     if file is not None:

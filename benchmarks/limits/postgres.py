@@ -15,10 +15,14 @@ from benchmarks.sizes import BATCH, CALLERS
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (
-    id text NOT NULL PRIMARY KEY, task text NOT NULL, payload text NOT NULL, queue text NOT NULL,
+    id text COLLATE "C" NOT NULL PRIMARY KEY, task text NOT NULL, payload text NOT NULL,
+    queue text COLLATE "C" NOT NULL,
     priority smallint NOT NULL, state text NOT NULL, due_at bigint NOT NULL, created_at bigint NOT NULL,
-    started_at bigint, finished_at bigint, worker text, result text
-);
+    started_at bigint, finished_at bigint, worker text, fence bigint NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0, blames integer NOT NULL DEFAULT 0,
+    on_crash text NOT NULL DEFAULT 'retry', retries integer, timeout bigint, result text, error text,
+    traceback text, reason text, schedule text, occurrence bigint, waits integer NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
 CREATE INDEX IF NOT EXISTS bare_claim ON bare (queue, priority, due_at, id) WHERE state = 'pending';
 TRUNCATE bare;
 """
@@ -32,7 +36,7 @@ SELECT r.id, r.task, r.payload, 'default', 5, 'pending', r.due_at, r.created_at
 FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[]) AS r (id, task, payload, due_at, created_at)
 """
 _CLAIM = """
-UPDATE bare SET state = 'running', started_at = $1, worker = 'w' WHERE id IN (
+UPDATE bare SET state = 'running', started_at = $1, worker = '0123456789abcdef0123456789abcdef' WHERE id IN (
     SELECT id FROM bare
     WHERE state = 'pending' AND queue = 'default' AND priority = 5 AND due_at <= $1
     ORDER BY due_at, id LIMIT $2 FOR UPDATE SKIP LOCKED
@@ -99,15 +103,15 @@ async def _drain(url: str, jobs: int, batch: int) -> float:
     await claimer.execute("ANALYZE bare")
     ran: list[tuple[int, int, int]] = []
 
-    async def handle(payload: str, due_at: int) -> None:
-        ran.append((int(payload), due_at, now()))
+    async def handle(job_id: str, due_at: int) -> None:
+        ran.append((int(job_id[16:], 16), due_at, now()))
 
     settling: asyncio.Task[Any] | None = None
     began = time.perf_counter()
     claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
     while claimed := await claiming:
         claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
-        await asyncio.gather(*[asyncio.create_task(handle(row[2], row[3])) for row in claimed])
+        await asyncio.gather(*[asyncio.create_task(handle(row[0], row[3])) for row in claimed])
         if settling is not None:
             await settling
         settling = asyncio.create_task(settler.execute(_SETTLE, now(), [row[0] for row in claimed]))
@@ -150,7 +154,10 @@ async def _round_trips(url: str, pings: int) -> float:
 
 def _rows(count: int) -> list[Row]:
     at = now()
-    return [(f"{at:016x}{n:016x}", "benchmarks.noop", str(n), at, at) for n in range(count)]
+    return [
+        (f"{at:016x}{n:016x}", "benchmarks.note", f'{{"number":{n},"due_at":{at}}}', at, at)
+        for n in range(count)
+    ]
 
 
 def _columns(rows: Sequence[Row]) -> list[list[Any]]:

@@ -20,7 +20,10 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (
     id text NOT NULL PRIMARY KEY, task text NOT NULL, payload text NOT NULL, queue text NOT NULL,
     priority integer NOT NULL, state text NOT NULL, due_at integer NOT NULL, created_at integer NOT NULL,
-    started_at integer, finished_at integer, worker text, result text
+    started_at integer, finished_at integer, worker text, fence integer NOT NULL DEFAULT 0,
+    failures integer NOT NULL DEFAULT 0, crashes integer NOT NULL DEFAULT 0, blames integer NOT NULL DEFAULT 0,
+    on_crash text NOT NULL DEFAULT 'retry', retries integer, timeout integer, result text, error text,
+    traceback text, reason text, schedule text, occurrence integer, waits integer NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS bare_claim ON bare (queue, priority, due_at, id) WHERE state = 'pending';
 DELETE FROM bare;
@@ -30,7 +33,7 @@ INSERT INTO bare (id, task, payload, queue, priority, state, due_at, created_at)
 VALUES (?, ?, ?, 'default', 5, 'pending', ?, ?)
 """
 _CLAIM = """
-UPDATE bare SET state = 'running', started_at = ?, worker = 'w' WHERE rowid IN (
+UPDATE bare SET state = 'running', started_at = ?, worker = '0123456789abcdef0123456789abcdef' WHERE rowid IN (
     SELECT rowid FROM bare
     WHERE state = 'pending' AND queue = 'default' AND priority = 5 AND due_at <= ?
     ORDER BY due_at, id LIMIT ?
@@ -108,14 +111,14 @@ async def _drain(folder: str, jobs: int, batch: int) -> float:
     await hop(_batch(_INSERT, _rows(jobs)))
     ran: list[tuple[int, int, int]] = []
 
-    async def handle(payload: str, due_at: int) -> None:
-        ran.append((int(payload), due_at, now()))
+    async def handle(job_id: str, due_at: int) -> None:
+        ran.append((int(job_id[16:], 16), due_at, now()))
 
     settling: asyncio.Future[Any] | None = None
     began = time.perf_counter()
     claiming = hop(_claim(batch))
     while claimed := await claiming:
-        tasks = [asyncio.create_task(handle(row[2], row[3])) for row in claimed]
+        tasks = [asyncio.create_task(handle(row[0], row[3])) for row in claimed]
         claiming = hop(_claim(batch))
         await asyncio.gather(*tasks)
         settling = hop(_settle([row[0] for row in claimed]))
@@ -155,7 +158,10 @@ async def _opened(folder: str) -> Hop:
 
 def _rows(count: int) -> list[Row]:
     at = now()
-    return [(f"{at:016x}{n:016x}", "benchmarks.noop", str(n), at, at) for n in range(count)]
+    return [
+        (f"{at:016x}{n:016x}", "benchmarks.note", f'{{"number":{n},"due_at":{at}}}', at, at)
+        for n in range(count)
+    ]
 
 
 def _single(row: Row) -> Callable[[sqlite3.Connection], None]:
