@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+import pytest
+
 from benchmarks.statements import Sent, tapped
 from duetime import Scheduler
 from duetime.scheduler.task import AsyncTask
@@ -120,6 +122,7 @@ async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_
         assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed"}
 
 
+@pytest.mark.covers("idle-writes")
 async def test_an_idle_worker_writes_nothing_but_its_heartbeat(store_url: str) -> None:
     gated = Gated(store_url)
     async with listening(gated) as sent, gated.scheduler.worker(lease=3, retention=None):
