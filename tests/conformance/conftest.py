@@ -52,7 +52,9 @@ async def make_store(store_url: str) -> AsyncIterator[MakeStore]:
 
     async def make(clock: Clock, *, namespace: str = NAMESPACE) -> Store:
         own = namespace if namespace == NAMESPACE else f"{namespace}_{unique}"
-        store = open_store(store_url, namespace=own, clock=clock)
+        # Hundreds of lives in one SQLite file would spend their time reading its growing schema.
+        alone = store_url.startswith("sqlite:") and namespace.startswith("life")
+        store = open_store(f"{store_url}.{namespace}" if alone else store_url, namespace=own, clock=clock)
         made.append(store)
         await store.open()
         return store
