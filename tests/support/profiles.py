@@ -10,7 +10,5 @@ from hypothesis import settings
 settings.register_profile(
     "usual", deadline=None, stateful_step_count=30, derandomize=bool(os.environ.get("CI")), database=None
 )
-settings.register_profile(
-    "thorough", deadline=None, stateful_step_count=80, max_examples=2_000, database=None
-)
+settings.register_profile("thorough", deadline=None, stateful_step_count=60, max_examples=500, database=None)
 settings.load_profile("usual")

@@ -270,7 +270,7 @@ class ModelStore:
             reason=job.cancel_reason if stopped else sent.reason,
             started_at=None if back else sent.started_at,
             finished_at=self.clock.now() if stopped else sent.finished_at,
-            worker=None if back else job.record.worker,
+            worker=None if back else sent.worker or job.record.worker,
             due_at=job.record.due_at if sent.due_at is None else sent.due_at,
             **{column: getattr(sent, column) for column in columns},
         )

@@ -222,6 +222,7 @@ class TestRescue(StoreSuite):
         await crash_once(store, clock, "w1")
         record = await read(store, job_id)
         assert (record.state, record.reason, record.crashes) == (State.FAILED, "crashed", 1)
+        assert record.worker == "w1"
 
 
 class TestBlame(StoreSuite):
