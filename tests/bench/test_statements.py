@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.statements import Sent, tapped
 from duetime import Scheduler
+from duetime.runtime import fetcher
 from duetime.scheduler.task import AsyncTask
 
 SLOTS = 50
@@ -30,12 +31,14 @@ class Gated:
     def __init__(self, url: str) -> None:
         self.scheduler = Scheduler(url)
         self.started = 0
+        self.stays_open = False
         self._gate = asyncio.Event()
 
         @self.scheduler.task(name="wait")
         async def wait() -> None:
             self.started += 1
-            await self._gate.wait()
+            if not self.stays_open:
+                await self._gate.wait()
 
         self.wait: AsyncTask[[], None] = wait
 
@@ -91,7 +94,11 @@ async def test_a_single_enqueue_is_one_statement(store_url: str) -> None:
         assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
 
 
-async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(store_url: str) -> None:
+async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Without taking jobs in advance, batches begin and end as the gate says.
+    monkeypatch.setattr(fetcher, "_BRISK", -1)
     gated = Gated(store_url)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS * BATCHES)
@@ -119,7 +126,23 @@ async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_
             await until(partial(gated.has_started, SLOTS))
             gated.open_gate()
             await until(partial(are_settled, sent, 1))
-        assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed"}
+        taking = {"take"} if store_url.startswith("sqlite") else set()
+        assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed", *taking}
+
+
+async def test_short_jobs_taken_in_advance_cost_no_more_claims_than_batches(store_url: str) -> None:
+    gated = Gated(store_url)
+    gated.stays_open = True
+    jobs = 20 * SLOTS
+    async with listening(gated) as sent:
+        await gated.enqueue(jobs)
+        sent.clear()
+        async with gated.scheduler.worker(concurrency=SLOTS, retention=None):
+            await until(partial(gated.has_started, jobs))
+        claims, settlements = counted(sent)
+        # A claim for each batch of slots at the most, and the last look that finds nothing.
+        assert claims <= jobs // SLOTS + 1
+        assert settlements <= jobs // SLOTS + claims
 
 
 @pytest.mark.covers("idle-writes")

@@ -24,13 +24,14 @@ def claim_values(*, ahead: int = 0, limit: int = BATCH) -> Mapping[str, object]:
         "limit": limit,
         "tasks": json.dumps([["greet"], ["part"]]),
         "ahead": ahead,
+        "unstarted": int(ahead > 0),
         "below_priority": 10,
         "now": DUE,
     }
 
 
 def settle_values(count: int = BATCH) -> Mapping[str, object]:
-    change = [1, "c", "succeeded", 1, 2, None, 0, 0, 0, "null", None, None, None, None]
+    change = [1, "c", "succeeded", 1, 2, None, 0, 0, 0, None, "null", None, None, None, None]
     return {"rows": json.dumps([[job_id(n), *change] for n in range(1, count + 1)]), "now": DUE}
 
 

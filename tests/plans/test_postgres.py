@@ -147,7 +147,7 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
     )
     async with undone(connection, mode):
         plan = await explain(connection, statement, values(count))
-    assert plan["Actual Rows"] == count
+    assert max(node["Actual Rows"] for node in nodes(plan) if node["Node Type"] == "ModifyTable") == count
     assert scans(plan) == {("Index Scan", "duetime_jobs_pkey")}
     assert buffers(plan) < 100 + 40 * count
 

@@ -89,6 +89,7 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
 @pytest.mark.parametrize(
     "statement",
     [
+        SQL.take,
         SQL.settle,
         SQL.succeed,
         SQL.mark_started,

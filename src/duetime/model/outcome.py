@@ -105,10 +105,10 @@ def decide(
     rng: random.Random,
 ) -> Settlement:
     """Turn the outcome of a run into the change to write."""
+    if isinstance(outcome, Succeeded):
+        return _succeed(claim, outcome, started_at, now)
     change = _Change(claim, started_at, now)
     match outcome:
-        case Succeeded():
-            return change.end(State.SUCCEEDED, result=outcome.result, result_error=outcome.result_error)
         case Failed():
             return _decide_failure(change, outcome, policy, rng)
         case Cancelled():
@@ -137,8 +137,6 @@ class _Change(NamedTuple):
         self,
         state: State,
         *,
-        result: str | None = None,
-        result_error: str | None = None,
         error: str | None = None,
         traceback: str | None = None,
         reason: str | None = None,
@@ -156,8 +154,6 @@ class _Change(NamedTuple):
             failures=claim.failures + failures,
             crashes=claim.crashes + crashes,
             blames=claim.blames + blames,
-            result=result,
-            result_error=result_error,
             error=error,
             traceback=traceback,
             reason=reason,
@@ -193,6 +189,22 @@ class _Change(NamedTuple):
             ended_at=self.now,
             worker=worker,
         )
+
+
+def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: Instant) -> Settlement:
+    """By position and without detours, because this is done for every job that goes well."""
+    return Settlement(
+        claim.token,
+        State.SUCCEEDED,
+        started_at,
+        now,
+        None,
+        claim.failures,
+        claim.crashes,
+        claim.blames,
+        outcome.result,
+        outcome.result_error,
+    )
 
 
 def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ class Arguments:
         self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self._extra = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         self._needs_bind = any(p.kind in (*_VARIADIC, p.KEYWORD_ONLY) for p in parameters)
+        self._plain = not self._needs_bind and self._required == len(self._positional)
         self._decoder = self._build_decoder()
         self._loose = tuple(p.name for p in parameters if _is_loose(self._hints.get(p.name, Any)))
 
@@ -63,12 +64,14 @@ class Arguments:
             self._refuse_nan(given)
         return raw.decode()
 
-    def decode(self, payload: str) -> tuple[list[object], dict[str, object]]:
+    def decode(self, payload: str) -> tuple[Sequence[object], dict[str, object]]:
         """Rebuild the positional and keyword arguments, or raise `InvalidArguments`."""
         try:
             values = self._decoder.decode(payload)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise self._misfit(str(error)) from None
+        if self._plain:
+            return msgspec.structs.astuple(values), {}
         unset = msgspec.UNSET
         by_name = {n: v for n in self._by_name if (v := getattr(values, n)) is not unset}
         positional = [v for n in self._positional_only if (v := getattr(values, n)) is not unset]

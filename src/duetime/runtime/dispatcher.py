@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, decide
-from duetime.model.retry import NO_RETRIES, RetryPolicy
+from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.runtime.executor import Executor
 from duetime.runtime.failure import describe_error
@@ -22,6 +22,9 @@ from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
 
 log = logging.getLogger("duetime.worker")
+
+_PACE_WEIGHT = 0.05
+"""How much of the pace the last run makes."""
 
 
 class Dispatcher:
@@ -41,6 +44,8 @@ class Dispatcher:
         self.runs: dict[JobId, Run] = {}
         self.done = 0
         self.failed = 0
+        self.pace: float = SECOND
+        """How long runs have lasted lately, in microseconds."""
         self._handlers = handlers
         self._executor = executor
         self._settler = settler
@@ -49,11 +54,12 @@ class Dispatcher:
         self._time = time
         self._on_free = on_free
         self._rng = random.Random()
+        self._loop = asyncio.get_running_loop()
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def start(self, claim: Claim, *, ahead: bool = False) -> None:
-        """Begin a claim whose time has come, in a slot that the caller knows to be free."""
+    def start(self, claim: Claim, *, unmarked: bool = False) -> None:
+        """Begin a claim in a slot that the caller knows to be free; `unmarked`: the store holds it as unstarted."""
         if claim.cancel_requested:
             self.settle(claim, Cancelled("cancelled before it started"))
             return
@@ -61,18 +67,20 @@ class Dispatcher:
             # Suspects run one at a time, so that the next crash names its cause.
             self.settle(claim, Released(wait=SECOND))
             return
-        run = Run(claim, started_at=max(self._time.now(), claim.claimed_at))
+        run = Run(claim, max(self._time.now(), claim.claimed_at))
+        if not self.runs:
+            self._idle.clear()
         self.runs[claim.job_id] = run
         self._slots.take(claim.queue)
-        self._idle.clear()
-        run.task = asyncio.create_task(self._run(run))
-        if ahead:
+        run.task = self._loop.create_task(self._run(run))
+        if unmarked:
             self._marker.add(run)
 
-    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> None:
-        """Decide what an outcome means and hand it to the settler."""
+    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> Instant:
+        """Decide what an outcome means, hand it to the settler and return when that was."""
         now = max(self._time.now(), claim.claimed_at, started_at or 0)
-        policy = self._policy(claim)
+        handler = self._handlers.get(claim.task)
+        policy = NO_RETRIES if handler is None else handler.options.retry
         try:
             settlement = decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
         except Exception as error:
@@ -86,6 +94,7 @@ class Dispatcher:
         if settlement.state is State.FAILED:
             self.failed += 1
         self._settler.put(settlement)
+        return now
 
     def stop_jobs(self, ids: Iterable[JobId], cause: StopCause) -> None:
         """Ask runs to end."""
@@ -115,7 +124,8 @@ class Dispatcher:
 
     async def _run(self, run: Run) -> None:
         outcome = run.stopping or await self._executor.execute(run)
-        self.settle(run.claim, outcome, started_at=run.started_at)
+        ended_at = self.settle(run.claim, outcome, started_at=run.started_at)
+        self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
         if self._settler.full:
             await self._settler.room()
         self.done += 1
@@ -127,7 +137,3 @@ class Dispatcher:
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes for run in self.runs.values())
-
-    def _policy(self, claim: Claim) -> RetryPolicy:
-        handler = self._handlers.get(claim.task)
-        return NO_RETRIES if handler is None else handler.options.retry

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from duetime.errors import InvalidArguments
 from duetime.model import durations
@@ -30,38 +31,34 @@ class Executor:
 
     async def execute(self, run: Run) -> Outcome:
         """Call the handler of a claim and turn whatever happens into an outcome."""
-        claim = run.claim
-        handler = self._handlers.get(claim.task)
+        handler = self._handlers.get(run.claim.task)
         if handler is None:
             return Released(wait=SECOND)
         try:
-            args, kwargs = handler.arguments.decode(claim.payload)
+            args, kwargs = handler.arguments.decode(run.claim.payload)
         except InvalidArguments as error:
             return Failed(error=str(error), reason="undecodable", final=True)
+        return await self._call(run, handler, args, kwargs)
+
+    async def _call(
+        self, run: Run, handler: Handler, args: Sequence[object], kwargs: dict[str, object]
+    ) -> Outcome:
+        claim = run.claim
         timeout = handler.options.timeout if claim.timeout is None else claim.timeout
-        call = partial(handler.function, *args, **kwargs)
         current.set(run)
         try:
-            if handler.is_async:
-                run.interruptible = True
-                return await self._in_loop(call, timeout)
-            return await self._in_thread(run, call, timeout)
+            if not handler.is_async:
+                return await self._in_thread(run, partial(handler.function, *args, **kwargs), timeout)
+            run.interruptible = True
+            if timeout is None:
+                return Succeeded(*encode_result(await handler.function(*args, **kwargs)))
+            return await _in_time(handler.function(*args, **kwargs), timeout)
         except asyncio.CancelledError as error:
             return run.stopping or _failed(error)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
             return _failed(error)
         finally:
             run.interruptible = False
-
-    async def _in_loop(self, call: partial[object], timeout: Micros | None) -> Outcome:
-        if timeout is None:
-            return Succeeded(*encode_result(await call()))  # type: ignore[misc]
-        try:
-            async with asyncio.timeout(timeout / SECOND) as scope:
-                return Succeeded(*encode_result(await call()))  # type: ignore[misc]
-        except TimeoutError as error:
-            # Where the handler stood when it was cancelled is in the error that the timeout replaced.
-            return _timed_out(timeout, error.__context__) if scope.expired() else _failed(error)
 
     async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
@@ -76,6 +73,15 @@ class Executor:
         )
         await asyncio.wait({future})
         return _timed_out(timeout or 0, None)
+
+
+async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
+    try:
+        async with asyncio.timeout(timeout / SECOND) as scope:
+            return Succeeded(*encode_result(await call))
+    except TimeoutError as error:
+        # Where the handler stood when it was cancelled is in the error that the timeout replaced.
+        return _timed_out(timeout, error.__context__) if scope.expired() else _failed(error)
 
 
 def _returned(result: object) -> Outcome:

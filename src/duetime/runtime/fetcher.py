@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
-from duetime.model.instants import SECOND, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Released
 from duetime.runtime.dispatcher import Dispatcher
@@ -25,6 +25,9 @@ POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
 _BLOCKED_PAUSE = 0.02
+_BRISK: Micros = 10 * MILLISECOND
+"""Runs shorter than this on average make waiting for the next claim worth avoiding."""
+_MOST_IN_ADVANCE = 1_000
 
 
 class Fetcher(Service):
@@ -61,6 +64,7 @@ class Fetcher(Service):
         self._futile = 0
         self._ahead_from: Micros = 0
         self._more_ahead = False
+        self._backlog = False
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
         )
@@ -96,11 +100,46 @@ class Fetcher(Service):
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
             self._futile = 0 if claimed else self._futile + 1
-            if len(claimed) == wanted:
-                return 0 if self._slots.free else None
+            self._backlog = len(claimed) == wanted
+        if self._backlog:
+            return await self._fetch_next_batch()
         if not self._slots.free and not self.hold.room:
             return None
         return await self._look_ahead()
+
+    async def _fetch_next_batch(self) -> float | None:
+        """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
+        wanted = self._appetite()
+        if not wanted:
+            return 0 if self._slots.free else None
+        claims = await self._claim(limit=wanted, unstarted=True)
+        self._backlog = len(claims) == wanted
+        self.hold.add_due(claims)
+        self._fill_slots()
+        return None if self._backlog and not self._appetite() else 0
+
+    def slot_freed(self) -> None:
+        """Use a slot that a job has left."""
+        if self._dispatcher.pace <= _BRISK:
+            self._fill_slots()
+            if not self._appetite():
+                return
+        self.wakeup.set()
+
+    def _appetite(self) -> int:
+        """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
+        pace = self._dispatcher.pace
+        if pace > _BRISK:
+            return 0
+        most = min(_MOST_IN_ADVANCE, max(self._slots.total, int(self._slots.total * _BRISK / (pace + 1))))
+        return most - len(self.hold) if len(self.hold) * 2 < most else 0
+
+    def _fill_slots(self) -> None:
+        while self._slots.free and (claim := self.hold.first_waiting()) is not None:
+            if self._slots.room(claim.queue) <= 0 or self.stopping:
+                return
+            self.hold.take(claim.job_id)
+            self._dispatcher.start(claim, unmarked=True)
 
     async def _look_ahead(self) -> float | None:
         self._look_first = True
@@ -132,7 +171,7 @@ class Fetcher(Service):
         return half / SECOND
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
-        claims = await self._claim(limit=limit, ahead=0, below_priority=below_priority)
+        claims = await self._claim(limit=limit, below_priority=below_priority)
         for claim in claims:
             # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
             if self._slots.room(claim.queue) > 0 and not self.stopping:
@@ -149,9 +188,12 @@ class Fetcher(Service):
         # Usually it came due after the last claim. Claims that keep coming back empty are spaced out.
         return 0 if self._futile <= 1 else min(0.5, _BLOCKED_PAUSE * 2**self._futile)
 
-    async def _claim(self, *, limit: int, ahead: Micros, below_priority: int = 10) -> list[Claim]:
+    async def _claim(
+        self, *, limit: int, ahead: Micros = 0, unstarted: bool = False, below_priority: int = 10
+    ) -> list[Claim]:
+        held = unstarted or ahead > 0
         queues = tuple(
-            (q, limit if ahead else n) for q in self._rotated() if (n := self._slots.room(q)) > 0 or ahead
+            (q, limit if held else n) for q in self._rotated() if (n := self._slots.room(q)) > 0 or held
         )
         if not queues:
             return []
@@ -163,6 +205,7 @@ class Fetcher(Service):
             limit=limit,
             tasks=self._task_names(),
             ahead=ahead,
+            unstarted=unstarted,
             below_priority=below_priority,
         )
         sent = monotonic()
@@ -187,27 +230,25 @@ class Fetcher(Service):
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)
                 elif self._slots.room(claim.queue) > 0:
-                    self._dispatcher.start(claim)
+                    self._dispatcher.start(claim, unmarked=True)
                 else:
                     self._release(claim)
             self._unanswered.pop(0)
 
     async def _start_waiting(self) -> None:
-        """Give free slots to held claims whose time has come, unless something more urgent is due."""
-        while self._slots.free and (claim := self.hold.first_waiting()) is not None:
-            if claim.priority > 0:
-                await self._claim_due(self._slots.free, below_priority=claim.priority)
-            claim = self.hold.first_waiting()
-            if claim is None or self._slots.room(claim.queue) <= 0:
-                return
-            self.hold.take(claim.job_id)
-            self._dispatcher.start(claim, ahead=True)
+        """Give free slots to held claims whose time has come, after whatever more urgent is due."""
+        claim = self.hold.first_waiting()
+        if claim is None or not self._slots.free:
+            return
+        if claim.priority > 0 and self._dispatcher.pace > _BRISK:
+            await self._claim_due(self._slots.free, below_priority=claim.priority)
+        self._fill_slots()
 
     def _start_held(self, claim: Claim) -> bool:
         if self._slots.room(claim.queue) <= 0 or self.hold.first_waiting() is not None:
             return False
-        self._dispatcher.start(claim, ahead=True)
-        if self._more_ahead and len(self.hold) <= self.hold.room:
+        self._dispatcher.start(claim, unmarked=True)
+        if self._more_ahead and self.hold.half_empty:
             self._more_ahead = False
             self._ahead_from = 0
             self.wakeup.set()

@@ -1,10 +1,10 @@
-"""Claims taken ahead: started at their due time, given back when no slot is found within a window."""
+"""Unstarted claims: started when they are due and a slot is free, given back when none is found within a window."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from duetime.model.instants import SECOND, Instant, Micros
@@ -45,6 +45,11 @@ class Hold:
         """How many more claims may be held."""
         return max(0, self._budget - len(self._claims))
 
+    @property
+    def half_empty(self) -> bool:
+        """Whether less than half of what may be held is."""
+        return len(self._claims) * 2 < self._budget
+
     def __len__(self) -> int:
         return len(self._claims)
 
@@ -52,6 +57,14 @@ class Hold:
         """Hold a claim until its due time."""
         self._claims[claim.job_id] = claim
         self._arm(claim)
+
+    def add_due(self, claims: Sequence[Claim]) -> None:
+        """Hold claims whose time has come until slots are free."""
+        for claim in claims:
+            self._claims[claim.job_id] = claim
+            heapq.heappush(self._waiting, _Waiting(claim.priority, claim.due_at, claim.job_id))
+        # One timer for all: a claim that is started soon should not pay for one of its own.
+        asyncio.get_running_loop().call_later(self._window / SECOND, self._give_up, claims)
 
     def get(self, job_id: JobId) -> Claim | None:
         """Return a held claim."""
@@ -89,10 +102,11 @@ class Hold:
         if self._on_due(claim):
             self.take(claim.job_id)
             return
-        heapq.heappush(self._waiting, _Waiting(claim.priority, claim.due_at, claim.job_id))
-        loop = asyncio.get_running_loop()
-        self._timers[claim.job_id] = loop.call_later(self._window / SECOND, self._give_up, claim)
+        del self._timers[claim.job_id]
+        self.add_due([claim])
 
-    def _give_up(self, claim: Claim) -> None:
-        self.take(claim.job_id)
-        self._on_late(claim)
+    def _give_up(self, claims: Sequence[Claim]) -> None:
+        for claim in claims:
+            if self._claims.get(claim.job_id) is claim:
+                self.take(claim.job_id)
+                self._on_late(claim)

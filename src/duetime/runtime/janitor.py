@@ -50,7 +50,8 @@ class Janitor(Service):
         self._sweep_every = lease // 3
         self._retention = retention
         self._next_sweep = 0
-        self._next_prune = 0
+        # Not at the start, when there are jobs to see to.
+        self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
         self._missing: set[WorkerId] = set()
 
     async def round(self) -> float | None:

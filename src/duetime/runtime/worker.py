@@ -206,7 +206,7 @@ class Worker:
         await self._sign_off()
 
     def _slot_freed(self) -> None:
-        self._fetcher.wakeup.set()
+        self._fetcher.slot_freed()
 
     def _hear(self, hint: Hint) -> None:
         match hint.kind:

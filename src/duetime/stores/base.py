@@ -34,7 +34,9 @@ class Demand:
     tasks: tuple[str, ...]
     """The tasks the worker knows; others are left alone."""
     ahead: Micros = 0
-    """0: what is due. Otherwise: only what falls due within this time from now, and is safe to hold unstarted."""
+    """0: what is due. Otherwise: only what falls due within this time from now, to be held unstarted."""
+    unstarted: bool = False
+    """Whether what is due is to be held unstarted, too."""
     below_priority: int = 10
     """Only jobs whose priority number is smaller, that is, more urgent ones."""
 
@@ -148,8 +150,8 @@ class JobStore(Protocol):
         """Atomically hand out jobs, most urgent first within each queue, each under a raised fence.
 
         Requires the worker to be alive, and leaves paused queues, waiting jobs and unknown tasks alone.
-        Without `ahead` the claim is the start: `started_at` is set. With it, `started_at` stays empty, only
-        `on_crash="retry"` jobs that never crashed are taken, and none that is already due.
+        Normally the claim is the start: `started_at` is set. For jobs to be held unstarted it stays empty, and
+        only those are taken that are safe to hold: `on_crash="retry"` ones that never crashed.
         """
         ...
 

@@ -130,18 +130,17 @@ class StoreMachine(RuleBasedStateMachine):
         shares=st.permutations([(queue, 3) for queue in QUEUES]),
         limit=st.integers(1, 5),
         ahead=st.sampled_from([0, 0, AHEAD]),
-        below=st.sampled_from([10, 10, 6]),
+        unstarted=st.sampled_from([False, False, True]),
+        below_priority=st.sampled_from([10, 10, 6]),
     )
-    def claim(self, worker: int, shares: list[tuple[str, int]], limit: int, ahead: int, below: int) -> None:
+    def claim(self, *, worker: int, shares: list[tuple[str, int]], **options: Any) -> None:
         """A worker asks for jobs, now and then one that is not alive."""
         demand = Demand(
             worker=pick(self.model.workers if worker % 8 == 0 else self.living, worker),
             claim_id=new_token(),
             queues=tuple(shares),
-            limit=limit,
             tasks=TASKS[:1],
-            ahead=ahead,
-            below_priority=below,
+            **options,
         )
         expected = self.model.claim(demand)
         claims = self.run(self.store.claim(demand))

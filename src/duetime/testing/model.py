@@ -91,7 +91,7 @@ class ModelStore:
             taken += fit[: max(0, min(most, demand.limit - len(taken)))]
         for job in taken:
             self._hand_over(job, demand.worker, demand.claim_id)
-            job.change(state=State.RUNNING, started_at=None if demand.ahead else now)
+            job.change(state=State.RUNNING, started_at=None if demand.ahead or demand.unstarted else now)
         return [job.token for job in taken]
 
     def mark_started(self, tokens: Iterable[Token], started_at: Instant) -> None:
@@ -250,10 +250,10 @@ class ModelStore:
             return False
         if record.priority >= demand.below_priority:
             return False
-        if demand.ahead:
-            safe = record.on_crash == "retry" and record.crashes == 0
-            return safe and now < record.due_at <= now + demand.ahead
-        return record.due_at <= now
+        safe = record.on_crash == "retry" and record.crashes == 0
+        if (demand.ahead or demand.unstarted) and not safe:
+            return False
+        return now < record.due_at <= now + demand.ahead if demand.ahead else record.due_at <= now
 
     def _hand_over(self, job: Job, worker: WorkerId, claim_id: str) -> None:
         job.claim_id = claim_id

@@ -207,9 +207,24 @@ async def test_events_that_keep_coming_are_looked_at_immediately_first_and_then_
     pace = watch.EventPace()
     for _ in range(100):
         pace.notice()
-        await pace.next_look(changed=False)
+        await pace.next_look(changed=True)
     assert pauses[0] == 0
     assert set(pauses[10:]) == {0.002}
+
+
+async def test_events_of_our_own_commits_are_looked_at_ever_further_apart(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 3600.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert pauses[0] == 0
+    assert set(pauses[10:]) == {0.02}
+    pace.notice()
+    await pace.next_look(changed=True)
+    assert pauses[-1] == 0.002
 
 
 async def test_an_event_after_a_lull_is_looked_at_immediately(

@@ -35,6 +35,7 @@ class Statements:
     enqueue: Statement
     occurrence_ids: Statement
     claim: Statement
+    take: Statement
     claims_under: Statement
     mark_started: Statement
     holders: Statement

@@ -17,6 +17,7 @@ from duetime.model.worker import WorkerRecord, WorkerStats
 from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
+_decode_rows = msgspec.json.Decoder(list[Sequence[Any]]).decode
 _NUL = b"\\u0000"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -49,6 +50,11 @@ def batch(rows: Iterable[Sequence[object]]) -> str:
 def batch_for(statement: Statement, rows: Iterable[Sequence[object]]) -> str | list[Sequence[object]]:
     """Give rows the form that the statement takes: plain, for one that takes them one by one, or JSON."""
     return list(rows) if statement.columns else batch(rows)
+
+
+def unpack(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that came packed in one, as JSON."""
+    return _decode_rows(rows[0][0])
 
 
 def clean_text(text: str) -> str:

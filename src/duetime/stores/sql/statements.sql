@@ -52,6 +52,13 @@ SELECT j.schedule, j.occurrence, j.id
 FROM {each rows: schedule text, occurrence int} AS r
 JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
 
+-- name: take
+-- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.
+UPDATE {jobs} SET
+    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    started_at = CASE WHEN :unstarted = 0 THEN {now} END
+WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+
 -- name: claims_under
 -- Look up what a claim had handed out, when its answer was lost.
 SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND claim_id = :claim_id
@@ -89,14 +96,14 @@ WHERE {jobs}.id = r.id AND {held}
 RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
 -- name: succeed
--- Write runs that came to nothing but success: the same as `settle`, with half the values to read for each job.
+-- Write runs that came to nothing but success: the same as `settle` with half the values to read for each job,
+-- and only their number for an answer.
 UPDATE {jobs} SET
     state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
     result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
 FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
       result_error text} AS r
 WHERE {jobs}.id = r.id AND {held}
-RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
 -- name: settled_before
 -- Find the claims that had already been settled, when an answer was lost.

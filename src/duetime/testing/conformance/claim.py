@@ -279,6 +279,16 @@ class TestClaimAhead(StoreSuite):
         await finish(store, await take_one(store), now=now, **back)
         assert (await take_one(store, ahead=SECOND)).failures == 1
 
+    async def test_what_is_due_can_be_held_unstarted_too_if_it_is_safe(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        safe, unsafe, _later = await store.enqueue([job(), job(on_crash="fail"), job(delay=1)])
+        claim = await take_one(store, unstarted=True)
+        assert (claim.job_id, claim.claimed_at) == (safe, clock.now())
+        assert (await read(store, safe)).started_at is None
+        assert ids(await take(store)) == [unsafe]
+
     async def test_priority_shares_pauses_and_life_count_ahead_too(self, store: Store) -> None:
         await hire(store, "w1", "dead")
         await store.bury(["dead"])

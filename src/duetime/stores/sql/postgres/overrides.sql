@@ -4,7 +4,7 @@
 -- Hand out jobs of all queues. LATERAL walks queues, then priorities, each an ordered range of the index, and
 -- stops at the limits; MATERIALIZED keeps the walk from being run twice.
 WITH demand AS MATERIALIZED (
-    SELECT q.name, q.most, :ahead::bigint AS ahead, {now} AS now,
+    SELECT q.name, q.most, :ahead::bigint AS ahead, :unstarted::int AS unstarted, {now} AS now,
            ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each queues: name text, most int} AS q
     WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
@@ -21,7 +21,7 @@ WITH demand AS MATERIALIZED (
             WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = d.name AND j.priority = p.n
               AND j.due_at <= d.now + d.ahead
               AND j.due_at > CASE WHEN d.ahead = 0 THEN -1 ELSE d.now END
-              AND (d.ahead = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+              AND (d.unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
               AND j.task = ANY (d.tasks)
             ORDER BY j.due_at, j.id
             LIMIT d.most
@@ -33,10 +33,23 @@ WITH demand AS MATERIALIZED (
 )
 UPDATE {jobs} SET
     state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
-    started_at = CASE WHEN :ahead::bigint = 0 THEN {now} END
+    started_at = CASE WHEN :unstarted::int = 0 THEN {now} END
 FROM picked
 WHERE {jobs}.id = picked.id
 RETURNING {claim_columns}
+
+-- name: succeed
+-- Write runs that came to nothing but success, and tell how many did.
+WITH done AS (
+    UPDATE {jobs} SET
+        state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
+        result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
+    FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
+          result_error text} AS r
+    WHERE {jobs}.id = r.id AND {held}
+    RETURNING 1
+)
+SELECT count(*) FROM done
 
 -- name: peers
 -- List the other living workers whose processes can be looked at from here, or whose session has ended.

@@ -34,18 +34,22 @@ def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[lis
         limit = min(demand.limit - len(found), sum(most for _, most in group))
         if limit <= 0:
             continue
-        found += yield Query(
-            sql.claim,
-            {
-                "worker": demand.worker,
-                "claim_id": demand.claim_id,
-                "queues": rows.batch(group),
-                "limit": limit,
-                "tasks": tasks,
-                "ahead": demand.ahead,
-                "below_priority": demand.below_priority,
-            },
-        )
+        choice = {
+            "worker": demand.worker,
+            "claim_id": demand.claim_id,
+            "queues": rows.batch(group),
+            "limit": limit,
+            "tasks": tasks,
+            "ahead": demand.ahead,
+            "unstarted": int(demand.unstarted or demand.ahead > 0),
+            "below_priority": demand.below_priority,
+        }
+        chosen = yield Query(sql.claim, choice)
+        if not one_statement:
+            chosen = rows.unpack(chosen)
+            if chosen:
+                yield Query(sql.take, {**choice, "rows": rows.batch((row[0],) for row in chosen)})
+        found += chosen
     rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
     claims = [rows.claim(row) for row in found]
     # Databases return changed rows in any order.
@@ -73,9 +77,11 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
     if kept:
         locked = yield Query(sql.holders, {"rows": rows.batch(change.token for change in kept)})
         holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
-    if all(map(_is_success, settlements)):
-        changes = rows.batch_for(sql.succeed, map(rows.success, settlements))
-        written = yield Query(sql.succeed, {"rows": changes})
+    if not kept and all(map(_is_success, settlements)):
+        (count,) = yield Query(sql.succeed, {"rows": rows.batch(map(rows.success, settlements))})
+        # When some were refused, the caller looks up which.
+        everything = count[0] == len(settlements)
+        return frozenset(change.token for change in settlements) if everything else frozenset()
     else:
         changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
         written = yield Query(sql.settle, {"rows": changes})
@@ -108,7 +114,7 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
 
 
 def _is_success(change: Settlement) -> bool:
-    return change.state is State.SUCCEEDED and change.reason is None and change.error is None
+    return change.state is State.SUCCEEDED and not (change.reason or change.error or change.new_jobs)
 
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:

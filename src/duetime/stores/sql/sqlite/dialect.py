@@ -21,6 +21,6 @@ SQLITE = Dialect(
     claim_index="INDEXED BY {jobs}_claim",
     parameter=lambda name, _: f":{name}",
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference.
-    unrolled=frozenset({"settle", "succeed", "mark_started"}),
+    unrolled=frozenset({"settle", "mark_started"}),
     claims_per_statement=False,
 )

@@ -153,11 +153,16 @@ def _play(connection: sqlite3.Connection, script: Script[T], clock: Clock) -> T:
             query = script.send(
                 _each_row(connection, query.statement, values)
                 if query.statement.columns
-                else connection.execute(query.statement.sql, values).fetchall()
+                else _rows(connection.execute(query.statement.sql, values))
             )
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+def _rows(cursor: sqlite3.Cursor) -> list[Row]:
+    """Return what a statement answers; one that returns no rows answers how many it has changed."""
+    return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
 
 
 def _each_row(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, Any]) -> list[Row]:

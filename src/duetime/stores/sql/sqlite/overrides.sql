@@ -1,14 +1,16 @@
 -- Statements whose shape differs on SQLite.
 
 -- name: claim
--- Hand out jobs of one queue. Priorities are walked from the outside in, each an ordered range of the index,
--- and the walk stops at the limit; CROSS JOIN and the named index insist on that.
+-- Choose jobs of one queue, for `take`. Priorities are walked from the outside in, each an ordered range of the
+-- index, and the walk stops at the limit; CROSS JOIN and the named index insist on that. All rows come packed
+-- in one: Python's lock is taken and left once for every row that SQLite returns.
 WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
-UPDATE {jobs} SET
-    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
-    started_at = CASE WHEN :ahead = 0 THEN {now} END
-WHERE rowid IN (
-    SELECT j.rowid
+SELECT json_group_array(json_array(
+    id, fence + 1, :claim_id, task, payload, queue, priority, due_at, {now}, failures, crashes, blames, on_crash,
+    retries, timeout, schedule, occurrence, cancel_requested_at
+))
+FROM (
+    SELECT j.*
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
     CROSS JOIN {jobs} AS j {claim_index}
@@ -16,13 +18,12 @@ WHERE rowid IN (
       AND j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
       AND j.due_at <= {now} + :ahead
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND (:ahead = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+      AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
       AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
       AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
       AND NOT EXISTS (SELECT 1 FROM {queues} WHERE name = q.name AND paused_at IS NOT NULL)
     LIMIT :limit
 )
-RETURNING {claim_columns}
 
 -- name: has_schema
 -- Tell whether there are any tables of ours.

@@ -22,7 +22,10 @@ DataVersion = Callable[[], Awaitable[int]]
 _LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
 """The pauses before the looks that follow an event; event loops round what is shorter than 1 ms up to it."""
 _STORM = 4
-"""The pause between looks while events keep coming: mostly our own commits, which change nothing for us."""
+"""The pause between looks while events keep coming."""
+_OWN_STORM = 0.02
+"""The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
+_OWN_LOOKS = 5
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
 _SHORTEST_POLL = 0.001
@@ -58,6 +61,7 @@ class EventPace:
         self._last_event = -_LULL
         self._after_lull = False
         self._step = len(_LOOKS)
+        self._fruitless = 0
 
     def notice(self) -> None:
         """Take note that the log was written."""
@@ -66,15 +70,18 @@ class EventPace:
         self._last_event = now
         self._event.set()
 
-    async def next_look(self, *, changed: bool) -> None:  # noqa: ARG002 -- further commits come with their own events
+    async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
+        self._fruitless = 0 if changed else self._fruitless + 1
         while True:
             if self._event.is_set():
                 self._event.clear()
-                self._step = 0 if self._after_lull else min(self._step, _STORM)
+                if self._after_lull:
+                    self._step = self._fruitless = 0
+                self._step = min(self._step, _STORM)
                 self._after_lull = False
             if self._step <= _STORM:
-                await asyncio.sleep(_LOOKS[self._step])
+                await asyncio.sleep(_OWN_STORM if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
                 break
             if not await self._event_within(_LOOKS[self._step] if self._step < len(_LOOKS) else None):
                 break
