@@ -104,6 +104,7 @@ def scans(plan: Node, relation: str = "duetime_jobs") -> set[tuple[str, str | No
     }
 
 
+@pytest.mark.covers("claim-reads-index")
 @PLANS
 @pytest.mark.parametrize("due", [0, 50, ROWS])
 async def test_a_claim_walks_the_claim_index_in_order(connection: Connection, mode: str, due: int) -> None:
@@ -117,6 +118,7 @@ async def test_a_claim_walks_the_claim_index_in_order(connection: Connection, mo
     assert buffers(plan) < 100 + 25 * min(due, BATCH)
 
 
+@pytest.mark.covers("claim-reads-index")
 @PLANS
 async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, mode: str) -> None:
     await fill(connection, due=0, later=ROWS)
@@ -126,6 +128,7 @@ async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, 
     assert buffers(plan) < 120
 
 
+@pytest.mark.covers("claim-reads-index")
 @PLANS
 @pytest.mark.parametrize("count", [1, BATCH, 10 * BATCH])
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def plan(connection: sqlite3.Connection, statement: Statement) -> str:
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values))
 
 
+@pytest.mark.covers("claim-reads-index")
 def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, object]) -> int:
     """How many hundreds of instructions of SQLite's machine a statement takes."""
     taken = 0
@@ -72,6 +73,7 @@ def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[
     return taken
 
 
+@pytest.mark.covers("claim-reads-index")
 def test_a_claim_walks_the_claim_index_in_order(connection: sqlite3.Connection) -> None:
     shown = plan(connection, SQL.claim)
     assert "USING INDEX duetime_jobs_claim (queue=? AND priority=? AND due_at>? AND due_at<?)" in shown
@@ -86,6 +88,7 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
     assert "TEMP B-TREE" not in shown
 
 
+@pytest.mark.covers("claim-reads-index")
 @pytest.mark.parametrize(
     "statement",
     [

@@ -76,8 +76,9 @@ class Executor:
 
 
 async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
+    scope = asyncio.timeout(timeout / SECOND)
     try:
-        async with asyncio.timeout(timeout / SECOND) as scope:
+        async with scope:
             return Succeeded(*encode_result(await call))
     except TimeoutError as error:
         # Where the handler stood when it was cancelled is in the error that the timeout replaced.

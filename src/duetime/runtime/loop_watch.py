@@ -63,7 +63,8 @@ class LoopWatch:
         self.lag = 0
 
     def _report(self) -> None:
-        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the documented way to another thread's stack
+        # Underscore or not, it is the documented way to another thread's stack.
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
         log.error(
             "the event loop has been blocked for %.1f s: an async task must await, or be a plain function "

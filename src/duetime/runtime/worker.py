@@ -24,6 +24,7 @@ from duetime.runtime.janitor import Janitor
 from duetime.runtime.listener import HintListener
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.pulse import Lease, Pulsation
+from duetime.runtime.service import Service
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
@@ -176,7 +177,7 @@ class Worker:
             on_hang=self._hang,
         )
         listener = HintListener(store, health, self._hear)
-        self._intake = [listener, self._fetcher, self._janitor]
+        self._intake: list[Service] = [listener, self._fetcher, self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
 

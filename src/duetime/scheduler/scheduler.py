@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, overload
+from functools import partial
+from typing import Any, Literal, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
 from duetime.model import durations
@@ -38,6 +39,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 DEFAULT_URL = "sqlite:///duetime.db"
+DEFAULT_OPTIONS = TaskOptions()
 
 
 class WorkerSettings(TypedDict, total=False):
@@ -133,9 +135,8 @@ class Scheduler:
             timeout=None if timeout is None else check_timeout(timeout),
             on_crash=check_on_crash(on_crash),
         )
-        if function is not None:
-            return self._add_task(function, name, options)
-        return lambda decorated: self._add_task(decorated, name, options)
+        add = partial(self._add_task, name=name, options=options)
+        return add if function is None else add(function)
 
     def schedule(
         self,
@@ -157,9 +158,7 @@ class Scheduler:
         window = durations.parse(misfire_window, what="misfire_window")
 
         def decorate(decorated: Any) -> Any:
-            task = (
-                decorated if isinstance(decorated, Task) else self._add_task(decorated, None, TaskOptions())
-            )
+            task: Task[..., Any] = decorated if _is_task(decorated) else self._add_task(decorated)
             handler = task.handler
             self._registry.add_schedule(
                 Declared(
@@ -195,7 +194,7 @@ class Scheduler:
     @asynccontextmanager
     async def lifespan(
         self, app: object = None, /, **settings: Unpack[WorkerSettings]
-    ) -> AsyncIterator[None]:
+    ) -> AsyncGenerator[None]:
         """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
         del app
         async with self.worker(**settings):
@@ -243,7 +242,9 @@ class Scheduler:
             now = await store.now()
             await store.put_schedules([declared.at(now) for declared in self._registry.schedules.values()])
 
-    def _add_task(self, function: Any, name: str | None, options: TaskOptions) -> Task[..., Any]:
+    def _add_task(
+        self, function: Callable[..., Any], *, name: str | None = None, options: TaskOptions = DEFAULT_OPTIONS
+    ) -> Task[..., Any]:
         if isinstance(function, Task):
             text = f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
             raise InvalidTask(text)
@@ -274,6 +275,10 @@ class Scheduler:
         if self._loop is not asyncio.get_running_loop():
             text = "the scheduler is open in another event loop; from threads call task.sync.enqueue(...)"
             raise NotOpen(text)
+
+
+def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
+    return isinstance(decorated, Task)
 
 
 class SchedulerWorker:
