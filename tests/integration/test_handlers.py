@@ -86,13 +86,22 @@ async def test_a_job_that_was_due_yesterday_runs_now_and_is_marked_late(schedule
     assert record.lateness > timedelta(days=1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("async", "RuntimeError: coroutine raised StopIteration"), ("sync", "StopIteration")],
+)
+async def test_a_stray_stop_iteration_is_a_failure_like_any_other(
+    scheduler: Scheduler, kind: str, text: str
+) -> None:
+    await _throws(scheduler, kind, StopIteration(), text)
+
+
 @pytest.mark.parametrize("kind", ["async", "sync"])
 @pytest.mark.parametrize(
     ("error", "text"),
     [
         (SystemExit(3), "SystemExit: 3"),
         (KeyboardInterrupt(), "KeyboardInterrupt"),
-        (StopIteration(), "RuntimeError: coroutine raised StopIteration"),
         (asyncio.CancelledError("of its own"), "CancelledError: of its own"),
         (Unprintable(), "Unprintable: <its message cannot be printed>"),
         (ValueError("\x00 and \ud800"), "ValueError: \\x00 and \\ud800"),
@@ -102,6 +111,10 @@ async def test_a_job_that_was_due_yesterday_runs_now_and_is_marked_late(schedule
 async def test_anything_a_handler_raises_is_its_own_failure_and_the_worker_goes_on(
     scheduler: Scheduler, kind: str, error: BaseException, text: str
 ) -> None:
+    await _throws(scheduler, kind, error, text)
+
+
+async def _throws(scheduler: Scheduler, kind: str, error: BaseException, text: str) -> None:
     @scheduler.task(name="async")
     async def throw() -> None:
         raise error

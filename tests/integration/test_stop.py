@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from signal import SIGTERM
 
 import pytest
 
 from duetime import Scheduler
+from duetime.errors import NotOpen
 from duetime.model.job import JobRecord as StoredJob
 from duetime.model.states import State
 from duetime.stores.base import Store
@@ -130,5 +132,14 @@ async def test_a_thread_that_ends_after_the_worker_was_stopped_is_still_recorded
             return (await scheduler.store.workers())[0].state == "stopped"
 
         await until(signed_off, what="the end of the worker")
+    await until(partial(_is_closed, scheduler), what="the end of its connections")
 
     assert (record.state, record.crashes, record.worker) == (State.SUCCEEDED, 0, worker.id)
+
+
+def _is_closed(scheduler: Scheduler) -> bool:
+    try:
+        _ = scheduler.store
+    except NotOpen:
+        return True
+    return False

@@ -101,7 +101,9 @@ class Fetcher(Service):
             claimed = await self._claim_due(wanted)
             self._futile = 0 if claimed else self._futile + 1
             self._backlog = len(claimed) == wanted
-        if self._backlog:
+            if self._backlog and not self._appetite():
+                return 0 if self._slots.free else None
+        if self._backlog and self._appetite():
             return await self._fetch_next_batch()
         if not self._slots.free and not self.hold.room:
             return None
@@ -110,8 +112,6 @@ class Fetcher(Service):
     async def _fetch_next_batch(self) -> float | None:
         """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
         wanted = self._appetite()
-        if not wanted:
-            return 0 if self._slots.free else None
         claims = await self._claim(limit=wanted, unstarted=True)
         self._backlog = len(claims) == wanted
         self.hold.add_due(claims)
