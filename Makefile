@@ -16,6 +16,7 @@ help: ## Show this list
 
 test: $(INSTALLED) servers ## Run the tests (JOBS=2, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --store=pgbouncer tests/conformance)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo

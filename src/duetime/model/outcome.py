@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, NewJob, Token
 from duetime.model.retry import NO_RETRIES, RetryPolicy
@@ -232,10 +233,14 @@ def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: 
 def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple[Micros, str]:
     """Ask the policy, which may be the user's own code: if it raises, the usual wait serves, with a note."""
     try:
-        return policy.delay(failures, rng), ""
+        wait = policy.delay(failures, rng)
     except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
         note = f"\n(its retry policy raised {type(problem).__name__}; the usual wait is used)"
         return NO_RETRIES.delay(failures, rng), note
+    if type(wait) is not int or not 0 <= wait <= LONGEST:
+        note = "\n(its retry policy gave no whole number of microseconds in range; the usual wait is used)"
+        return NO_RETRIES.delay(failures, rng), note
+    return wait, ""
 
 
 def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:

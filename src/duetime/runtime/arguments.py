@@ -160,6 +160,8 @@ def encode_result(value: object) -> tuple[str | None, str | None]:
         return None, f"the result is not JSON: {error}"
     if len(raw) > MAX_PAYLOAD:
         return None, f"the result takes {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored"
+    if b"null" in raw and _find_nan(msgspec.to_builtins(value), "result") is not None:
+        return None, "the result is not JSON: it holds NaN or infinity"
     return raw.decode(), None
 
 

@@ -23,6 +23,8 @@ from duetime.runtime.timekeeper import Timekeeper
 
 log = logging.getLogger("duetime.worker")
 
+_SUSPICIOUS = 2
+"""How many workers must have died around a job before it is set apart; one may well be a reboot."""
 _PACE_WEIGHT = 0.05
 """How much of the pace the last run makes."""
 
@@ -63,8 +65,9 @@ class Dispatcher:
         if claim.cancel_requested:
             self.settle(claim, Cancelled("cancelled before it started"))
             return
-        if claim.crashes and self._suspect_runs():
-            # Suspects run one at a time, so that the next crash names its cause.
+        if claim.job_id in self.runs or (claim.crashes >= _SUSPICIOUS and self._suspect_runs()):
+            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
+            # those run one at a time, so that the next crash names its cause.
             self.settle(claim, Released(wait=SECOND))
             return
         run = Run(claim, max(self._time.now(), claim.claimed_at))
@@ -103,8 +106,9 @@ class Dispatcher:
                 run.stop(cause)
 
     def stop_all(self, cause: StopCause) -> None:
-        """Ask every run to end."""
-        self.stop_jobs(list(self.runs), cause)
+        """Ask every run to end, also those that were asked before."""
+        for run in list(self.runs.values()):
+            run.stop(cause, again=True)
 
     def stop_lost(self, held: frozenset[Token], asked_at: Instant) -> None:
         """Stop runs whose claim the store no longer has."""
@@ -136,4 +140,4 @@ class Dispatcher:
         self._on_free()
 
     def _suspect_runs(self) -> bool:
-        return any(run.claim.crashes for run in self.runs.values())
+        return any(run.claim.crashes >= _SUSPICIOUS for run in self.runs.values())

@@ -24,7 +24,7 @@ POLL_HEARING = 10.0
 POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
-_BLOCKED_PAUSE = 0.02
+_FUTILE_PAUSE = 0.02
 _BRISK: Micros = 10 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _MOST_IN_ADVANCE = 1_000
@@ -65,6 +65,8 @@ class Fetcher(Service):
         self._ahead_from: Micros = 0
         self._more_ahead = False
         self._backlog = False
+        self._holdable = False
+        self._lost_answers: set[str] = set()
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
         )
@@ -76,11 +78,19 @@ class Fetcher(Service):
             self._look_first = False
         self.wakeup.set()
 
-    def recall(self, strays: frozenset[Token]) -> None:
-        """Look up claims that the store has under this worker and that nobody here knows of."""
-        known = {*self._unanswered, self._asking}
-        self._unanswered += {token.claim_id for token in strays} - known
-        self.wakeup.set()
+    def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
+        """Take up strays of claims whose answers were lost here, and return those that are not ours."""
+        ours = frozenset(token for token in strays if token.claim_id in self._lost_answers)
+        self._unanswered += {token.claim_id for token in ours} - {*self._unanswered}
+        if ours:
+            self.wakeup.set()
+        return strays - ours
+
+    def forget_all(self) -> None:
+        """Drop every claim, held or on its way: the lease they were taken under is lost."""
+        self.hold.take_all()
+        self._unanswered.clear()
+        self._lost_answers.clear()
 
     def holds(self, token: Token) -> bool:
         """Whether a claim is held unstarted, or may still be on its way here."""
@@ -99,6 +109,7 @@ class Fetcher(Service):
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
+            self._holdable = any(claim.on_crash == "retry" and not claim.crashes for claim in claimed)
             self._futile = 0 if claimed else self._futile + 1
             self._backlog = len(claimed) == wanted
             if self._backlog and not self._appetite():
@@ -122,28 +133,34 @@ class Fetcher(Service):
         """Use a slot that a job has left."""
         if self._dispatcher.pace <= _BRISK:
             self._fill_slots()
-            if not self._appetite():
+            if not self._slots.free and not self._appetite():
                 return
         self.wakeup.set()
 
     def _appetite(self) -> int:
         """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
         pace = self._dispatcher.pace
-        if pace > _BRISK:
+        if pace > _BRISK or not self._holdable:
             return 0
         most = min(_MOST_IN_ADVANCE, max(self._slots.total, int(self._slots.total * _BRISK / (pace + 1))))
-        return most - len(self.hold) if len(self.hold) * 2 < most else 0
+        return most - self.hold.waiting if self.hold.waiting * 2 < most else 0
 
     def _fill_slots(self) -> None:
-        while self._slots.free and (claim := self.hold.first_waiting()) is not None:
-            if self._slots.room(claim.queue) <= 0 or self.stopping:
+        while self._slots.free and not self.stopping:
+            claim = self.hold.take_waiting(self._has_room)
+            if claim is None:
                 return
-            self.hold.take(claim.job_id)
             self._dispatcher.start(claim, unmarked=True)
+
+    def _has_room(self, queue: str) -> bool:
+        return self._slots.room(queue) > 0
 
     async def _look_ahead(self) -> float | None:
         self._look_first = True
-        found = await self._store.next_due(self._queues, self._task_names())
+        queues = [queue for queue in self._queues if self._slots.share(queue) > 0]
+        if not queues:
+            return None
+        found = await self._store.next_due(queues, self._task_names())
         idle = _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
         if found.due_at is None:
             return idle
@@ -174,7 +191,7 @@ class Fetcher(Service):
         claims = await self._claim(limit=limit, below_priority=below_priority)
         for claim in claims:
             # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
-            if self._slots.room(claim.queue) > 0 and not self.stopping:
+            if self._has_room(claim.queue) and not self.stopping:
                 self._dispatcher.start(claim)
             else:
                 self._release(claim)
@@ -183,18 +200,14 @@ class Fetcher(Service):
     def _pause_before_due_claim(self) -> float | None:
         if not self._slots.free:
             return None
-        if not all(self._slots.room(queue) > 0 for queue in self._queues):
-            return _BLOCKED_PAUSE
         # Usually it came due after the last claim. Claims that keep coming back empty are spaced out.
-        return 0 if self._futile <= 1 else min(0.5, _BLOCKED_PAUSE * 2**self._futile)
+        return 0 if self._futile <= 1 else min(0.5, _FUTILE_PAUSE * 2**self._futile)
 
     async def _claim(
         self, *, limit: int, ahead: Micros = 0, unstarted: bool = False, below_priority: int = 10
     ) -> list[Claim]:
-        held = unstarted or ahead > 0
-        queues = tuple(
-            (q, limit if held else n) for q in self._rotated() if (n := self._slots.room(q)) > 0 or held
-        )
+        room = self._slots.share if unstarted or ahead else self._slots.room
+        queues = tuple((queue, min(limit, n)) for queue in self._rotated() if (n := room(queue)) > 0)
         if not queues:
             return []
         claim_id = new_token()
@@ -214,9 +227,13 @@ class Fetcher(Service):
             claims = await self._store.claim(demand)
         except StoreUnavailable:
             self._unanswered.append(claim_id)
+            self._lost_answers.add(claim_id)
             raise
         finally:
             self._asking = None
+        if demand.worker != self._identity.worker_id:
+            # The lease was lost meanwhile: these claims are for others to take over.
+            return []
         if claims:
             self._time.observe(sent, monotonic(), claims[0].claimed_at)
         return claims
@@ -229,7 +246,7 @@ class Fetcher(Service):
                     continue
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)
-                elif self._slots.room(claim.queue) > 0:
+                elif self._has_room(claim.queue) and not self.stopping:
                     self._dispatcher.start(claim, unmarked=True)
                 else:
                     self._release(claim)
@@ -245,7 +262,7 @@ class Fetcher(Service):
         self._fill_slots()
 
     def _start_held(self, claim: Claim) -> bool:
-        if self._slots.room(claim.queue) <= 0 or self.hold.first_waiting() is not None:
+        if self.stopping or not self._has_room(claim.queue):
             return False
         self._dispatcher.start(claim, unmarked=True)
         if self._more_ahead and self.hold.half_empty:

@@ -79,6 +79,25 @@ class Hold:
             heapq.heappop(self._waiting)
         return None
 
+    def take_waiting(self, fits: Callable[[str], bool]) -> Claim | None:
+        """Let go of the most urgent claim whose time has come and whose queue has room."""
+        passed: list[_Waiting] = []
+        found: Claim | None = None
+        while found is None and (claim := self.first_waiting()) is not None:
+            entry = heapq.heappop(self._waiting)
+            if fits(claim.queue):
+                found = self.take(claim.job_id)
+            else:
+                passed.append(entry)
+        for entry in passed:
+            heapq.heappush(self._waiting, entry)
+        return found
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait for a slot."""
+        return len(self._waiting)
+
     def take(self, job_id: JobId) -> Claim | None:
         """Let go of a claim, to start it or to end it otherwise."""
         claim = self._claims.pop(job_id, None)

@@ -7,6 +7,7 @@ import random
 
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND, Micros
+from duetime.model.job import Token
 from duetime.model.outcome import Crashed
 from duetime.model.worker import WorkerId
 from duetime.runtime.dispatcher import Dispatcher
@@ -53,6 +54,17 @@ class Janitor(Service):
         # Not at the start, when there are jobs to see to.
         self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
         self._missing: set[WorkerId] = set()
+        self._strays: frozenset[Token] = frozenset()
+
+    def take_strays(self, strays: frozenset[Token]) -> None:
+        """Rescue, from this very worker, claims that it holds without knowing why.
+
+        A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
+        claim back. Nobody else would rescue them from a worker that lives.
+        """
+        self._strays |= strays
+        if strays:
+            self.wakeup.set()
 
     async def round(self) -> float | None:
         """Look for dead neighbours; sweep when one was found or the time has come."""
@@ -60,6 +72,7 @@ class Janitor(Service):
         if dead:
             log.warning("buried %d dead worker(s): %s", len(dead), ", ".join(dead))
             await self._store.bury(dead)
+        await self._settle_strays()
         if dead or monotonic() >= self._next_sweep:
             self._next_sweep = monotonic() + int(self._sweep_every * random.uniform(0.8, 1.2))
             await self._rescue()
@@ -81,6 +94,15 @@ class Janitor(Service):
             self._settle(orphan)
         if orphans:
             log.warning("took over %d job(s) of dead workers", len(orphans))
+
+    async def _settle_strays(self) -> None:
+        for claim_id in {token.claim_id for token in self._strays}:
+            claims = [c for c in await self._store.claims_under(claim_id) if c.token in self._strays]
+            started = {job.id: job.started_at for job in await self._store.get([c.job_id for c in claims])}
+            for claim in claims:
+                at = started.get(claim.job_id)
+                self._settle(Orphan(claim, self._identity.worker_id, started_at=at, blamed=False))
+        self._strays = frozenset()
 
     def _settle(self, orphan: Orphan) -> None:
         outcome = Crashed(worker=orphan.worker, started=orphan.started_at is not None, blamed=orphan.blamed)

@@ -7,10 +7,10 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from duetime.errors import DuetimeError, StoreError
+from duetime.errors import DuetimeError
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.loop_watch import LoopWatch
@@ -163,12 +163,12 @@ class Pulsation:
     async def _beat(self) -> bool:
         """Renew the lease; past its end by our own clock everything is stopped, whatever the store would say."""
         sent, mono = boottime(), monotonic()
+        stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
+        patience = min(self._lease.beat, (self._deadline - boottime()) / SECOND)
         try:
-            async with asyncio.timeout(self._lease.beat):
-                pulse = await self._store.pulse(
-                    self._info.id, self._listener.stats(), lease=self._lease.length
-                )
-        except (StoreError, TimeoutError) as error:
+            async with asyncio.timeout(max(self._lease.retry, patience)):
+                pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length)
+        except Exception as error:  # noqa: BLE001 - a pulse that ends is a worker that dies
             log.warning("the lease could not be renewed: %s", str(error) or "no answer in time")
             if boottime() > self._deadline:
                 await self._start_over("its lease ran out while the database could not be reached")
@@ -184,7 +184,7 @@ class Pulsation:
     async def _attend(self) -> None:
         try:
             pulse = await self._store.attend(self._info.id)
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - the next pulse brings them
             log.debug("requests could not be read: %s", error)
             return
         if pulse.alive:
@@ -205,7 +205,7 @@ class Pulsation:
         while not self._stopping:
             try:
                 await self._register()
-            except StoreError:
+            except Exception:  # noqa: BLE001 - tried again until the worker is stopped
                 await asyncio.sleep(self._lease.retry)
             else:
                 return

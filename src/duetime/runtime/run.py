@@ -24,9 +24,13 @@ class Run:
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
     stopping: StopCause | None = None
 
-    def stop(self, cause: StopCause) -> None:
-        """Ask the handler to end: a coroutine is cancelled, a thread can only be waited for."""
+    def stop(self, cause: StopCause, *, again: bool = False) -> None:
+        """Ask the handler to end: a coroutine is cancelled, a thread can only be waited for.
+
+        Once, however often it is asked for, so that the handler can clean up in peace; unless `again`.
+        """
+        first = self.stopping is None
         if self.stopping is None:
             self.stopping = cause
-        if self.task is not None and self.interruptible:
+        if self.task is not None and self.interruptible and (first or again):
             self.task.cancel()

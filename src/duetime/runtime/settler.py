@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from duetime.errors import StoreError, StoreUnavailable
+from duetime.errors import StoreUnavailable
 from duetime.model.job import Token
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
@@ -75,7 +75,7 @@ class Settler(Service):
             return await self._store.settle(batch)
         except StoreUnavailable:
             raise
-        except StoreError as error:
+        except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(batch) == 1:
                 return await self._settle_bare(batch[0], error)
         # One value the database refuses must not hold up its neighbours.
@@ -84,7 +84,7 @@ class Settler(Service):
             accepted |= await self._settle([settlement])
         return accepted
 
-    async def _settle_bare(self, settlement: Settlement, error: StoreError) -> frozenset[Token]:
+    async def _settle_bare(self, settlement: Settlement, error: Exception) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
         log.error("the outcome of job %s could not be stored in full: %s", settlement.token.job_id, error)
         bare = settlement._replace(
@@ -97,7 +97,7 @@ class Settler(Service):
             return await self._store.settle([bare])
         except StoreUnavailable:
             raise
-        except StoreError:
+        except Exception:
             # Given up here, so that it does not hold up the others; the claim is found again as a stray.
             log.exception("the outcome of job %s could not be stored at all", settlement.token.job_id)
             return frozenset()

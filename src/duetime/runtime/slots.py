@@ -30,6 +30,10 @@ class Slots:
         limit = self._limits.get(queue)
         return self.free if limit is None else min(self.free, limit - self._by_queue[queue])
 
+    def share(self, queue: str) -> int:
+        """How many jobs of a queue may be held for slots to come."""
+        return self._limits.get(queue, self.total + self._by_queue[queue]) - self._by_queue[queue]
+
     def take(self, queue: str) -> None:
         """Fill a slot."""
         self._taken += 1

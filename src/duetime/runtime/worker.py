@@ -83,6 +83,8 @@ class Worker:
         if not self._running:
             return None
         self._running = False
+        self._fetcher.stopping = True
+        self._fetcher.give_back_all()
         for service in self._intake:
             await service.stop()
         self._fetcher.give_back_all()
@@ -108,7 +110,7 @@ class Worker:
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
-        self._fetcher.hold.take_all()
+        self._fetcher.forget_all()
         self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
         return self._identity.renew()
 
@@ -182,14 +184,10 @@ class Worker:
             self._intake.append(self._firer)
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
-        """Take up claims the store has under this worker that it does not know of.
-
-        A claim request may be carried out after its look-up found nothing, and a store that was restored may
-        bring a settled claim back. Nobody would rescue them from a worker that lives.
-        """
+        """Take up claims the store has under this worker that it does not know of."""
         strays = frozenset(t for t in held if not self._dispatcher.knows(t) and not self._fetcher.holds(t))
         # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
-        self._fetcher.recall(strays & self._strays)
+        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
         self._strays = strays
 
     async def _sign_off(self) -> None:

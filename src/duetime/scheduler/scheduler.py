@@ -273,7 +273,10 @@ class Scheduler:
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
-            text = "the scheduler is open in another event loop; from threads call task.sync.enqueue(...)"
+            text = (
+                "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
+                "after blocking calls without a loop call scheduler.sync.close() before opening it here"
+            )
             raise NotOpen(text)
 
 

@@ -264,10 +264,11 @@ class ModelStore:
             self.tries.append((job.record.id, job.record.fence, sent.attempt))
         stopped = sent.state is State.PENDING and job.record.cancel_requested_at is not None
         back = sent.state is State.PENDING and not stopped
+        asked = job.record.cancel_requested_at is not None and sent.state in (State.PENDING, State.CANCELLED)
         columns = ("failures", "crashes", "blames", "result", "result_error", "error", "traceback")
         job.change(
             state=State.CANCELLED if stopped else sent.state,
-            reason=job.cancel_reason if stopped else sent.reason,
+            reason=job.cancel_reason if asked else sent.reason,
             started_at=None if back else sent.started_at,
             finished_at=self.clock.now() if stopped else sent.finished_at,
             worker=None if back else sent.worker or job.record.worker,

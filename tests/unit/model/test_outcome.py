@@ -155,6 +155,20 @@ def test_a_retry_policy_that_raises_costs_the_job_nothing_but_its_own_wait() -> 
     assert "retry policy raised ZeroDivisionError" in made.error
 
 
+@pytest.mark.parametrize("wait", [10**30, -1, 1.5, None, True])
+def test_a_retry_policy_that_answers_nonsense_is_overruled_by_the_usual_wait(wait: Any) -> None:
+    class Odd:
+        retries = 3
+
+        def delay(self, failures: int, rng: random.Random) -> Any:
+            return wait
+
+    made = settle(Failed(error="boom"), policy=Odd())
+    assert made.due_at is not None
+    assert NOW <= made.due_at <= NOW + 5 * SECOND
+    assert "retry policy" in (made.error or "")
+
+
 def test_a_cancelled_run_says_why() -> None:
     made = settle(Cancelled("asked to"))
     assert (made.state, made.reason, made.finished_at) == (State.CANCELLED, "asked to", NOW)

@@ -86,21 +86,66 @@ async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
 
 
 @pytest.mark.covers("poison-job")
-async def test_jobs_that_crashed_before_run_one_at_a_time() -> None:
+async def test_jobs_around_which_workers_keep_dying_run_one_at_a_time() -> None:
     go_on = asyncio.Event()
 
     async def wait() -> None:
         await go_on.wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start(claim("first", crashes=1))
-    bench.dispatcher.start(claim("second", crashes=1))
+    bench.dispatcher.start(claim("first", crashes=2))
+    bench.dispatcher.start(claim("second", crashes=2))
     bench.dispatcher.start(claim("innocent"))
-    assert set(bench.dispatcher.runs) == {"first", "innocent"}
+    bench.dispatcher.start(claim("unlucky", crashes=1))
+    assert set(bench.dispatcher.runs) == {"first", "innocent", "unlucky"}
     [released] = bench.settled
     assert (released.token.job_id, released.state, released.due_at) == ("second", State.PENDING, NOW + SECOND)
-    assert (released.crashes, released.attempt) == (1, None)
+    assert (released.crashes, released.attempt) == (2, None)
     go_on.set()
+    await bench.drained()
+
+
+async def test_a_job_whose_earlier_run_has_not_ended_here_is_given_back() -> None:
+    go_on = asyncio.Event()
+
+    async def wait() -> None:
+        await go_on.wait()
+
+    bench = Bench(wait)
+    bench.dispatcher.start(claim("again", fence=1))
+    bench.dispatcher.start(claim("again", fence=3))
+    assert bench.slots.taken == 1
+    [released] = bench.settled
+    assert (released.token.fence, released.state) == (3, State.PENDING)
+    go_on.set()
+    await bench.drained()
+    assert bench.slots.taken == 0
+
+
+async def test_a_run_is_cancelled_once_however_often_it_is_asked_for_until_the_worker_stops() -> None:
+    cancelled = 0
+    begun, clean = asyncio.Event(), asyncio.Event()
+
+    async def careful() -> None:
+        nonlocal cancelled
+        begun.set()
+        while not clean.is_set():
+            try:
+                await clean.wait()
+            except asyncio.CancelledError:
+                cancelled += 1
+
+    bench = Bench(careful)
+    bench.dispatcher.start(claim("a"))
+    await begun.wait()
+    for _ in range(3):
+        bench.dispatcher.stop_jobs(["a"], Cancelled("asked for"))
+        await asyncio.sleep(0)
+    assert cancelled == 1
+    bench.dispatcher.stop_all(Cancelled("stopped"))
+    await asyncio.sleep(0)
+    assert cancelled == 2
+    clean.set()
     await bench.drained()
 
 

@@ -85,6 +85,18 @@ async def test_a_value_the_database_refuses_is_written_without_its_texts_and_alo
     )
 
 
+async def test_an_error_of_the_driver_itself_stays_with_the_value_that_caused_it() -> None:
+    store = SettlingStore(
+        OverflowError("too large"), None, OverflowError("too large"), OverflowError("too large")
+    )
+    settler = settler_on(store)
+    settler.put(settlement("good"))
+    settler.put(settlement("bad"))
+    await drained(settler)
+    assert ids(store) == [["good", "bad"], ["good"], ["bad"], ["bad"]]
+    assert settler.refused == 1
+
+
 async def test_a_refused_outcome_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     store = SettlingStore()
     store.refuses.add("lost")

@@ -84,7 +84,8 @@ UPDATE {jobs} SET
     state = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE r.state END,
     started_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE r.started_at END,
     finished_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN {now} ELSE r.finished_at END,
-    reason = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN cancel_reason ELSE r.reason END,
+    reason = CASE WHEN r.state IN ('pending', 'cancelled') AND cancel_requested_at IS NOT NULL
+                  THEN cancel_reason ELSE r.reason END,
     worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, {jobs}.worker) END,
     due_at = coalesce(r.due_at, {jobs}.due_at),
     failures = r.failures, crashes = r.crashes, blames = r.blames,

@@ -109,6 +109,16 @@ class TestCancel(StoreSuite):
         expected = State.SUCCEEDED if isinstance(outcome, Succeeded) else State.FAILED
         assert (await read(store, claim.job_id)).state is expected
 
+    async def test_the_reason_of_the_one_who_asked_is_kept_when_a_run_stops(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.cancel([claim.job_id], reason="ordered twice")
+        await finish(store, claim, Cancelled("cancelled on request"), now=clock.now())
+        assert (await read(store, claim.job_id)).reason == "ordered twice"
+
     async def test_a_cancelled_job_that_ran_shows_its_start(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         await put(store)

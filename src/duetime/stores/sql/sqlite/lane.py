@@ -145,7 +145,9 @@ class Lane:
             _commit(connection, group)
         except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                # A rollback that fails as well is told by the next BEGIN, not by the end of this thread.
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             for task in group:
                 task.error = task.error or error
         return group
