@@ -160,6 +160,11 @@ class Worker:
             window=options.window,
             ahead_budget=options.concurrency,
         )
+        self._assemble_upkeep()
+
+    def _assemble_upkeep(self) -> None:
+        """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
+        options, store, health = self.options, self._store, self.health
         self._firer = ScheduleFirer(store, health)
         self._janitor = Janitor(
             store=store,
