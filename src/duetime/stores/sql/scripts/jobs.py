@@ -82,9 +82,8 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
         # When some were refused, the caller looks up which.
         everything = count[0] == len(settlements)
         return frozenset(change.token for change in settlements) if everything else frozenset()
-    else:
-        changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
-        written = yield Query(sql.settle, {"rows": changes})
+    changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
+    written = yield Query(sql.settle, {"rows": changes})
     accepted = frozenset(Token(*row[:3]) for row in written)
     attempts = [
         _attempt(change, *holders[change.token.job_id]) for change in kept if change.token in accepted
