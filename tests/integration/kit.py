@@ -14,8 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
-from duetime.model.job import JobId
-from duetime.model.job import JobRecord as StoredJob
+from duetime.model.job import JobId, StoredJob
 from duetime.stores.base import Store
 from tests.integration import ledger
 from tests.integration.ledger import Entry, Ledger

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime.model.instants import SECOND, from_datetime
-from duetime.model.job import JobId
-from duetime.model.job import JobRecord as StoredJob
+from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
 from duetime.stores.base import JobFilter, Store
 from tests.integration.kit import Fleet, until

@@ -9,7 +9,7 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import NotOpen
-from duetime.model.job import JobRecord as StoredJob
+from duetime.model.job import StoredJob
 from duetime.model.states import State
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, Gate, WorkerProcess, until

@@ -94,7 +94,7 @@ class Claim(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRecord:
+class StoredJob:
     """A job as the store has it."""
 
     id: JobId

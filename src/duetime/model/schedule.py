@@ -43,7 +43,7 @@ class NewSchedule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleRecord:
+class StoredSchedule:
     """A schedule as the store has it."""
 
     name: str
@@ -83,7 +83,7 @@ class Firing:
     jobs: tuple[NewJob, ...]
 
 
-def fire(schedule: ScheduleRecord, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
+def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
     """Decide what a schedule makes now; `None` when it is too early to tell."""
     occurrence = schedule.next_at
     if occurrence is None or occurrence > now + ahead:
@@ -96,14 +96,14 @@ def fire(schedule: ScheduleRecord, trigger: Trigger, *, now: Instant, ahead: Mic
     return _catch_up(schedule, trigger, occurrence, now)
 
 
-def _plant(schedule: ScheduleRecord, trigger: Trigger, occurrence: Instant) -> Firing | None:
+def _plant(schedule: StoredSchedule, trigger: Trigger, occurrence: Instant) -> Firing | None:
     """Store the next occurrence before its time, unless a live job may forbid it at the instant."""
     if schedule.live and schedule.overlap != "allow":
         return None
     return _firing(schedule, trigger, occurrence, (_run(schedule, occurrence),))
 
 
-def _catch_up(schedule: ScheduleRecord, trigger: Trigger, first: Instant, now: Instant) -> Firing:
+def _catch_up(schedule: StoredSchedule, trigger: Trigger, first: Instant, now: Instant) -> Firing:
     """Run the latest due occurrence if it is recent enough; account for the earlier ones in one record."""
     due, more = _due_occurrences(trigger, first, now)
     latest = due[-1]
@@ -133,7 +133,7 @@ def _due_occurrences(trigger: Trigger, first: Instant, now: Instant) -> tuple[li
 
 
 def _firing(
-    schedule: ScheduleRecord, trigger: Trigger, fired_through: Instant, jobs: tuple[NewJob, ...]
+    schedule: StoredSchedule, trigger: Trigger, fired_through: Instant, jobs: tuple[NewJob, ...]
 ) -> Firing:
     return Firing(
         name=schedule.name,
@@ -145,7 +145,7 @@ def _firing(
     )
 
 
-def _run(schedule: ScheduleRecord, occurrence: Instant) -> NewJob:
+def _run(schedule: StoredSchedule, occurrence: Instant) -> NewJob:
     return NewJob(
         id=new_job_id(),
         task=schedule.task,
@@ -161,7 +161,7 @@ def _run(schedule: ScheduleRecord, occurrence: Instant) -> NewJob:
     )
 
 
-def _skip(schedule: ScheduleRecord, occurrences: list[Instant], *, reason: str) -> NewJob:
+def _skip(schedule: StoredSchedule, occurrences: list[Instant], *, reason: str) -> NewJob:
     return NewJob(
         id=new_job_id(),
         task=schedule.task,

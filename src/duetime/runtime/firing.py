@@ -9,7 +9,7 @@ import msgspec
 
 from duetime.errors import InvalidValue
 from duetime.model.instants import MILLISECOND, SECOND, Micros
-from duetime.model.schedule import Firing, ScheduleRecord, fire
+from duetime.model.schedule import Firing, StoredSchedule, fire
 from duetime.model.triggers import Trigger, from_spec
 from duetime.runtime.service import Health, Service
 from duetime.stores.base import Store
@@ -59,7 +59,7 @@ class ScheduleFirer(Service):
             return 0
         return max(wait / SECOND, 0.001)
 
-    def _trigger(self, schedule: ScheduleRecord) -> Trigger | None:
+    def _trigger(self, schedule: StoredSchedule) -> Trigger | None:
         """Build the trigger once per spec; one that cannot be read stays put and is told once."""
         if schedule.trigger not in self._triggers:
             try:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from duetime.errors import JobCancelled, JobFailed, JobNotFound, JobSkipped, ResultExpired
-from duetime.model.job import JobId
-from duetime.model.job import JobRecord as StoredJob
+from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base import Store

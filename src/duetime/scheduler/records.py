@@ -9,10 +9,8 @@ from typing import Any, Literal, Self
 import msgspec
 
 from duetime.model.instants import Instant, Micros, to_datetime
-from duetime.model.job import JobId, OnCrash
-from duetime.model.job import JobRecord as StoredJob
-from duetime.model.schedule import Overlap
-from duetime.model.schedule import ScheduleRecord as StoredSchedule
+from duetime.model.job import JobId, OnCrash, StoredJob
+from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
 from duetime.model.triggers import Trigger, from_spec
 

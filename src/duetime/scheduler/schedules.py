@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from duetime.errors import ScheduleNotFound
-from duetime.model.schedule import ScheduleRecord as StoredSchedule
+from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers import from_spec
 from duetime.scheduler.records import ScheduleRecord
 from duetime.stores.base import Store

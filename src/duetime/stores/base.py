@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol, Self
 
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import AttemptRecord, Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
-from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
 
@@ -86,7 +86,7 @@ class DueSchedules(NamedTuple):
     """The store's clock, schedules to fire, and the earliest next time among the others."""
 
     now: Instant
-    schedules: list[ScheduleRecord]
+    schedules: list[StoredSchedule]
     next_at: Instant | None
 
 
@@ -262,11 +262,11 @@ class ReadStore(Protocol):
         """Return the store's clock."""
         ...
 
-    async def get(self, ids: Sequence[JobId]) -> list[JobRecord]:
+    async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
         ...
 
-    async def find(self, where: JobFilter) -> list[JobRecord]:
+    async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first."""
         ...
 
@@ -274,7 +274,7 @@ class ReadStore(Protocol):
         """Return the tries that ended without ending the job, oldest first."""
         ...
 
-    async def schedules(self) -> list[ScheduleRecord]:
+    async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         ...
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from duetime.model.job import Claim, JobId, JobRecord
-from duetime.model.schedule import ScheduleRecord
+from duetime.model.job import Claim, JobId, StoredJob
+from duetime.model.schedule import StoredSchedule
 from duetime.model.states import LEGAL
 from duetime.stores.base import Store
 from duetime.testing.model import ModelStore
@@ -18,8 +18,8 @@ TASKS = ("greet", "unknown")
 
 
 async def agree(
-    store: Store, model: ModelStore, *, before: Mapping[JobId, JobRecord]
-) -> Mapping[JobId, JobRecord]:
+    store: Store, model: ModelStore, *, before: Mapping[JobId, StoredJob]
+) -> Mapping[JobId, StoredJob]:
     """Compare everything that can be read; return the jobs, to be compared with after the next step."""
     records = {record.id: record for record in await store.get(list(model.jobs))}
     assert {key: visible(record) for key, record in records.items()} == {
@@ -48,7 +48,7 @@ def agree_on_claim(claim: Claim, model: ModelStore) -> None:
     assert claim.claimed_at == model.clock.now()
 
 
-def agree_on_schedules(records: Iterable[ScheduleRecord], model: ModelStore) -> None:
+def agree_on_schedules(records: Iterable[StoredSchedule], model: ModelStore) -> None:
     """Schedules are where the model has them; an edit raises `rev`, how far is the store's own affair."""
     found = {record.name: record for record in records}
     assert found.keys() == model.schedules.keys()
@@ -63,7 +63,7 @@ def agree_on_schedules(records: Iterable[ScheduleRecord], model: ModelStore) -> 
         schedule.rev = record.rev
 
 
-def check_step(before: Mapping[JobId, JobRecord], after: Mapping[JobId, JobRecord]) -> None:
+def check_step(before: Mapping[JobId, StoredJob], after: Mapping[JobId, StoredJob]) -> None:
     """No job vanished, moved against the table, lost its fence, changed after its end, or has a twin."""
     assert after.keys() >= before.keys()
     for job_id, old in before.items():
@@ -75,6 +75,6 @@ def check_step(before: Mapping[JobId, JobRecord], after: Mapping[JobId, JobRecor
     assert max(taken.values(), default=1) == 1
 
 
-def visible(record: JobRecord) -> JobRecord:
+def visible(record: StoredJob) -> StoredJob:
     """What every store must show alike; whether an ended job remembers a request to cancel is its own affair."""
     return replace(record, cancel_requested_at=None) if record.state.terminal else record

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, JobId, JobRecord, NewJob
+from duetime.model.job import Claim, JobId, NewJob, StoredJob
 from duetime.model.outcome import (
     Cancelled,
     Crashed,
@@ -93,7 +93,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.model = ModelStore(self.clock)
         self.claims: list[Claim] = []
         self.sent: list[Settlement] = []
-        self.before: Mapping[JobId, JobRecord] = {}
+        self.before: Mapping[JobId, StoredJob] = {}
 
     def teardown(self) -> None:
         """Let go of the store."""

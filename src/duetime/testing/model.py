@@ -13,7 +13,7 @@ from typing import Any
 from duetime.model.blame import Suspect, blamed
 from duetime.model.clock import Clock
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, JobRecord, NewJob, Token
+from duetime.model.job import JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.schedule import Firing, NewSchedule
 from duetime.model.states import State
@@ -32,7 +32,7 @@ UNTOUCHED: dict[str, Any] = {
 class Job:
     """A job, with what only the store sees."""
 
-    record: JobRecord
+    record: StoredJob
     claim_id: str = ""
     cancel_reason: str | None = None
 
@@ -237,7 +237,7 @@ class ModelStore:
         asked = {name: getattr(new, name) for name in new.__slots__ if name != "delay"}
         asked["due_at"] = now + new.delay if new.due_at is None else new.due_at
         ended = now if new.state.terminal else None
-        self.jobs[new.id] = Job(JobRecord(**UNTOUCHED | asked, created_at=now, finished_at=ended))
+        self.jobs[new.id] = Job(StoredJob(**UNTOUCHED | asked, created_at=now, finished_at=ended))
         return new.id
 
     def _fits(self, job: Job, demand: Demand) -> bool:

@@ -11,7 +11,7 @@ from hypothesis.stateful import precondition, rule
 from duetime.model import schedule as schedules
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.triggers import Every
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
@@ -91,7 +91,7 @@ class ScheduleMachine(StoreMachine):
         self.plans += plans
 
 
-def read_trigger(record: ScheduleRecord) -> Every:
+def read_trigger(record: StoredSchedule) -> Every:
     """The trigger of a schedule that the machine declared."""
     interval, start = record.trigger.split()
     return Every(interval=int(interval), start=int(start))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from duetime.model import schedule as schedules
 from duetime.model.instants import SECOND
 from duetime.model.job import NewJob
-from duetime.model.schedule import Firing, ScheduleRecord, fire
+from duetime.model.schedule import Firing, StoredSchedule, fire
 from duetime.model.states import State
 from duetime.model.triggers import Every
 
@@ -18,7 +18,7 @@ START = 1_700_000_000_000_000
 HOURLY = Every(interval=HOUR, start=START)
 
 
-def record(**changes: Any) -> ScheduleRecord:
+def record(**changes: Any) -> StoredSchedule:
     values: dict[str, Any] = {
         "name": "hourly",
         "task": "greet",
@@ -41,7 +41,7 @@ def record(**changes: Any) -> ScheduleRecord:
         "updated_at": 0,
         "live": 0,
     }
-    return ScheduleRecord(**values | changes)
+    return StoredSchedule(**values | changes)
 
 
 def decide(*, now: int, ahead: int = SECOND, **changes: Any) -> Firing:

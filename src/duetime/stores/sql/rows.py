@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from duetime.model.job import AttemptRecord, Claim, JobRecord, NewJob
+from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
 from duetime.model.outcome import Settlement
-from duetime.model.schedule import NewSchedule, ScheduleRecord
+from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerRecord, WorkerStats
 from duetime.stores.sql.driver import Row, Statement
@@ -92,16 +92,16 @@ def claim(row: Row) -> Claim:
     return Claim._make((*row[:-1], row[-1] is not None))
 
 
-def job(row: Row) -> JobRecord:
+def job(row: Row) -> StoredJob:
     """Build a record from the columns of `job_columns`."""
     values: dict[str, Any] = dict(zip(_JOB_FIELDS, row, strict=True))
     values["state"] = State(values["state"])
-    return JobRecord(**values)
+    return StoredJob(**values)
 
 
-def schedule(row: Row) -> ScheduleRecord:
+def schedule(row: Row) -> StoredSchedule:
     """Build a record from the columns of `schedule_columns`."""
-    return ScheduleRecord(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
+    return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
 
 
 def attempt(row: Row) -> AttemptRecord:
@@ -116,8 +116,8 @@ def worker(row: Row) -> WorkerRecord:
     return WorkerRecord(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, row[-5:], strict=True))))
 
 
-_JOB_FIELDS = tuple(JobRecord.__dataclass_fields__)
-_SCHEDULE_FIELDS = tuple(ScheduleRecord.__dataclass_fields__)
+_JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
+_SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
 _WORKER_FIELDS = tuple(name for name in WorkerRecord.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

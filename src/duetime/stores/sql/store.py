@@ -9,9 +9,9 @@ from typing import Final, Self
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY, MINUTE
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import AttemptRecord, Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
-from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
 from duetime.stores.base import (
@@ -285,11 +285,11 @@ class SqlStore:
         """Return the store's clock."""
         return await self._driver.read(lambda: reads.clock(self._sql))
 
-    async def get(self, ids: Sequence[JobId]) -> list[JobRecord]:
+    async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
         return await self._driver.read(lambda: reads.get(self._sql, ids))
 
-    async def find(self, where: JobFilter) -> list[JobRecord]:
+    async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first."""
         return await self._driver.read(lambda: reads.find(self._sql, where))
 
@@ -297,7 +297,7 @@ class SqlStore:
         """Return the tries that ended without ending the job, oldest first."""
         return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
 
-    async def schedules(self) -> list[ScheduleRecord]:
+    async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         return await self._driver.read(lambda: reads.schedules(self._sql))
 

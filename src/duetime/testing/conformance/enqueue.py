@@ -10,7 +10,7 @@ import pytest
 from duetime.errors import StoreError
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.job import JobRecord
+from duetime.model.job import StoredJob
 from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
@@ -27,7 +27,7 @@ class TestEnqueue(StoreSuite):
 
     async def test_a_job_is_pending_due_now_and_untouched(self, store: Store, clock: FakeClock) -> None:
         job_id = await put(store)
-        assert await read(store, job_id) == JobRecord(
+        assert await read(store, job_id) == StoredJob(
             id=job_id,
             task=TASK,
             payload="{}",

@@ -9,10 +9,10 @@ from typing import Any
 
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND, Instant, Micros
-from duetime.model.job import Claim, JobId, JobRecord, NewJob, Token
+from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
 from duetime.model.retry import NO_RETRIES, RetryPolicy
-from duetime.model.schedule import Firing, NewSchedule, ScheduleRecord
+from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.stores.base import Demand, Orphan, Store
 
@@ -94,7 +94,7 @@ async def finish(
     return await store.settle([settlement(claim, outcome or Succeeded(), now=now, **options)])
 
 
-async def read(store: Store, job_id: JobId) -> JobRecord:
+async def read(store: Store, job_id: JobId) -> StoredJob:
     """Read one job."""
     (record,) = await store.get([job_id])
     return record
@@ -124,7 +124,7 @@ def schedule(name: str, *, next_at: Instant | None, fired_through: Instant, **ch
     return replace(new, **changes)
 
 
-async def read_schedule(store: Store, name: str) -> ScheduleRecord:
+async def read_schedule(store: Store, name: str) -> StoredSchedule:
     """Read one schedule."""
     (record,) = [record for record in await store.schedules() if record.name == name]
     return record
@@ -135,7 +135,7 @@ def occurrence_job(name: str, occurrence: Instant, **changes: Any) -> NewJob:
     return job(schedule=name, occurrence=occurrence, due_at=occurrence, **changes)
 
 
-def firing(record: ScheduleRecord, *, next_at: Instant | None, **changes: Any) -> Firing:
+def firing(record: StoredSchedule, *, next_at: Instant | None, **changes: Any) -> Firing:
     """The firing of a schedule's next occurrence, as it was read."""
     assert record.next_at is not None
     plan = Firing(

@@ -10,7 +10,7 @@ import pytest
 
 from duetime.model.instants import SECOND
 from duetime.model.outcome import Released
-from duetime.model.schedule import NewSchedule, ScheduleRecord
+from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
@@ -57,7 +57,7 @@ class TestPutSchedules(StoreSuite):
         )
         assert await store.put_schedules([new]) == ["s"]
         record = await read_schedule(store, "s")
-        assert record == ScheduleRecord(
+        assert record == StoredSchedule(
             name="s",
             task=TASK,
             payload='{"x":1}',

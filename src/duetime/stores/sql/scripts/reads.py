@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from duetime.model.instants import Instant
-from duetime.model.job import AttemptRecord, JobId, JobRecord
-from duetime.model.schedule import ScheduleRecord
+from duetime.model.job import AttemptRecord, JobId, StoredJob
+from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerRecord
 from duetime.stores.base import JobFilter
@@ -22,14 +22,14 @@ def clock(sql: Statements) -> Script[Instant]:
     return now
 
 
-def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[JobRecord]]:
+def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
     """Read jobs by id, in the order asked."""
     found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
     records = {row[0]: rows.job(row) for row in found}
     return [records[job_id] for job_id in ids if job_id in records]
 
 
-def find(sql: Statements, where: JobFilter) -> Script[list[JobRecord]]:
+def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
     """Read one page of jobs, newest first."""
     values = {
         "task": where.task,
@@ -49,7 +49,7 @@ def attempts(sql: Statements, job_id: JobId) -> Script[list[AttemptRecord]]:
     return [rows.attempt(row) for row in found]
 
 
-def schedules(sql: Statements) -> Script[list[ScheduleRecord]]:
+def schedules(sql: Statements) -> Script[list[StoredSchedule]]:
     """Read all schedules."""
     found = yield Query(sql.schedules, {})
     return [rows.schedule(row) for row in found]
