@@ -342,7 +342,9 @@ def test_the_printed_sql_makes_the_tables(folder: Path) -> None:
 def test_tables_newer_than_the_code_are_left_alone(folder: Path) -> None:
     duetime("migrate", *URL)
     with closing(sqlite3.connect(folder / "jobs.db")) as connection, connection:
-        connection.execute("INSERT INTO duetime_meta VALUES (999, 'future', '99.0', 0)")
+        connection.execute(
+            "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (999, 'future', '99.0', 0)"
+        )
     result = duetime("migrate", *URL)
     assert result.exit_code == 1
     assert "upgrade duetime" in result.stdout

@@ -14,7 +14,7 @@ from duetime import errors
 from duetime.cli import main
 from duetime.cli.failures import ExitCode
 from duetime.model.states import LEGAL, State
-from duetime.model.task import JobOptionValues
+from duetime.model.task import JobOptionValues, TaskOptionValues
 from duetime.scheduler.scheduler import Scheduler, WorkerSettings
 from tests.docs.snippets import ROOT
 from tools import layout
@@ -37,8 +37,7 @@ def test_the_drawing_of_states_shows_each_of_them() -> None:
 
 
 def test_every_option_of_a_task_is_listed() -> None:
-    parameters = inspect.signature(Scheduler.task).parameters.values()
-    assert names("options.md", "## Task options") == {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert names("options.md", "## Task options") == {"name", *TaskOptionValues.__optional_keys__}
 
 
 def test_every_option_of_a_job_is_listed() -> None:

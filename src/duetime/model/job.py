@@ -7,14 +7,28 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from duetime.model.instants import Instant, Micros
 from duetime.model.states import State
+from duetime.model.terms import PLAIN, Terms
 
 JobId: TypeAlias = str
 OnCrash: TypeAlias = Literal["retry", "fail"]
+IfExists: TypeAlias = Literal["return", "replace", "raise"]
 
 FIRST_PRIORITY = 0
 LAST_PRIORITY = 9
 DEFAULT_PRIORITY = 5
 DEFAULT_QUEUE = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A claim to be the only job of a task under this name."""
+
+    value: str
+    if_exists: IfExists = "return"
+    keep: Micros | None = None
+    """How long past its end the job holds the key."""
+    period: Micros | None = None
+    """How long from now the job holds the key, even if it ends before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +58,17 @@ class NewJob:
     span_first: Instant | None = None
     span_count: int = 1
     """How many occurrences this record stands for; a run of skipped ones shares one record."""
+    terms: Terms = PLAIN
+    key: Key | None = None
+    parent: JobId | None = None
+    """The job that this one repeats or was called by."""
+    expires_at: Instant | None = None
+    """When the job stops to matter; overrides its terms."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether the job asks for nothing special."""
+        return self.terms is PLAIN and self.key is None and self.parent is None and self.expires_at is None
 
 
 class Token(NamedTuple):
@@ -81,6 +106,15 @@ class Claim(NamedTuple):
     schedule: str | None
     occurrence: Instant | None
     cancel_requested: bool
+    key: str | None = None
+    tags: str | None = None
+    """As `join_tags` writes them."""
+    parent: JobId | None = None
+    callbacks: str | None = None
+    expires_at: Instant | None = None
+    result_ttl: Micros | None = None
+    failure_ttl: Micros | None = None
+    gate: str | None = None
 
     @property
     def token(self) -> Token:
@@ -125,6 +159,16 @@ class StoredJob:
     occurrence: Instant | None
     span_first: Instant | None
     span_count: int
+    key: str | None = None
+    tags: str | None = None
+    parent: JobId | None = None
+    callbacks: str | None = None
+    expires_at: Instant | None = None
+    result_ttl: Micros | None = None
+    failure_ttl: Micros | None = None
+    gate: str | None = None
+    progress: float | None = None
+    progress_note: str | None = None
 
     @property
     def attempt(self) -> int:

@@ -9,6 +9,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnCrash
 from duetime.model.states import State
+from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
 
 Overlap: TypeAlias = Literal["skip", "allow"]
@@ -40,6 +41,8 @@ class NewSchedule:
     fired_through: Instant
     """Nothing fires at or below this instant."""
     next_at: Instant | None
+    terms: str | None = None
+    """What its jobs carry, as `Terms.to_text` writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,7 @@ class StoredSchedule:
     updated_at: Instant
     live: int
     """How many of its jobs are pending or running."""
+    terms: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +162,7 @@ def _run(schedule: StoredSchedule, occurrence: Instant) -> NewJob:
         timeout=schedule.timeout,
         schedule=schedule.name,
         occurrence=occurrence,
+        terms=Terms.from_text(schedule.terms),
     )
 
 

@@ -27,9 +27,7 @@ LEGAL: Mapping[State, frozenset[State]] = MappingProxyType(
     {
         State.PENDING: frozenset({State.RUNNING, State.CANCELLED, State.SKIPPED}),
         # Running to running is a rescue: the same job under a new fence.
-        State.RUNNING: frozenset(
-            {State.RUNNING, State.PENDING, State.SUCCEEDED, State.FAILED, State.CANCELLED}
-        ),
+        State.RUNNING: frozenset(State),
         State.SUCCEEDED: frozenset(),
         State.FAILED: frozenset(),
         State.CANCELLED: frozenset(),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
 
@@ -10,9 +11,20 @@ from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import Instant, Micros, from_datetime
-from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, FIRST_PRIORITY, LAST_PRIORITY, OnCrash
+from duetime.model.job import (
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    FIRST_PRIORITY,
+    LAST_PRIORITY,
+    IfExists,
+    Key,
+    OnCrash,
+)
 from duetime.model.names import check_name
-from duetime.model.retry import NO_RETRIES, RetryPolicy, check_retries
+from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
+from duetime.model.terms import FOREVER, PLAIN, Terms
+
+MAX_KEY = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +36,45 @@ class TaskOptions:
     retry: RetryPolicy = NO_RETRIES
     timeout: Micros | None = None
     on_crash: OnCrash = "retry"
+    cancel_grace: Micros = 0
+    """How long a handler that was asked to stop may go on before it is cancelled."""
+    terms: Terms = PLAIN
+
+
+class TaskOptionValues(TypedDict, total=False):
+    """What users may write in `scheduler.task(...)` beside the name."""
+
+    queue: str
+    priority: int
+    retries: Retries
+    timeout: Duration | None
+    on_crash: Literal["retry", "fail"]
+    cancel_grace: Duration
+    expires: Duration | None
+    tags: Sequence[str]
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
+
+
+def task_options(values: TaskOptionValues) -> TaskOptions:
+    """Check what a user wrote for a task."""
+    _check_known(values, TaskOptionValues.__optional_keys__)
+    timeout, expires = values.get("timeout"), values.get("expires")
+    terms = Terms(
+        expires=None if expires is None else durations.parse(expires, what="expires"),
+        tags=check_tags(values.get("tags", ())),
+        result_ttl=_ttl(values, "result_ttl"),
+        failure_ttl=_ttl(values, "failure_ttl"),
+    )
+    return TaskOptions(
+        queue=check_name(values.get("queue", DEFAULT_QUEUE), what="queue"),
+        priority=check_priority(values.get("priority", DEFAULT_PRIORITY)),
+        retry=retry_policy(values.get("retries")),
+        timeout=None if timeout is None else check_timeout(timeout),
+        on_crash=check_on_crash(values.get("on_crash", "retry")),
+        cancel_grace=durations.parse(values.get("cancel_grace", 0), what="cancel_grace"),
+        terms=PLAIN if terms == PLAIN else terms,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +87,19 @@ class JobOptions:
     priority: int | None = None
     retries: int | None = None
     timeout: Micros | None = None
+    key: Key | None = None
+    expires_at: Instant | None = None
+    terms: Terms = PLAIN
+    """Where they say something, they stand before the task's; tags are added to the task's."""
+
+    def over(self, defaults: Terms) -> Terms:
+        """Return the terms of a job with these options."""
+        own = self.terms
+        if own is PLAIN:
+            return defaults
+        said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
+        said["tags"] = tuple(dict.fromkeys((*defaults.tags, *own.tags)))
+        return replace(defaults, **said)
 
 
 class JobOptionValues(TypedDict, total=False):
@@ -47,25 +111,43 @@ class JobOptionValues(TypedDict, total=False):
     priority: int
     retries: int
     timeout: Duration
+    key: str
+    if_exists: IfExists
+    keep_key: Duration
+    debounce: Duration
+    throttle: Duration
+    expires: Duration | datetime
+    tags: Sequence[str]
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
 
 
 def job_options(values: JobOptionValues) -> JobOptions:
     """Check what a user wrote for one request."""
-    known = JobOptionValues.__optional_keys__
-    for name in values:
-        if name not in known:
-            text = f"unknown option {name!r}; options are {', '.join(sorted(known))}"
-            raise InvalidOption(text)
-    if "delay" in values and "at" in values:
-        text = "give either delay= or at=, not both"
+    _check_known(values, JobOptionValues.__optional_keys__)
+    if sum(name in values for name in ("delay", "at", "debounce")) > 1:
+        text = "give either delay= or at= (debounce= is a delay, too), not both"
         raise InvalidOption(text)
+    wait = values.get("delay", values.get("debounce"))
+    expires = values.get("expires")
+    terms = Terms(
+        expires=None
+        if expires is None or isinstance(expires, datetime)
+        else durations.parse(expires, what="expires"),
+        tags=check_tags(values.get("tags", ())),
+        result_ttl=_ttl(values, "result_ttl"),
+        failure_ttl=_ttl(values, "failure_ttl"),
+    )
     return JobOptions(
-        delay=durations.parse(values["delay"], what="delay") if "delay" in values else 0,
+        delay=0 if wait is None else durations.parse(wait, what="delay" if "delay" in values else "debounce"),
         at=from_datetime(values["at"], what="at") if "at" in values else None,
         queue=check_name(values["queue"], what="queue") if "queue" in values else None,
         priority=check_priority(values["priority"]) if "priority" in values else None,
         retries=check_retries(values["retries"]) if "retries" in values else None,
         timeout=check_timeout(values["timeout"]) if "timeout" in values else None,
+        key=_key(values),
+        expires_at=from_datetime(expires, what="expires") if isinstance(expires, datetime) else None,
+        terms=PLAIN if terms == PLAIN else terms,
     )
 
 
@@ -98,3 +180,58 @@ def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
         )
         raise InvalidOption(text)
     return on_crash
+
+
+def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags, each once, or raise when one is not a name."""
+    if isinstance(tags, str):
+        text = f"tags must be a list such as [{tags!r}]"
+        raise InvalidOption(text)
+    return tuple(dict.fromkeys(check_name(tag, what="tag") for tag in tags))
+
+
+def _key(values: JobOptionValues) -> Key | None:
+    """Build the key of a request; what only makes sense with one is refused without it."""
+    if "key" not in values:
+        for name in ("if_exists", "keep_key", "debounce", "throttle"):
+            if name in values:
+                text = f"{name}= needs a key: task.options(key='...', {name}=...)"
+                raise InvalidOption(text)
+        return None
+    if "debounce" in values and "throttle" in values:
+        text = "give either debounce= or throttle=, not both"
+        raise InvalidOption(text)
+    if_exists = values.get("if_exists", "replace" if "debounce" in values else "return")
+    if if_exists not in get_args(IfExists):
+        text = f"if_exists must be 'return', 'replace' or 'raise', not {if_exists!r}"
+        raise InvalidOption(text)
+    if "debounce" in values and if_exists != "replace":
+        text = f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}"
+        raise InvalidOption(text)
+    return Key(
+        value=_check_key(values["key"]),
+        if_exists=if_exists,
+        keep=durations.parse(values["keep_key"], what="keep_key") if "keep_key" in values else None,
+        period=durations.parse(values["throttle"], what="throttle") if "throttle" in values else None,
+    )
+
+
+def _check_key(key: str) -> str:
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
+        text = f"key must be text of 1 to {MAX_KEY} characters, not {key!r:.80}"
+        raise InvalidOption(text)
+    return key
+
+
+def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
+    if name not in values:
+        return None
+    given: Duration | None = values[name]  # type: ignore[assignment]  # `parse` checks it
+    return FOREVER if given is None else durations.parse(given, what=name)
+
+
+def _check_known(values: Mapping[str, object], known: frozenset[str]) -> None:
+    for name in values:
+        if name not in known:
+            text = f"unknown option {name!r}; options are {', '.join(sorted(known))}"
+            raise InvalidOption(text)

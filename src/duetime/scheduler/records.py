@@ -12,6 +12,7 @@ from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash, StoredJob
 from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
+from duetime.model.terms import split_tags
 from duetime.model.triggers import Trigger, from_spec
 
 
@@ -48,6 +49,15 @@ class JobRecord:
     occurrence: datetime | None
     occurrences: int
     """How many skipped occurrences of its schedule this record stands for."""
+    key: str | None
+    tags: tuple[str, ...]
+    parent: JobId | None
+    """The job that this one repeats, or whose end it was called for."""
+    expires_at: datetime | None
+    """When it stops to matter."""
+    progress: float | None
+    """How far it says it is, from 0 to 1."""
+    progress_note: str | None
 
     @classmethod
     def from_stored(cls, job: StoredJob) -> Self:
@@ -78,6 +88,12 @@ class JobRecord:
             schedule=job.schedule,
             occurrence=_moment(job.occurrence),
             occurrences=job.span_count,
+            key=job.key,
+            tags=split_tags(job.tags),
+            parent=job.parent,
+            expires_at=_moment(job.expires_at),
+            progress=job.progress,
+            progress_note=job.progress_note,
         )
 
 

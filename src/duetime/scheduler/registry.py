@@ -48,6 +48,7 @@ class Declared:
             misfire_window=self.misfire_window,
             fired_through=now,
             next_at=anchored.after(now),
+            terms=options.terms.to_text(),
         )
 
 

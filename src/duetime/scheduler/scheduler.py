@@ -7,17 +7,15 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
 from duetime.model import durations
 from duetime.model.clock import Clock
 from duetime.model.durations import Duration
-from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE
 from duetime.model.names import check_name, check_namespace
-from duetime.model.retry import Retries, retry_policy
 from duetime.model.schedule import Overlap
-from duetime.model.task import TaskOptions, check_on_crash, check_priority, check_timeout
+from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.triggers import Trigger
 from duetime.runtime.handler import Handler
 from duetime.runtime.options import Queues as QueueLimits
@@ -104,37 +102,17 @@ class Scheduler:
     @overload
     def task(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
     @overload
-    def task(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = DEFAULT_PRIORITY,
-        retries: Retries = None,
-        timeout: Duration | None = None,
-        on_crash: Literal["retry", "fail"] = "retry",
-    ) -> TaskDecorator: ...
+    def task(self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]) -> TaskDecorator: ...
     def task(
         self,
         function: Callable[..., Any] | None = None,
         /,
         *,
         name: str | None = None,
-        queue: str = DEFAULT_QUEUE,
-        priority: int = DEFAULT_PRIORITY,
-        retries: Retries = None,
-        timeout: Duration | None = None,
-        on_crash: Literal["retry", "fail"] = "retry",
+        **values: Unpack[TaskOptionValues],
     ) -> Any:
         """Register a function as a task, under `name` or its module and qualified name."""
-        options = TaskOptions(
-            queue=check_name(queue, what="queue"),
-            priority=check_priority(priority),
-            retry=retry_policy(retries),
-            timeout=None if timeout is None else check_timeout(timeout),
-            on_crash=check_on_crash(on_crash),
-        )
+        options = task_options(values)
         add = partial(self._add_task, name=name, options=options)
         return add if function is None else add(function)
 

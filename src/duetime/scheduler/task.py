@@ -55,6 +55,7 @@ class Request(Generic[P, R]):
         self._handler = handler
         self._client = client
         self._options = options
+        self._terms = options.over(handler.options.terms)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
@@ -70,6 +71,9 @@ class Request(Generic[P, R]):
             on_crash=defaults.on_crash,
             retries=given.retries,
             timeout=given.timeout,
+            terms=self._terms,
+            key=given.key,
+            expires_at=given.expires_at,
         )
         return Call(job, functools.partial(_decode_result, handler))
 
@@ -104,7 +108,7 @@ class Task(Request[P, R]):
         return self._handler
 
     def options(self, **values: Unpack[JobOptionValues]) -> Request[P, R]:
-        """Return the task with options for one request: delay, at, queue, priority, retries, timeout."""
+        """Return the task with options for one request, such as `delay`, `queue` or `key`."""
         return Request(self._handler, self._client, job_options(values))
 
 

@@ -17,6 +17,7 @@ from duetime.model.job import JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.schedule import Firing, NewSchedule
 from duetime.model.states import State
+from duetime.model.terms import join_tags
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, Demand
 
@@ -234,8 +235,16 @@ class ModelStore:
                 None not in same and (job.record.schedule, job.record.occurrence) == same
             ):
                 return job.record.id
-        asked = {name: getattr(new, name) for name in new.__slots__ if name != "delay"}
-        asked["due_at"] = now + new.delay if new.due_at is None else new.due_at
+        special = ("delay", "terms", "key", "expires_at")
+        asked = {name: getattr(new, name) for name in new.__slots__ if name not in special}
+        asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
+        asked |= {
+            name: getattr(new.terms, name) for name in ("callbacks", "gate", "result_ttl", "failure_ttl")
+        }
+        asked["tags"] = join_tags(new.terms.tags)
+        asked["key"] = new.key and new.key.value
+        late = None if new.terms.expires is None else due_at + new.terms.expires
+        asked["expires_at"] = late if new.expires_at is None else new.expires_at
         ended = now if new.state.terminal else None
         self.jobs[new.id] = Job(StoredJob(**UNTOUCHED | asked, created_at=now, finished_at=ended))
         return new.id

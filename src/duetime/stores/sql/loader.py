@@ -11,7 +11,7 @@ from importlib.resources import files
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
 
-TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "commands", "audit", "meta")
+TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -33,6 +33,7 @@ class Statements:
 
     clock: Statement
     enqueue: Statement
+    enqueue_rich: Statement
     occurrence_ids: Statement
     claim: Statement
     take: Statement

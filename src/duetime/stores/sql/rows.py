@@ -13,6 +13,7 @@ from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
+from duetime.model.terms import join_tags
 from duetime.model.worker import WorkerRecord, WorkerStats
 from duetime.stores.sql.driver import Row, Statement
 
@@ -25,9 +26,10 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
+_terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _new_schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "queue", "priority", "on_crash", "retries", "timeout",
-    "overlap", "misfire_window", "owner", "fired_through", "next_at",
+    "overlap", "misfire_window", "owner", "fired_through", "next_at", "terms",
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
 _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
@@ -71,6 +73,18 @@ def new_jobs(jobs: Iterable[NewJob]) -> str:
     return batch(map(_new_job, jobs))
 
 
+def rich_jobs(jobs: Iterable[NewJob]) -> str:
+    """Encode jobs for `enqueue_rich`."""
+    return batch(map(_rich_job, jobs))
+
+
+def _rich_job(job: NewJob) -> tuple[object, ...]:
+    key = job.key
+    held = (None, None, None) if key is None else (clean_text(key.value), key.keep, key.period)
+    special = (job.parent, join_tags(job.terms.tags), job.expires_at, *_terms(job.terms))
+    return (*_new_job(job), *held, *special)
+
+
 def new_schedules(schedules: Iterable[NewSchedule]) -> str:
     """Encode schedules for `put_schedules`."""
     return batch(map(_new_schedule, schedules))
@@ -89,7 +103,7 @@ def success(change: Settlement) -> tuple[object, ...]:
 
 def claim(row: Row) -> Claim:
     """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
-    return Claim._make((*row[:-1], row[-1] is not None))
+    return Claim._make((*row[:_FLAG], row[_FLAG] is not None, *row[_FLAG + 1 :]))
 
 
 def job(row: Row) -> StoredJob:
@@ -116,6 +130,7 @@ def worker(row: Row) -> WorkerRecord:
     return WorkerRecord(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, row[-5:], strict=True))))
 
 
+_FLAG = Claim._fields.index("cancel_requested")
 _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)

@@ -8,20 +8,23 @@
 -- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.
 {jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
 {jobs}.due_at, {now}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
-{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at
+{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
+{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
 
 -- fragment: job_columns
 -- A whole job, for people.
 id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
 failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
-cancel_requested_at, schedule, occurrence, span_first, span_count
+cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
+expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 
 -- fragment: schedule_columns
 -- A whole schedule, with the number of its jobs that have not ended.
 s.name, s.task, s.payload, s.trigger_spec, s.queue, s.priority, s.on_crash, s.retries, s.timeout, s.overlap,
 s.misfire_window, s.owner, s.paused_at, s.paused_reason, s.fired_through, s.next_at, s.rev, s.created_at,
 s.updated_at,
-(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running'))
+(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running')),
+s.options
 
 -- fragment: held
 -- True for a row whose claim still holds. The state is hidden from the planner: with statistics taken while
@@ -43,6 +46,25 @@ SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.
 FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
       on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
       span_first int, span_count int} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: enqueue_rich
+-- The same for jobs of which some ask for more than to run.
+INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
+                    occurrence, state, reason, span_first, span_count, created_at, finished_at,
+                    unique_key, keep_key, key_until, parent, tags, expires_at, callbacks, result_ttl,
+                    failure_ttl, gate)
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END,
+       r.unique_key, r.keep_key, {now} + r.key_period, r.parent, r.tags,
+       coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires), r.callbacks, r.result_ttl,
+       r.failure_ttl, r.gate
+FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
+      on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
+      span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text,
+      expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text} AS r
 WHERE true
 ON CONFLICT DO NOTHING
 
@@ -130,7 +152,7 @@ SELECT {now}, min(first.due_at)
 FROM (
     SELECT (
         SELECT j.due_at FROM {jobs} AS j {claim_index}
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
           AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
         ORDER BY j.due_at, j.id LIMIT 1
     ) AS due_at
@@ -221,12 +243,12 @@ SELECT s.name, s.declared FROM {each rows: name text} AS r JOIN {schedules} AS s
 -- name: put_schedules
 -- Add schedules or change those that differ; a trigger that was not edited keeps its place in time.
 INSERT INTO {schedules} AS s (name, task, payload, trigger_spec, declared, queue, priority, on_crash, retries, timeout,
-                              overlap, misfire_window, owner, fired_through, next_at, rev, created_at, updated_at)
+                              overlap, misfire_window, owner, fired_through, next_at, options, rev, created_at, updated_at)
 SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.queue, r.priority, r.on_crash, r.retries, r.timeout,
-       r.overlap, r.misfire_window, r.owner, r.fired_through, r.next_at, 1, {now}, {now}
+       r.overlap, r.misfire_window, r.owner, r.fired_through, r.next_at, r.options, 1, {now}, {now}
 FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, queue text, priority int,
       on_crash text, retries int, timeout int, overlap text, misfire_window int, owner text, fired_through int,
-      next_at int} AS r
+      next_at int, options text} AS r
 WHERE true
 ON CONFLICT (name) DO UPDATE SET
     trigger_spec = CASE WHEN s.declared = excluded.declared THEN s.trigger_spec ELSE excluded.trigger_spec END,
@@ -236,12 +258,13 @@ ON CONFLICT (name) DO UPDATE SET
     task = excluded.task, payload = excluded.payload, declared = excluded.declared, queue = excluded.queue,
     priority = excluded.priority, on_crash = excluded.on_crash, retries = excluded.retries,
     timeout = excluded.timeout, overlap = excluded.overlap, misfire_window = excluded.misfire_window,
-    owner = excluded.owner, updated_at = excluded.updated_at, rev = s.rev + 1
+    owner = excluded.owner, options = excluded.options, updated_at = excluded.updated_at, rev = s.rev + 1
 WHERE (s.task, s.payload, s.declared, s.queue, s.priority, s.on_crash, s.overlap, s.misfire_window, s.owner)
    <> (excluded.task, excluded.payload, excluded.declared, excluded.queue, excluded.priority, excluded.on_crash,
        excluded.overlap, excluded.misfire_window, excluded.owner)
    OR coalesce(s.retries, -1) <> coalesce(excluded.retries, -1)
    OR coalesce(s.timeout, -1) <> coalesce(excluded.timeout, -1)
+   OR coalesce(s.options, '') <> coalesce(excluded.options, '')
 RETURNING name
 
 -- name: withdraw

@@ -10,11 +10,24 @@ import pytest
 from duetime.errors import StoreError
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.job import StoredJob
+from duetime.model.job import Key, StoredJob
 from duetime.model.states import State
+from duetime.model.terms import FOREVER, Terms
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import TASK, finish, hire, job, occurrence_job, put, read, take, take_one
+from duetime.testing.conformance.kit import (
+    TASK,
+    finish,
+    hire,
+    job,
+    occurrence_job,
+    put,
+    read,
+    read_schedule,
+    schedule,
+    take,
+    take_one,
+)
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 
 ODD_TEXT = (
@@ -175,3 +188,36 @@ class TestEnqueue(StoreSuite):
         await store.enqueue([job(id=job_id) for job_id in ids[:10]])
         await other.enqueue([job(id=job_id) for job_id in ids[10:]])
         assert [record.id for record in await store.get(ids)] == ids
+
+    async def test_what_a_job_carries_is_read_back_and_handed_to_its_worker(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        terms = Terms(expires=SECOND, tags=("a", "b"), callbacks="{}", result_ttl=0, failure_ttl=FOREVER)
+        job_id = await put(store, terms=terms, key=Key(value="k"), parent="p")
+        claim, record = await take_one(store), await read(store, job_id)
+        for shown in (claim, record):
+            assert (shown.key, shown.tags, shown.parent, shown.callbacks) == ("k", "|a|b|", "p", "{}")
+            assert (shown.result_ttl, shown.failure_ttl, shown.gate) == (0, FOREVER, None)
+            assert shown.expires_at == clock.now() + SECOND
+
+    async def test_a_deadline_of_its_own_stands_before_that_of_the_terms(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        moment = clock.now() + 5 * SECOND
+        job_id = await put(store, terms=Terms(expires=SECOND), expires_at=moment)
+        assert (await read(store, job_id)).expires_at == moment
+
+    async def test_a_job_of_a_schedule_carries_what_the_schedule_says(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        terms = Terms(tags=("nightly",), result_ttl=SECOND).to_text()
+        now = clock.now()
+        await store.put_schedules([schedule("s", next_at=now, fired_through=now - 1, terms=terms)])
+        assert (await read_schedule(store, "s")).terms == terms
+        assert (
+            await store.put_schedules([schedule("s", next_at=now, fired_through=now - 1, terms=terms)]) == []
+        )
+        changed = schedule("s", next_at=now, fired_through=now - 1, terms=None)
+        assert await store.put_schedules([changed]) == ["s"]
+        assert (await read_schedule(store, "s")).terms is None

@@ -12,7 +12,9 @@ import pytest
 from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus, Store
 from duetime.stores.open import open_store
-from duetime.stores.sql.migrate import Migration, pending_sql
+from duetime.stores.sql.migrate import Migration, migrations, pending_sql
+from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.testing.conformance.kit import hire, take
 
 STEP = Migration(
     2, "second", "-- A comment; with a semicolon.\nCREATE TABLE a (\n    n integer\n);\n\nDROP TABLE b;\n"
@@ -39,7 +41,7 @@ def test_there_is_no_text_when_nothing_is_missing() -> None:
 async def test_a_store_brings_its_tables_along(store_url: str) -> None:
     store = open_store(store_url)
     await store.open()
-    assert await store.schema_status() == SchemaStatus(found=1, wanted=1)
+    assert await store.schema_status() == SchemaStatus(found=2, wanted=2)
     assert await store.pending_sql() == ""
     await store.close()
 
@@ -60,8 +62,10 @@ async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -
     path = tmp_path / "jobs.db"
     await closed(open_store(f"sqlite:///{path}"))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("INSERT INTO duetime_meta VALUES (99, 'later', '9.9', 0)")
-    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 1: upgrade duetime"):
+        connection.execute(
+            "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (99, 'later', '9.9', 0)"
+        )
+    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 2: upgrade duetime"):
         await open_store(f"sqlite:///{path}").open()
 
 
@@ -76,6 +80,22 @@ async def test_the_printed_text_makes_the_tables_that_migrate_makes(tmp_path: Pa
     await closed(open_store(f"sqlite:///{migrated}"))
     assert schema(printed) == schema(migrated)
     await closed(open_store(f"sqlite:///{printed}", auto_migrate=False))
+
+
+async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.db"
+    first = migrations(SQLITE, "duetime")[0]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(first.text)
+        connection.execute(
+            "INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)"
+            " VALUES ('old', 'greet', '{}', 'default', 5, 'pending', 0, 0, 'retry')"
+        )
+    store = open_store(f"sqlite:///{path}")
+    await store.open()
+    await hire(store, "w1")
+    assert [claim.job_id for claim in await take(store)] == ["old"]
+    await store.close()
 
 
 OPEN = """
@@ -105,7 +125,7 @@ def test_many_processes_may_open_a_new_database_at_once(store_url: str) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
     answers = [process.communicate(timeout=50) for process in processes]
-    assert [found for found, _ in answers] == ["1\n"] * 8, answers
+    assert [found for found, _ in answers] == ["2\n"] * 8, answers
 
 
 async def closed(store: Store) -> None:

@@ -18,7 +18,8 @@ WITH demand AS MATERIALIZED (
         CROSS JOIN LATERAL (
             SELECT j.id
             FROM {jobs} AS j
-            WHERE j.state = 'pending' AND j.waits = 0 AND j.queue = d.name AND j.priority = p.n
+            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.name
+              AND j.priority = p.n
               AND j.due_at <= d.now + d.ahead
               AND j.due_at > CASE WHEN d.ahead = 0 THEN -1 ELSE d.now END
               AND (d.unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))

@@ -16,13 +16,20 @@ from duetime.stores.sql.loader import Statements
 
 def enqueue(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
     """Store jobs and return the ids they are stored under."""
-    yield Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+    yield insertion(sql, jobs)
     occurrences = [(job.schedule, job.occurrence) for job in jobs if job.schedule is not None]
     if not occurrences:
         return [job.id for job in jobs]
     found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
     stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
     return [stored.get((job.schedule, job.occurrence), job.id) for job in jobs]
+
+
+def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
+    """Return the statement that stores jobs: a narrow one while none of them asks for anything special."""
+    if all(job.plain for job in jobs):
+        return Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+    return Query(sql.enqueue_rich, {"rows": rows.rich_jobs(jobs)})
 
 
 def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[list[Claim]]:
@@ -92,7 +99,7 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
         yield Query(sql.add_attempts, {"rows": rows.batch(attempts)})
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
     if jobs:
-        yield Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+        yield insertion(sql, jobs)
     return accepted
 
 

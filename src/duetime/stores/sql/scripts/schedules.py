@@ -12,6 +12,7 @@ from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts.jobs import insertion
 
 
 class Changed(NamedTuple):
@@ -52,7 +53,7 @@ def fire(sql: Statements, firings: Sequence[Firing]) -> Script[frozenset[str]]:
     applied = frozenset(row[0] for row in moved)
     jobs = [job for firing in firings if firing.name in applied for job in firing.jobs]
     if jobs:
-        yield Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
+        yield insertion(sql, jobs)
     return applied
 
 

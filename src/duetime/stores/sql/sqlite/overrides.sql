@@ -7,7 +7,8 @@
 WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
 SELECT json_group_array(json_array(
     id, fence + 1, :claim_id, task, payload, queue, priority, due_at, {now}, failures, crashes, blames, on_crash,
-    retries, timeout, schedule, occurrence, cancel_requested_at
+    retries, timeout, schedule, occurrence, cancel_requested_at, unique_key, tags, parent, callbacks, expires_at,
+    result_ttl, failure_ttl, gate
 ))
 FROM (
     SELECT j.*
@@ -15,7 +16,7 @@ FROM (
     CROSS JOIN priorities AS p
     CROSS JOIN {jobs} AS j {claim_index}
     WHERE p.n < :below_priority
-      AND j.state = 'pending' AND j.waits = 0 AND j.queue = q.name AND j.priority = p.n
+      AND j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
       AND j.due_at <= {now} + :ahead
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
       AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from duetime.model.terms import FOREVER, PLAIN, Terms, join_tags, split_tags
+
+
+def test_terms_survive_being_text() -> None:
+    terms = Terms(expires=1, tags=("a", "b"), callbacks="{}", gate="g", result_ttl=0, failure_ttl=FOREVER)
+    assert Terms.from_text(terms.to_text()) == terms
+
+
+def test_terms_that_say_nothing_are_no_text() -> None:
+    assert PLAIN.to_text() is None
+    assert Terms.from_text(None) is PLAIN
+
+
+def test_a_time_to_live_of_zero_is_said() -> None:
+    assert Terms.from_text(Terms(result_ttl=0).to_text()).result_ttl == 0
+
+
+def test_tags_survive_being_joined() -> None:
+    assert split_tags(join_tags(("a", "b"))) == ("a", "b")
+    assert split_tags(join_tags(())) == ()
