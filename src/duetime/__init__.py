@@ -6,9 +6,10 @@ from duetime.model.retry import computed, exponential, fixed
 from duetime.model.states import State
 from duetime.model.triggers import at, cron, every
 from duetime.runtime.context import JobContext, current_job
-from duetime.scheduler import JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
+from duetime.scheduler import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
 
 __all__ = [
+    "Job",
     "JobContext",
     "JobHandle",
     "JobRecord",

@@ -22,8 +22,27 @@ def test_pyright_knows_them_too(tmp_path: Path) -> None:
     bare = tmp_path / "bare.py"
     bare.write_text(EXPECTED_ERROR.sub("", text), encoding="utf-8")
     expected = [number for number, line in enumerate(text.splitlines()) if EXPECTED_ERROR.search(line)]
-    found = json.loads(check("basedpyright", "--outputjson", bare).stdout)["generalDiagnostics"]
-    assert [error["range"]["start"]["line"] for error in found] == expected, found
+    assert pyright_errors(bare) == expected
+
+
+def test_pyright_follows_the_base_class_that_a_scheduler_has(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from duetime import Scheduler\n"
+        "scheduler = Scheduler()\n"
+        "class Count(scheduler.Job, queue='counts'):\n"
+        "    async def run(self, number: int) -> None: ...\n"
+        "Count.call(1)\n"
+        "Count.call('one')\n",
+        encoding="utf-8",
+    )
+    assert pyright_errors(program) == [5]
+
+
+def pyright_errors(file: Path) -> list[int]:
+    """Return the lines, from 0, in which there are errors."""
+    found = json.loads(check("basedpyright", "--outputjson", file).stdout)["generalDiagnostics"]
+    return sorted({error["range"]["start"]["line"] for error in found if error["severity"] == "error"})
 
 
 def check(checker: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

@@ -7,10 +7,11 @@ Nothing here runs: mypy and pyright read it. Each `type: ignore` marks an error 
 
 from __future__ import annotations
 
-from datetime import timedelta
+from abc import ABC, abstractmethod
+from datetime import date, timedelta
 from typing import Any, assert_type
 
-from duetime import JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
+from duetime import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
 from duetime.scheduler.blocking import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 
@@ -43,6 +44,29 @@ def tidy(age: int) -> int:
     return age
 
 
+class Counted(Job, ABC, scheduler=scheduler, queue="reports", retries=3):
+    @abstractmethod
+    def count(self, day: date) -> int: ...
+
+
+@scheduler.schedule(every(days=1), args=(date(2030, 1, 1),))
+class Report(Counted, name="report", timeout="1m"):
+    def count(self, day: date) -> int:
+        return day.day
+
+    async def run(self, day: date, *, title: str = "") -> int:
+        return self.count(day)
+
+
+class Blocking(Job, scheduler=scheduler):
+    def run(self, name: str) -> list[str]:
+        return [name]
+
+
+class Misspelt(Job, scheduler=scheduler, qeue="reports"):  # type: ignore[call-arg]
+    def run(self) -> None: ...
+
+
 async def enqueue_has_the_parameters_of_the_function() -> None:
     assert_type(await plain.enqueue(1, "hi"), JobHandle[str])
     assert_type(await plain.enqueue(user_id=1), JobHandle[str])
@@ -52,6 +76,24 @@ async def enqueue_has_the_parameters_of_the_function() -> None:
     await plain.enqueue(1, text="hi")  # type: ignore[call-arg]
     await threaded.enqueue("a", 2)  # type: ignore[call-arg]
     await scheduled.enqueue(1)  # type: ignore[call-arg]
+
+
+async def enqueue_of_a_class_has_the_parameters_of_its_run() -> None:
+    assert_type(await Report.enqueue(date(2030, 1, 1), title="all"), JobHandle[int])
+    assert_type(await Blocking.enqueue("a"), JobHandle[list[str]])
+    assert_type(await Report.options(delay=5).enqueue(date(2030, 1, 1)), JobHandle[int])
+    assert_type(Report.sync.enqueue(date(2030, 1, 1)), BlockingHandle[int])
+    assert_type(await scheduler.enqueue(Blocking.call("a")), JobHandle[list[str]])
+    assert_type(await Report.task.enqueue(date(2030, 1, 1)), JobHandle[int])
+    assert_type(await Report().run(date(2030, 1, 1)), int)
+    await Report.enqueue("today")  # type: ignore[arg-type]
+    await Report.enqueue()  # type: ignore[call-arg]
+    await Report.enqueue(date(2030, 1, 1), "all")  # type: ignore[call-arg]
+    await Blocking.enqueue(1)  # type: ignore[arg-type]
+    await Blocking.options(delay=5).enqueue(1)  # type: ignore[arg-type]
+    Blocking.sync.enqueue(1)  # type: ignore[arg-type]
+    Blocking.call(1)  # type: ignore[arg-type]
+    Blocking.options(colour="red")  # type: ignore[call-arg]
 
 
 async def options_keep_the_parameters_and_have_types_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
+from duetime.scheduler.job_class import Job
 from duetime.scheduler.task import AsyncTask, SyncTask
 
 # A coroutine function is also a plain callable, and a task is callable too: of overlapping overloads the first
@@ -12,6 +13,7 @@ from duetime.scheduler.task import AsyncTask, SyncTask
 
 P = ParamSpec("P")
 R = TypeVar("R")
+J = TypeVar("J", bound=Job)
 
 
 class TaskDecorator(Protocol):
@@ -24,8 +26,10 @@ class TaskDecorator(Protocol):
 
 
 class ScheduleDecorator(Protocol):
-    """Puts a schedule on a function or a task and returns the task."""
+    """Puts a schedule on a function, a task or a job class, and returns the task or the class."""
 
+    @overload
+    def __call__(self, function: type[J], /) -> type[J]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, function: AsyncTask[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload

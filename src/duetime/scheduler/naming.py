@@ -29,7 +29,7 @@ def check_function(function: Callable[..., Any], name: str | None) -> str:
     if "<locals>" in function.__qualname__:
         _refuse(
             f"{function.__qualname__}, defined inside a function,",
-            "move it to module level, or give it a stable name: @scheduler.task(name='...')",
+            "move it to module level, or give it a stable name with name='...'",
         )
     return check_name(f"{_module(function)}.{function.__qualname__}", what="task name")
 

@@ -66,7 +66,7 @@ class Registry:
             first = self.handlers[task].function
             text = (
                 f"task name {task!r} is taken by {first.__qualname__} in {first.__module__}; "
-                "give one of them another: @scheduler.task(name='...')"
+                "give one of them another with name='...'"
             )
             raise DuplicateTask(text)
         handler = Handler(

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
@@ -24,6 +24,8 @@ from duetime.runtime.worker import Worker
 from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.job_class import Job as JobClass
+from duetime.scheduler.job_class import job_base
 from duetime.scheduler.jobs import Jobs
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.queues import Queues
@@ -95,6 +97,11 @@ class Scheduler:
         """The registered tasks by name."""
         return self._registry.handlers
 
+    @cached_property
+    def Job(self) -> type[JobClass]:  # noqa: N802 - it is a class
+        """The base of this scheduler's tasks that are written as classes."""
+        return job_base(self)
+
     @overload
     def task(  # type: ignore[overload-overlap]  # a coroutine function is both; the first match is meant
         self, function: Callable[P, Coroutine[Any, Any, R]], /
@@ -126,7 +133,7 @@ class Scheduler:
         overlap: Overlap = "skip",
         misfire_window: Duration = "1h",
     ) -> ScheduleDecorator:
-        """Run a function, or a task, whenever the trigger says so; may be stacked, then each needs a name."""
+        """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
         if not isinstance(trigger, Trigger):
             text = f"schedule() needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
             raise InvalidTrigger(text)
@@ -136,7 +143,7 @@ class Scheduler:
         window = durations.parse(misfire_window, what="misfire_window")
 
         def decorate(decorated: Any) -> Any:
-            task: Task[..., Any] = decorated if _is_task(decorated) else self._add_task(decorated)
+            task = self._task_of(decorated)
             handler = task.handler
             self._registry.add_schedule(
                 Declared(
@@ -148,7 +155,7 @@ class Scheduler:
                     misfire_window=window,
                 )
             )
-            return task
+            return decorated if _is_job_class(decorated) else task
 
         return decorate
 
@@ -220,6 +227,11 @@ class Scheduler:
             now = await store.now()
             await store.put_schedules([declared.at(now) for declared in self._registry.schedules.values()])
 
+    def _task_of(self, decorated: Any) -> Task[..., Any]:
+        if _is_job_class(decorated):
+            return decorated.task
+        return decorated if _is_task(decorated) else self._add_task(decorated)
+
     def _add_task(
         self, function: Callable[..., Any], *, name: str | None = None, options: TaskOptions = DEFAULT_OPTIONS
     ) -> Task[..., Any]:
@@ -260,6 +272,10 @@ class Scheduler:
 
 def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
     return isinstance(decorated, Task)
+
+
+def _is_job_class(decorated: object) -> TypeGuard[type[JobClass]]:
+    return isinstance(decorated, type) and issubclass(decorated, JobClass)
 
 
 class SchedulerWorker:

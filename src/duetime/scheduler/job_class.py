@@ -1,0 +1,151 @@
+"""Tasks written as classes: subclasses of `Job` register themselves, with options as class keywords."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack, cast
+
+from duetime.errors import InvalidOption, InvalidTask
+from duetime.model.task import TaskOptionValues, task_options
+from duetime.scheduler.job_verbs import REGISTERED, CallOf, EnqueueOf, OptionsOf, SyncOf, TaskOf
+from duetime.scheduler.naming import check_function
+
+if TYPE_CHECKING:
+    from duetime.scheduler.scheduler import Scheduler
+
+_WRITTEN = "_duetime_keywords"
+"""Where a class keeps the keywords that it was written with."""
+_VERBS = ("call", "enqueue", "options", "sync", "task")
+
+
+class Job(ABC):
+    """The base of tasks written as classes: each run makes a fresh instance and calls its `run`."""
+
+    task: ClassVar = TaskOf()
+    """The registered task, as `@scheduler.task` would have made it."""
+    enqueue: ClassVar = EnqueueOf()
+    """Stores a job that calls `run` with these arguments; once this returns, the job is not lost."""
+    call: ClassVar = CallOf()
+    """Checks the arguments and returns a request for `scheduler.enqueue_many`."""
+    options: ClassVar = OptionsOf()
+    """Returns the task with options for one request."""
+    sync: ClassVar = SyncOf()
+    """The same verbs for callers without an event loop."""
+
+    def __init_subclass__(
+        cls,
+        *,
+        scheduler: Scheduler | None = None,
+        name: str | None = None,
+        **options: Unpack[TaskOptionValues],
+    ) -> None:
+        """Register the class under `name`, else its module and qualified name, unless it is still abstract."""
+        super().__init_subclass__()
+        _check_verbs(cls)
+        owner = {} if scheduler is None else {"scheduler": scheduler}
+        setattr(cls, _WRITTEN, {**owner, **options})
+        _register(cls, name)
+
+    @abstractmethod
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Do the work; subclasses give it parameters of their own, and write it plain or async."""
+
+
+def job_base(scheduler: Scheduler) -> type[Job]:
+    """Return a base class whose subclasses are tasks of this scheduler."""
+    base = types.new_class("Job", (Job,), {"scheduler": scheduler})
+    base.__module__, base.__doc__ = Job.__module__, Job.__doc__
+    return base
+
+
+def _register(cls: type[Job], name: str | None) -> None:
+    inherited: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        inherited |= vars(base).get(_WRITTEN, {})
+    scheduler: Scheduler | None = inherited.pop("scheduler", None)
+    abstract = _is_abstract(cls)
+    if abstract and name is not None:
+        text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
+        raise InvalidOption(text)
+    # Options are checked here, where they are written, also those of a class that is not registered.
+    task_options(cast("TaskOptionValues", inherited))
+    if abstract:
+        return
+    if scheduler is None:
+        _refuse(
+            cls,
+            f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at one of its bases",
+        )
+    setattr(cls, REGISTERED, scheduler.task(name=name, **inherited)(_as_function(cls)))
+
+
+def _as_function(cls: type[Job]) -> Callable[..., Any]:
+    """Return a function with the parameters of `run` that makes an instance and runs it."""
+    run = inspect.getattr_static(cls, "run")
+    signature = _check_run(cls, run)
+
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await cls().run(*args, **kwargs)
+
+    def call_sync(*args: Any, **kwargs: Any) -> Any:
+        return cls().run(*args, **kwargs)
+
+    call: Callable[..., Any] = call_async if inspect.iscoroutinefunction(run) else call_sync
+    names = {"__module__": cls.__module__, "__name__": cls.__name__, "__qualname__": cls.__qualname__}
+    types_ = {"__annotations__": _annotations(cls, run), "__signature__": signature, "__wrapped__": run}
+    for attribute, value in {**names, **types_, "__doc__": cls.__doc__}.items():
+        setattr(call, attribute, value)
+    return call
+
+
+def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
+    """Return what `run` takes beside the instance, or raise `InvalidTask` saying why it cannot be called."""
+    check_function(run, name="run")
+    signature = inspect.signature(run)
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].kind not in (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    ):
+        _refuse(cls, f"has run{signature}, which does not take self")
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        _refuse(
+            cls, f"cannot be made without arguments ({error}), and each run makes a new one; pass them to run"
+        )
+    return signature.replace(parameters=parameters[1:])
+
+
+def _annotations(cls: type[Job], run: Callable[..., Any]) -> dict[str, Any]:
+    """Resolve annotations where the class body could: its own names come before those of the module."""
+    home = next(base for base in cls.__mro__ if "run" in vars(base))
+    names: Mapping[str, Any] = {home.__name__: home, **vars(home)}
+    try:
+        return typing.get_type_hints(run, localns=names, include_extras=True)
+    except (NameError, TypeError, AttributeError):
+        # The same happens to whoever reads the arguments, and is reported there.
+        return dict(run.__annotations__)
+
+
+def _is_abstract(cls: type[Job]) -> bool:
+    """Tell what ABCMeta will find; it looks only when the class is made, which is after this."""
+    names = {*vars(cls)}.union(*(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__))
+    return any(
+        getattr(inspect.getattr_static(cls, name, None), "__isabstractmethod__", False) for name in names
+    )
+
+
+def _check_verbs(cls: type[Job]) -> None:
+    for verb in _VERBS:
+        if inspect.getattr_static(cls, verb) is not vars(Job)[verb]:
+            _refuse(cls, f"defines {verb}, which every job class has already; call it something else")
+
+
+def _refuse(cls: type[Job], why: str) -> NoReturn:
+    text = f"{cls.__qualname__} cannot be a task: it {why}"
+    raise InvalidTask(text)
