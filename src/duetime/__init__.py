@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from duetime.model.retry import computed, exponential, fixed
+from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
 from duetime.model.triggers import at, cron, every
 from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
 
 __all__ = [
+    "Cancel",
     "Job",
     "JobContext",
     "JobHandle",
     "JobRecord",
+    "Retry",
     "ScheduleRecord",
     "Scheduler",
+    "Snooze",
     "State",
     "Task",
     "at",

@@ -16,6 +16,8 @@ from duetime.model.states import State
 MAX_BLAMES = 3
 """How many workers a job may take down alone before it is given up."""
 
+_EXPIRED = "expired"
+
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
@@ -34,6 +36,8 @@ class Failed:
     reason: str = "error"
     final: bool = False
     """Whether trying again cannot help, as with a row that cannot be decoded."""
+    wait: Micros | None = None
+    """How long to wait before the next try; `None` leaves it to the task's policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,20 @@ class Cancelled:
     """The run was stopped on request."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The run was not made, because it would come too late."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snoozed:
+    """The handler put the job off; it costs no retry."""
+
+    wait: Micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +85,12 @@ class Crashed:
     """Whether this job was the only suspect."""
 
 
-Outcome: TypeAlias = Succeeded | Failed | Cancelled | Released | Interrupted | Crashed
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The run has recorded its own end, so nothing is left to write."""
+
+
+Outcome: TypeAlias = Succeeded | Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
 
 
 class Settlement(NamedTuple):
@@ -111,15 +134,26 @@ def decide(
     change = _Change(claim, started_at, now)
     match outcome:
         case Failed():
-            return _decide_failure(change, outcome, policy, rng)
+            made = _decide_failure(change, outcome, policy, rng)
         case Cancelled():
-            return change.end(State.CANCELLED, reason=outcome.reason)
+            made = change.end(State.CANCELLED, reason=outcome.reason)
+        case Skipped():
+            made = change.end(State.SKIPPED, reason=outcome.reason)
+        case Snoozed():
+            made = _decide_snooze(change, outcome)
         case Released():
-            return change.put_back(due_at=None if outcome.wait == 0 else now + outcome.wait)
+            made = change.put_back(due_at=None if outcome.wait == 0 else now + outcome.wait)
         case Interrupted():
-            return _decide_interruption(change, outcome)
+            made = _decide_interruption(change, outcome)
         case Crashed():
-            return _decide_crash(change, outcome)
+            made = _decide_crash(change, outcome)
+    return made
+
+
+def expired(claim: Claim, now: Instant) -> Skipped | None:
+    """Tell a claim whose job has stopped to matter before it could start."""
+    late = claim.expires_at is not None and claim.expires_at <= now
+    return Skipped(_EXPIRED) if late else None
 
 
 def crash_backoff(blames: int) -> Micros:
@@ -133,6 +167,10 @@ class _Change(NamedTuple):
     claim: Claim
     started_at: Instant | None
     now: Instant
+
+    def too_late(self, due_at: Instant) -> bool:
+        """Whether a next try at that time would come after the job stops to matter."""
+        return self.claim.expires_at is not None and self.claim.expires_at <= due_at
 
     def end(
         self,
@@ -212,19 +250,17 @@ def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: 
     claim = change.claim
     failures = claim.failures + 1
     allowed = policy.retries if claim.retries is None else claim.retries
+    fail = partial(change.end, State.FAILED, traceback=outcome.traceback, failures=1)
     if outcome.final or failures > allowed:
-        return change.end(
-            State.FAILED,
-            error=outcome.error,
-            traceback=outcome.traceback,
-            reason=outcome.reason,
-            failures=1,
-        )
-    wait, problem = _retry_wait(policy, failures, rng)
+        return fail(error=outcome.error, reason=outcome.reason)
+    wait, problem = (outcome.wait, "") if outcome.wait is not None else _retry_wait(policy, failures, rng)
+    error = outcome.error + problem
+    if change.too_late(change.now + wait):
+        return fail(error=error, reason=_EXPIRED)
     return change.put_back(
         due_at=change.now + wait,
         attempt=outcome.reason,
-        error=outcome.error + problem,
+        error=error,
         traceback=outcome.traceback,
         failures=1,
     )
@@ -241,6 +277,13 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
         note = "\n(its retry policy gave no whole number of microseconds in range; the usual wait is used)"
         return NO_RETRIES.delay(failures, rng), note
     return wait, ""
+
+
+def _decide_snooze(change: _Change, outcome: Snoozed) -> Settlement:
+    due_at = change.now + outcome.wait
+    if change.too_late(due_at):
+        return change.end(State.SKIPPED, reason=_EXPIRED)
+    return change.put_back(due_at=due_at, attempt="snoozed")
 
 
 def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:
@@ -270,8 +313,11 @@ def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
         return end(
             error=f"{blames} workers died while this job was the only suspect in them; it is not tried again"
         )
+    due_at = change.now + crash_backoff(blames)
+    if change.too_late(due_at):
+        return end(error=text)
     return change.put_back(
-        due_at=change.now + crash_backoff(blames),
+        due_at=due_at,
         attempt="lost",
         error=text,
         worker=outcome.worker,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim, JobId, Token
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, decide
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, decide, expired
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.runtime.executor import Executor
@@ -65,12 +65,16 @@ class Dispatcher:
         if claim.cancel_requested:
             self.settle(claim, Cancelled("cancelled before it started"))
             return
+        now = max(self._time.now(), claim.claimed_at)
+        if (late := expired(claim, now)) is not None:
+            self.settle(claim, late)
+            return
         if claim.job_id in self.runs or (claim.crashes >= _SUSPICIOUS and self._suspect_runs()):
             # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
             # those run one at a time, so that the next crash names its cause.
             self.settle(claim, Released(wait=SECOND))
             return
-        run = Run(claim, max(self._time.now(), claim.claimed_at))
+        run = Run(claim, now)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
@@ -128,7 +132,7 @@ class Dispatcher:
 
     async def _run(self, run: Run) -> None:
         outcome = run.stopping or await self._executor.execute(run)
-        ended_at = self.settle(run.claim, outcome, started_at=run.started_at)
+        ended_at = self._end(run, outcome)
         self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
         if self._settler.full:
             await self._settler.room()
@@ -138,6 +142,11 @@ class Dispatcher:
         if not self.runs:
             self._idle.set()
         self._on_free()
+
+    def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
+        if isinstance(outcome, Settled):
+            return max(self._time.now(), run.started_at)
+        return self.settle(run.claim, outcome, started_at=run.started_at)
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPICIOUS for run in self.runs.values())

@@ -9,15 +9,13 @@ from functools import partial
 from typing import Any
 
 from duetime.errors import InvalidArguments
-from duetime.model import durations
 from duetime.model.instants import SECOND, Micros
-from duetime.model.outcome import Failed, Outcome, Released, Succeeded
-from duetime.runtime.arguments import encode_result
+from duetime.model.outcome import Failed, Outcome, Released, Settled
 from duetime.runtime.context import current
-from duetime.runtime.failure import describe_error, describe_traceback
 from duetime.runtime.handler import Handler
 from duetime.runtime.run import Run
 from duetime.runtime.threads import Raised, ThreadRunner
+from duetime.runtime.verdict import raised, returned, timed_out
 
 log = logging.getLogger("duetime.worker")
 
@@ -29,7 +27,7 @@ class Executor:
         self._handlers = handlers
         self._threads = threads
 
-    async def execute(self, run: Run) -> Outcome:
+    async def execute(self, run: Run) -> Outcome | Settled:
         """Call the handler of a claim and turn whatever happens into an outcome."""
         handler = self._handlers.get(run.claim.task)
         if handler is None:
@@ -51,12 +49,12 @@ class Executor:
                 return await self._in_thread(run, partial(handler.function, *args, **kwargs), timeout)
             run.interruptible = True
             if timeout is None:
-                return Succeeded(*encode_result(await handler.function(*args, **kwargs)))
+                return returned(await handler.function(*args, **kwargs))
             return await _in_time(handler.function(*args, **kwargs), timeout)
         except asyncio.CancelledError as error:
-            return run.stopping or _failed(error)
+            return run.stopping or raised(error)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-            return _failed(error)
+            return raised(error)
         finally:
             run.interruptible = False
 
@@ -65,40 +63,26 @@ class Executor:
         future = self._threads.submit(call)
         done, _ = await asyncio.wait({future}, timeout=None if timeout is None else timeout / SECOND)
         if done:
-            return _returned(future.result())
+            return _delivered(future.result())
         log.warning(
             "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
             run.claim.task,
             run.claim.job_id,
         )
         await asyncio.wait({future})
-        return _timed_out(timeout or 0, None)
+        return timed_out(timeout or 0, None)
 
 
 async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
     scope = asyncio.timeout(timeout / SECOND)
     try:
         async with scope:
-            return Succeeded(*encode_result(await call))
+            return returned(await call)
     except TimeoutError as error:
         # Where the handler stood when it was cancelled is in the error that the timeout replaced.
-        return _timed_out(timeout, error.__context__) if scope.expired() else _failed(error)
+        return timed_out(timeout, error.__context__) if scope.expired() else raised(error)
 
 
-def _returned(result: object) -> Outcome:
+def _delivered(result: object) -> Outcome:
     # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
-    if isinstance(result, Raised):
-        return _failed(result.error)
-    return Succeeded(*encode_result(result))
-
-
-def _failed(error: BaseException) -> Failed:
-    return Failed(error=describe_error(error), traceback=describe_traceback(error))
-
-
-def _timed_out(timeout: Micros, error: BaseException | None) -> Failed:
-    return Failed(
-        error=f"timed out after {durations.describe(timeout)}",
-        traceback=None if error is None else describe_traceback(error),
-        reason="timeout",
-    )
+    return raised(result.error) if isinstance(result, Raised) else returned(result)

@@ -24,6 +24,8 @@ from duetime.model.outcome import (
     Outcome,
     Released,
     Settlement,
+    Skipped,
+    Snoozed,
     Succeeded,
     decide,
 )
@@ -76,6 +78,8 @@ outcomes: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Succeeded, st.just('"done"')),
     st.builds(Failed, error=st.just("boom"), traceback=st.just("line 1"), final=st.booleans()),
     st.builds(Cancelled, st.just("stopped")),
+    st.builds(Skipped, st.just("expired")),
+    st.builds(Snoozed, st.just(SECOND)),
     st.builds(Released, st.sampled_from([0, SECOND])),
     st.builds(Interrupted, reason=st.just("shutdown")),
     st.builds(Crashed, worker=st.just("w"), started=st.booleans(), blamed=st.booleans()),

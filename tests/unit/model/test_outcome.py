@@ -18,9 +18,12 @@ from duetime.model.outcome import (
     Outcome,
     Released,
     Settlement,
+    Skipped,
+    Snoozed,
     Succeeded,
     crash_backoff,
     decide,
+    expired,
 )
 from duetime.model.retry import NO_RETRIES, RetryPolicy, computed, exponential, fixed
 from duetime.model.states import LEGAL, State
@@ -65,8 +68,10 @@ def settle(
 
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     st.builds(Succeeded, st.none() | st.text()),
-    st.builds(Failed, error=st.text(), final=st.booleans()),
+    st.builds(Failed, error=st.text(), final=st.booleans(), wait=st.none() | st.integers(0, 10**9)),
     st.builds(Cancelled, st.text()),
+    st.builds(Skipped, st.text()),
+    st.builds(Snoozed, st.integers(0, 10**9)),
     st.builds(Released, st.integers(0, 10**9)),
     st.builds(Interrupted, reason=st.text()),
     st.builds(Crashed, worker=st.text(), started=st.booleans(), blamed=st.booleans()),
@@ -81,6 +86,7 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     retries=st.none() | st.integers(0, 5),
     on_crash=st.sampled_from(["retry", "fail"]),
     policy=st.sampled_from([NO_RETRIES, exponential(2), fixed(3, 1)]),
+    expires_at=st.none() | st.integers(NOW - SECOND, NOW + 2 * SECOND),
 )
 def test_every_decision_is_legal_and_complete(outcome: Outcome, policy: RetryPolicy, **claim: Any) -> None:
     made = settle(outcome, policy=policy, **claim)
@@ -167,6 +173,55 @@ def test_a_retry_policy_that_answers_nonsense_is_overruled_by_the_usual_wait(wai
     assert made.due_at is not None
     assert NOW <= made.due_at <= NOW + 5 * SECOND
     assert "retry policy" in (made.error or "")
+
+
+def test_a_failure_may_bring_its_own_wait() -> None:
+    made = settle(Failed(error="busy", wait=7 * SECOND), policy=fixed(2, 10))
+    assert (made.state, made.due_at, made.failures) == (State.PENDING, NOW + 7 * SECOND, 1)
+    assert settle(Failed(error="busy", wait=0), policy=fixed(2, 10)).due_at == NOW
+
+
+def test_a_wait_of_its_own_gives_a_failure_no_more_retries() -> None:
+    assert settle(Failed(error="busy", wait=SECOND)).state is State.FAILED
+
+
+def test_a_snoozed_job_goes_back_and_pays_no_retry() -> None:
+    made = settle(Snoozed(5 * SECOND), failures=1, crashes=1)
+    assert (made.state, made.due_at, made.attempt) == (State.PENDING, NOW + 5 * SECOND, "snoozed")
+    assert (made.failures, made.crashes, made.error) == (1, 1, None)
+
+
+def test_a_claim_expires_at_its_instant_and_not_before() -> None:
+    assert expired(Claim(**CLAIM), NOW) is None
+    assert expired(Claim(**CLAIM | {"expires_at": NOW + 1}), NOW) is None
+    assert expired(Claim(**CLAIM | {"expires_at": NOW}), NOW) == Skipped("expired")
+
+
+def test_a_skipped_run_says_why() -> None:
+    made = settle(Skipped("expired"), started_at=None, failures=1)
+    assert (made.state, made.reason, made.finished_at) == (State.SKIPPED, "expired", NOW)
+    assert (made.started_at, made.failures, made.attempt) == (None, 1, None)
+
+
+@pytest.mark.parametrize(("left", "state"), [(10, State.FAILED), (11, State.PENDING)])
+def test_a_retry_that_would_come_too_late_is_not_made(left: int, state: State) -> None:
+    made = settle(
+        Failed(error="boom", traceback="line 1"), policy=fixed(2, 10), expires_at=NOW + left * SECOND
+    )
+    assert (made.state, made.error, made.traceback, made.failures) == (state, "boom", "line 1", 1)
+    assert made.reason == ("expired" if state is State.FAILED else None)
+
+
+@pytest.mark.parametrize(("left", "state"), [(5, State.SKIPPED), (6, State.PENDING)])
+def test_a_snooze_past_the_deadline_skips_the_job(left: int, state: State) -> None:
+    made = settle(Snoozed(5 * SECOND), expires_at=NOW + left * SECOND)
+    assert (made.state, made.reason) == (state, "expired" if state is State.SKIPPED else None)
+
+
+def test_a_crash_past_the_deadline_is_the_end() -> None:
+    made = settle(crash(), expires_at=NOW)
+    assert (made.state, made.reason, made.crashes) == (State.FAILED, "crashed", 1)
+    assert made.error == "worker w1 died while the job ran"
 
 
 def test_a_cancelled_run_says_why() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from duetime.model.instants import SECOND
 from duetime.model.job import Token
-from duetime.model.outcome import Cancelled, Settlement
+from duetime.model.outcome import Cancelled, Settled, Settlement
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
 from duetime.model.task import TaskOptions
@@ -17,6 +17,7 @@ from duetime.runtime.arguments import Arguments
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
+from duetime.runtime.run import Run
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
@@ -83,6 +84,30 @@ async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
     bench.dispatcher.start(claim("a", cancel_requested=True))
     assert not bench.dispatcher.runs
     assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
+
+
+async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.start(claim("late", expires_at=NOW))
+    bench.dispatcher.start(claim("in time", expires_at=NOW + 1))
+    assert set(bench.dispatcher.runs) == {"in time"}
+    [skipped] = bench.settled
+    assert (skipped.state, skipped.reason, skipped.started_at) == (State.SKIPPED, "expired", None)
+    await bench.drained()
+
+
+async def test_a_run_that_has_recorded_its_own_end_is_not_settled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def settle_itself(self: Executor, run: Run) -> Settled:
+        return Settled()
+
+    monkeypatch.setattr(Executor, "execute", settle_itself)
+    bench = Bench(nothing)
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    assert not bench.settled
+    assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
 
 
 @pytest.mark.covers("poison-job")

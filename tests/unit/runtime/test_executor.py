@@ -6,8 +6,18 @@ import threading
 from collections.abc import Callable
 from typing import Any, cast
 
+from duetime import Cancel, Snooze
 from duetime.model.instants import MILLISECOND, SECOND
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.outcome import (
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Settled,
+    Snoozed,
+    Succeeded,
+)
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.executor import Executor
@@ -28,11 +38,13 @@ def executor_of(function: Callable[..., Any], **options: Any) -> Executor:
     return Executor({"task": handler}, ThreadRunner())
 
 
-async def outcome_of(function: Callable[..., Any], payload: str = "{}", **options: Any) -> Outcome:
+async def outcome_of(function: Callable[..., Any], payload: str = "{}", **options: Any) -> Outcome | Settled:
     return await executor_of(function, **options).execute(Run(claim(payload=payload), started_at=0))
 
 
-async def stopped_in(function: Callable[..., Any], entered: asyncio.Event, *causes: StopCause) -> Outcome:
+async def stopped_in(
+    function: Callable[..., Any], entered: asyncio.Event, *causes: StopCause
+) -> Outcome | Settled:
     """Run a handler, ask it to stop once it has entered, and return what came of it."""
     run = Run(claim(), started_at=0)
     running = asyncio.create_task(executor_of(function).execute(run))
@@ -78,6 +90,22 @@ async def test_a_failure_shows_the_handlers_own_lines_only() -> None:
     assert outcome.traceback is not None
     assert "in fail\n" in outcome.traceback
     assert "/executor.py" not in outcome.traceback
+
+
+async def test_signals_of_coroutines_and_threads_are_understood() -> None:
+    async def snooze() -> None:
+        raise Snooze("5s")
+
+    def snooze_in_thread() -> Snooze:
+        return Snooze("5s")
+
+    def cancel_in_thread() -> None:
+        raise Cancel("enough")
+
+    assert await outcome_of(snooze) == Snoozed(5 * SECOND)
+    assert await outcome_of(snooze, timeout=SECOND) == Snoozed(5 * SECOND)
+    assert await outcome_of(snooze_in_thread) == Snoozed(5 * SECOND)
+    assert await outcome_of(cancel_in_thread) == Cancelled("enough")
 
 
 async def test_a_jobs_own_timeout_rules_over_the_tasks() -> None:

@@ -8,7 +8,16 @@ import pytest
 
 from duetime.model.instants import SECOND
 from duetime.model.job import AttemptRecord, Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.outcome import (
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Skipped,
+    Snoozed,
+    Succeeded,
+)
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.stores.base import JobFilter, Store
@@ -71,6 +80,25 @@ class TestSettle(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.failures, record.finished_at) == (State.FAILED, 1, clock.now())
         assert (record.error, record.traceback, record.reason) == ("boom", "line 1", "timeout")
+
+    async def test_a_job_that_came_too_late_is_recorded_as_skipped(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        claim = await started(store)
+        await finish(store, claim, Skipped("expired"), now=clock.now(), started=False)
+        record = await read(store, claim.job_id)
+        assert (record.state, record.reason, record.finished_at) == (State.SKIPPED, "expired", clock.now())
+        assert (record.started_at, await outcomes(store, claim.job_id)) == (None, [])
+
+    async def test_a_snoozed_run_goes_back_and_is_kept(self, store: Store, clock: FakeClock) -> None:
+        claim = await started(store)
+        await finish(store, claim, Snoozed(5 * SECOND), now=clock.now())
+        record = await read(store, claim.job_id)
+        assert (record.state, record.due_at) == (State.PENDING, clock.now() + 5 * SECOND)
+        assert (record.failures, record.started_at) == (0, None)
+        assert await outcomes(store, claim.job_id) == ["snoozed"]
+        clock.advance(5)
+        assert (await take_one(store)).attempt == 1
 
     async def test_a_cancelled_run_is_recorded_with_its_reason(self, store: Store, clock: FakeClock) -> None:
         claim = await started(store)

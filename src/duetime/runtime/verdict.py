@@ -1,0 +1,45 @@
+"""What a call of a handler came to, as an outcome."""
+
+from __future__ import annotations
+
+from duetime.model import durations
+from duetime.model.instants import Micros
+from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
+from duetime.model.signals import Cancel, Retry, Signal, Snooze
+from duetime.runtime.arguments import encode_result
+from duetime.runtime.failure import describe_error, describe_traceback
+
+
+def returned(value: object) -> Outcome:
+    """Tell what a returned value means: a result, or a signal."""
+    if isinstance(value, Signal):
+        return _signalled(value)
+    return Succeeded(*encode_result(value))
+
+
+def raised(error: BaseException) -> Outcome:
+    """Tell what an exception means: a failure, or a signal."""
+    if isinstance(error, Signal):
+        return _signalled(error)
+    return Failed(error=describe_error(error), traceback=describe_traceback(error))
+
+
+def timed_out(timeout: Micros, error: BaseException | None) -> Failed:
+    """Tell of a call that took too long, and where it stood, if that is known."""
+    return Failed(
+        error=f"timed out after {durations.describe(timeout)}",
+        traceback=None if error is None else describe_traceback(error),
+        reason="timeout",
+    )
+
+
+def _signalled(signal: Signal) -> Outcome:
+    match signal:
+        case Cancel():
+            return Cancelled(str(signal.reason))
+        case Snooze():
+            return Snoozed(signal.delay)
+        case Retry():
+            # One that was returned has been nowhere.
+            trace = None if signal.__traceback__ is None else describe_traceback(signal)
+            return Failed(error=describe_error(signal), traceback=trace, wait=signal.delay)

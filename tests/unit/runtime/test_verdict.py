@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from duetime import Cancel, Retry, Snooze
+from duetime.model.instants import SECOND
+from duetime.model.outcome import Cancelled, Failed, Snoozed, Succeeded
+from duetime.runtime.verdict import raised, returned
+
+
+def test_a_value_is_a_result() -> None:
+    assert returned([1]) == Succeeded("[1]")
+    assert returned(None) == Succeeded()
+
+
+def test_signals_mean_the_same_raised_or_returned() -> None:
+    assert raised(Cancel("enough")) == returned(Cancel("enough")) == Cancelled("enough")
+    assert raised(Snooze("2s")) == returned(Snooze("2s")) == Snoozed(2 * SECOND)
+    assert raised(Retry(5, "busy")) == returned(Retry(5, "busy"))
+
+
+def test_a_retry_is_a_failure_with_a_wait_of_its_own() -> None:
+    assert returned(Retry(5, "busy")) == Failed(error="Retry: busy", wait=5 * SECOND)
+    assert returned(Retry()) == Failed(error="Retry: the handler asked for another try", wait=None)
+
+
+def test_a_retry_that_was_raised_shows_where_and_why() -> None:
+    def ask() -> None:
+        try:
+            int("no room")
+        except ValueError as error:
+            raise Retry(reason="busy") from error
+
+    try:
+        ask()
+    except Retry as signal:
+        verdict = raised(signal)
+    assert isinstance(verdict, Failed)
+    assert verdict.traceback is not None
+    assert "in ask\n" in verdict.traceback
+    assert "ValueError: invalid literal" in verdict.traceback
