@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, NewJob, Token
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.states import State
 
@@ -117,6 +118,10 @@ class Settlement(NamedTuple):
     """Whose try it was, when another worker writes it down."""
     new_jobs: tuple[NewJob, ...] = ()
     """Jobs that are enqueued in the same transaction."""
+    progress: Progress | None = None
+    """What the run said last about how far it is, if that was not written yet."""
+    logs: tuple[NewLogPart, ...] = ()
+    """The lines of the run's log that were not written yet."""
 
 
 def decide(

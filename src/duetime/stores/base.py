@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple, Protocol, Self
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
+from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
@@ -170,6 +171,10 @@ class JobStore(Protocol):
         """
         ...
 
+    async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
+        """Write what runs say while they run, fenced; the latest progress counts, a log part is stored once."""
+        ...
+
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due; a read that takes no lock."""
         ...
@@ -272,6 +277,10 @@ class ReadStore(Protocol):
 
     async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
         """Return the tries that ended without ending the job, oldest first."""
+        ...
+
+    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, -1)) -> list[LogPart]:
+        """Return what the runs of a job have logged, in order; `after`: only behind this fence and part."""
         ...
 
     async def schedules(self) -> list[StoredSchedule]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Columns: TypeAlias = Sequence[tuple[str, str]]
-"""Names and types (`text`, `int`) of a batch, in the order of its arrays."""
+"""Names and types (`text`, `int`, `real`) of a batch, in the order of its arrays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

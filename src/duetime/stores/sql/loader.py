@@ -44,6 +44,8 @@ class Statements:
     succeed: Statement
     settled_before: Statement
     add_attempts: Statement
+    note_progress: Statement
+    add_logs: Statement
     next_due: Statement
     register: Statement
     pulse: Statement
@@ -73,11 +75,13 @@ class Statements:
     resume_queue: Statement
     prunable: Statement
     prune_attempts: Statement
+    prune_logs: Statement
     prune_jobs: Statement
     prune_workers: Statement
     get: Statement
     find: Statement
     attempts: Statement
+    logs: Statement
     schedules: Statement
     workers: Statement
     paused_queues: Statement

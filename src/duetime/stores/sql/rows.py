@@ -11,6 +11,7 @@ import msgspec
 
 from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
 from duetime.model.outcome import Settlement
+from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
@@ -20,6 +21,7 @@ from duetime.stores.sql.driver import Row, Statement
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[Sequence[Any]]).decode
 _NUL = b"\\u0000"
+_DIGITS = 6
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 _new_job = attrgetter(
@@ -101,6 +103,16 @@ def success(change: Settlement) -> tuple[object, ...]:
     return (*change.token, *_ends(change), result and clean_text(result), note and clean_text(note))
 
 
+def progress(said: Iterable[Progress]) -> str:
+    """Encode what runs said about how far they are, for `note_progress`."""
+    return batch((*token, fraction, note or None) for token, fraction, note in said)
+
+
+def log_parts(parts: Iterable[NewLogPart]) -> str:
+    """Encode parts of logs for `add_logs`."""
+    return batch((*token, attempt, part, text) for token, attempt, part, text in parts)
+
+
 def claim(row: Row) -> Claim:
     """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
     return Claim._make((*row[:_FLAG], row[_FLAG] is not None, *row[_FLAG + 1 :]))
@@ -110,6 +122,9 @@ def job(row: Row) -> StoredJob:
     """Build a record from the columns of `job_columns`."""
     values: dict[str, Any] = dict(zip(_JOB_FIELDS, row, strict=True))
     values["state"] = State(values["state"])
+    if values["progress"] is not None:
+        # A database may keep it in four bytes.
+        values["progress"] = round(values["progress"], _DIGITS)
     return StoredJob(**values)
 
 
@@ -123,6 +138,11 @@ def attempt(row: Row) -> AttemptRecord:
     return AttemptRecord(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
 
 
+def log_part(row: Row) -> LogPart:
+    """Build a record from the columns of `logs`."""
+    return LogPart(**dict(zip(_LOG_FIELDS, row, strict=True)))
+
+
 def worker(row: Row) -> WorkerRecord:
     """Build a record from the columns of `workers`."""
     values: dict[str, Any] = dict(zip(_WORKER_FIELDS, row[:-5], strict=True))
@@ -134,5 +154,6 @@ _FLAG = Claim._fields.index("cancel_requested")
 _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
+_LOG_FIELDS = tuple(LogPart.__dataclass_fields__)
 _WORKER_FIELDS = tuple(name for name in WorkerRecord.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

@@ -111,7 +111,9 @@ UPDATE {jobs} SET
     worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, {jobs}.worker) END,
     due_at = coalesce(r.due_at, {jobs}.due_at),
     failures = r.failures, crashes = r.crashes, blames = r.blames,
-    result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback
+    result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback,
+    progress = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE progress END,
+    progress_note = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE progress_note END
 FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
       failures int, crashes int, blames int, worker text, result text, result_error text, error text, traceback text,
       reason text} AS r
@@ -142,6 +144,21 @@ SELECT r.job_id, r.fence, r.claim_id, r.worker, r.due_at, r.started_at, coalesce
        r.error, r.traceback
 FROM {each rows: job_id text, fence int, claim_id text, worker text, due_at int, started_at int, ended_at int,
       outcome text, error text, traceback text} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: note_progress
+-- Tell how far runs are.
+UPDATE {jobs} SET progress = r.fraction, progress_note = r.note
+FROM {each rows: id text, fence int, claim_id text, fraction real, note text} AS r
+WHERE {jobs}.id = r.id AND {held}
+
+-- name: add_logs
+-- Keep what runs have logged. A claim that has just been settled is still its own: its last part comes then.
+INSERT INTO {logs} (job_id, fence, part, attempt, text)
+SELECT r.job_id, r.fence, r.part, r.attempt, r.text
+FROM {each rows: job_id text, fence int, claim_id text, attempt int, part int, text text} AS r
+JOIN {jobs} ON {jobs}.id = r.job_id AND {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
 WHERE true
 ON CONFLICT DO NOTHING
 
@@ -366,6 +383,10 @@ ORDER BY stretch.id
 -- Delete the attempts of jobs that are about to go.
 DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
+-- name: prune_logs
+-- Delete the logs of jobs that are about to go.
+DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
+
 -- name: prune_jobs
 -- Delete jobs that have ended.
 DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at < :before
@@ -395,6 +416,11 @@ ORDER BY id DESC LIMIT :limit
 -- Read the tries of a job that ended without ending it.
 SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
 FROM {attempts} WHERE job_id = :job_id ORDER BY fence
+
+-- name: logs
+-- Read what the runs of a job have logged, from some part on.
+SELECT job_id, fence, attempt, part, text
+FROM {logs} WHERE job_id = :job_id AND (fence, part) > (:fence, :part) ORDER BY fence, part
 
 -- name: schedules
 -- Read all schedules.

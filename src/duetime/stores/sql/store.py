@@ -11,6 +11,7 @@ from duetime.model.durations import DAY, MINUTE
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
+from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
@@ -147,13 +148,20 @@ class SqlStore:
         """Write each change whose fence still holds and return their tokens."""
         if not settlements:
             return frozenset()
-        atomic = any(change.attempt is not None or change.new_jobs for change in settlements)
+        atomic = any(map(_is_several, settlements))
         accepted = await self._driver.write(lambda: on_jobs.settle(self._sql, settlements), atomic=atomic)
         self._hint_settled(settlements)
         missing = [change.token for change in settlements if change.token not in accepted]
         if missing:
             accepted |= await self._driver.read(lambda: on_jobs.settled_before(self._sql, missing))
         return accepted
+
+    async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
+        """Write what runs say while they run, fenced."""
+        if progress or logs:
+            await self._driver.write(
+                lambda: on_jobs.report(self._sql, progress, logs), atomic=bool(progress and logs)
+            )
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due."""
@@ -297,6 +305,10 @@ class SqlStore:
         """Return the tries that ended without ending the job, oldest first."""
         return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
 
+    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, -1)) -> list[LogPart]:
+        """Return what the runs of a job have logged, in order."""
+        return await self._driver.read(lambda: reads.logs(self._sql, job_id, after=after))
+
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         return await self._driver.read(lambda: reads.schedules(self._sql))
@@ -346,6 +358,11 @@ class SqlStore:
     def _hint_workers(self, names: Iterable[WorkerId]) -> None:
         for name in names:
             self._driver.hint(Hint("worker", name))
+
+
+def _is_several(change: Settlement) -> bool:
+    """Whether a change takes more than one statement."""
+    return bool(change.attempt is not None or change.new_jobs or change.progress or change.logs)
 
 
 def _due_by(job: NewJob, moment: Instant) -> bool:

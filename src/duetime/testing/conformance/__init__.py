@@ -38,6 +38,7 @@ _MODULES = (
     "lives",
     "reads",
     "replies",
+    "reports",
     "rescue",
     "schedules",
     "settle",
@@ -60,6 +61,7 @@ from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.replies import TestLostReplies
+from duetime.testing.conformance.reports import TestLogs, TestProgress
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
 from duetime.testing.conformance.schedules import (
     TestDueSchedules,
@@ -85,10 +87,12 @@ __all__ = [
     "TestFencing",
     "TestFire",
     "TestLifecycle",
+    "TestLogs",
     "TestLostReplies",
     "TestNextDue",
     "TestPauseAndDelete",
     "TestPeers",
+    "TestProgress",
     "TestPrune",
     "TestPulse",
     "TestPutSchedules",

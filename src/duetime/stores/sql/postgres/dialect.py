@@ -6,7 +6,11 @@ from typing import Final
 
 from duetime.stores.sql.dialect import Columns, Dialect
 
-_READ: Final = {"text": "r.value ->> {n}", "int": "(r.value ->> {n})::bigint"}
+_READ: Final = {
+    "text": "r.value ->> {n}",
+    "int": "(r.value ->> {n})::bigint",
+    "real": "(r.value ->> {n})::real",
+}
 
 
 def _each(parameter: str, columns: Columns) -> str:

@@ -65,9 +65,10 @@ def prunable(sql: Statements, *, before: Instant, after: JobId, stretch: int) ->
 
 
 def prune_jobs(sql: Statements, ids: Sequence[JobId], *, before: Instant) -> Script[int]:
-    """Delete jobs with their attempts; return how many there were."""
+    """Delete jobs with their attempts and logs; return how many there were."""
     listed = rows.batch((job_id,) for job_id in ids)
     yield Query(sql.prune_attempts, {"rows": listed})
+    yield Query(sql.prune_logs, {"rows": listed})
     gone = yield Query(sql.prune_jobs, {"rows": listed, "before": before})
     return len(gone)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Settlement
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
@@ -78,7 +79,16 @@ def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) 
 
 
 def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
-    """Write the changes whose claims hold, with their attempts and new jobs, and return their tokens."""
+    """Write the changes whose claims hold, with all that belongs to them, and return their tokens."""
+    said = [change.progress for change in settlements if change.progress is not None]
+    logs = [part for change in settlements for part in change.logs]
+    yield from report(sql, said, ())
+    accepted = yield from _settle(sql, settlements)
+    yield from report(sql, (), logs)
+    return accepted
+
+
+def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
     kept = [change for change in settlements if change.attempt is not None]
     holders: Mapping[JobId, tuple[str | None, Instant]] = {}
     if kept:
@@ -101,6 +111,14 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
     if jobs:
         yield insertion(sql, jobs)
     return accepted
+
+
+def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> Script[None]:
+    """Write what runs say, as far as their claims hold."""
+    if progress:
+        yield Query(sql.note_progress, {"rows": rows.progress(progress)})
+    if logs:
+        yield Query(sql.add_logs, {"rows": rows.log_parts(logs)})
 
 
 def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:

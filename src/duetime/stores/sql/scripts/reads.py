@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from duetime.model.instants import Instant
 from duetime.model.job import AttemptRecord, JobId, StoredJob
+from duetime.model.reports import LogPart
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerRecord
@@ -47,6 +48,13 @@ def attempts(sql: Statements, job_id: JobId) -> Script[list[AttemptRecord]]:
     """Read the tries of a job."""
     found = yield Query(sql.attempts, {"job_id": job_id})
     return [rows.attempt(row) for row in found]
+
+
+def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[list[LogPart]]:
+    """Read what the runs of a job have logged."""
+    fence, part = after
+    found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "part": part})
+    return [rows.log_part(row) for row in found]
 
 
 def schedules(sql: Statements) -> Script[list[StoredSchedule]]:

@@ -41,6 +41,7 @@ CREATE TABLE {logs} (
     job_id text COLLATE "C" NOT NULL,
     fence bigint NOT NULL,
     part integer NOT NULL,
+    attempt integer NOT NULL,
     text text NOT NULL,
     PRIMARY KEY (job_id, fence, part)
 );

@@ -41,6 +41,7 @@ CREATE TABLE {logs} (
     job_id text NOT NULL,
     fence integer NOT NULL,
     part integer NOT NULL,
+    attempt integer NOT NULL,
     text text NOT NULL,
     PRIMARY KEY (job_id, fence, part)
 ) WITHOUT ROWID;

@@ -1,0 +1,62 @@
+"""What a run says while it runs, as values: how far it is, and what it logged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from duetime.errors import InvalidOption
+from duetime.model.job import JobId, Token
+from duetime.model.shown import shown
+
+MAX_NOTE: Final = 200
+"""How many characters of a note are kept."""
+_DIGITS: Final = 6
+"""More would not survive every database."""
+
+
+class Progress(NamedTuple):
+    """How far a run is, on behalf of its claim."""
+
+    token: Token
+    fraction: float
+    note: str = ""
+
+
+class NewLogPart(NamedTuple):
+    """Some lines of a run's log, ready to be stored; storing them twice is harmless."""
+
+    token: Token
+    attempt: int
+    part: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPart:
+    """Some lines of a job's log, as they were stored together."""
+
+    job_id: JobId
+    fence: int
+    """Which run wrote them; it rises from run to run."""
+    attempt: int
+    """Which try that was, from 1."""
+    part: int
+    text: str
+    """Lines, the last one without its end."""
+
+
+def check_fraction(value: object) -> float:
+    """Return a number from 0 to 1 as it is stored; raises `InvalidOption` for anything else."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return round(float(value), _DIGITS)
+    text = f"progress must be a number from 0 to 1, such as 0.4, not {shown(value)}"
+    raise InvalidOption(text)
+
+
+def check_note(value: object) -> str:
+    """Return a note as it is stored, cut to `MAX_NOTE`; raises `InvalidOption` when it is no text."""
+    if not isinstance(value, str):
+        text = f"the note of a progress must be text, not {shown(value)}"
+        raise InvalidOption(text)
+    return value if len(value) <= MAX_NOTE else f"{value[: MAX_NOTE - 1]}…"

@@ -1,0 +1,220 @@
+"""What runs say while they run can be read by others, belongs to its run, and ends with its claim."""
+
+from __future__ import annotations
+
+import pytest
+
+from duetime.model.job import Claim
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.reports import LogPart, NewLogPart, Progress
+from duetime.model.retry import fixed
+from duetime.model.states import State
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.enqueue import ODD_TEXT
+from duetime.testing.conformance.kit import finish, hire, job, put, read, settlement, take, take_one
+from duetime.testing.conformance.suite import StoreSuite
+
+ENDS = [Succeeded("1"), Failed(error="boom"), Cancelled("off")]
+RETURNS = [Released(), Failed(error="boom"), Interrupted(reason="stop")]
+ONCE_MORE = fixed(1, 0)
+
+
+def progress(claim: Claim, fraction: float, note: str = "") -> Progress:
+    """What a run says about how far it is."""
+    return Progress(claim.token, fraction, note)
+
+
+def lines(claim: Claim, part: int, text: str) -> NewLogPart:
+    """A part of a run's log."""
+    return NewLogPart(claim.token, claim.attempt, part, text)
+
+
+async def logged(store: Store, claim: Claim) -> list[tuple[int, int, str]]:
+    """The log of a job: attempt, part and text."""
+    return [(part.attempt, part.part, part.text) for part in await store.logs(claim.job_id)]
+
+
+async def said(store: Store, claim: Claim) -> tuple[float | None, str | None]:
+    """How far a job is said to be."""
+    record = await read(store, claim.job_id)
+    return record.progress, record.progress_note
+
+
+async def begun(store: Store) -> Claim:
+    """A job that `w1` has just begun."""
+    await hire(store, "w1")
+    await put(store)
+    return await take_one(store)
+
+
+async def lost(store: Store, clock: FakeClock) -> Claim:
+    """A claim that another worker has taken over."""
+    await hire(store, "w1")
+    await put(store)
+    claim = await take_one(store)
+    clock.advance("1m")
+    await hire(store, "w2")
+    await store.rescue("w2", "taken over")
+    return claim
+
+
+class TestProgress(StoreSuite):
+    """`report`, of progress."""
+
+    async def test_others_see_how_far_a_job_is(self, store: Store, other: Store) -> None:
+        claim = await begun(store)
+        assert await said(other, claim) == (None, None)
+        await store.report([progress(claim, 0.4, "parsing")], [])
+        assert await said(other, claim) == (0.4, "parsing")
+        await store.report([progress(claim, 1)], [])
+        assert await said(other, claim) == (1.0, None)
+
+    async def test_each_job_of_a_batch_has_its_own(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job(), job()])
+        first, second = await take(store)
+        await store.report([progress(first, 0.1), progress(second, 0.2, "half")], [])
+        assert [await said(store, first), await said(store, second)] == [(0.1, None), (0.2, "half")]
+
+    async def test_a_run_that_lost_its_claim_says_nothing(self, store: Store, clock: FakeClock) -> None:
+        claim = await lost(store, clock)
+        await store.report([progress(claim, 0.9)], [])
+        assert await said(store, claim) == (None, None)
+
+    @pytest.mark.parametrize("outcome", ENDS)
+    async def test_a_run_that_has_ended_says_nothing_more(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        claim = await begun(store)
+        await store.report([progress(claim, 0.4, "parsing")], [])
+        await finish(store, claim, outcome, now=clock.now())
+        await store.report([progress(claim, 0.9)], [])
+        assert await said(store, claim) == (0.4, "parsing")
+
+    @pytest.mark.parametrize("outcome", ENDS)
+    async def test_the_last_word_comes_with_the_end(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        claim = await begun(store)
+        await store.report([progress(claim, 0.4, "parsing")], [])
+        await finish(store, claim, outcome, now=clock.now(), progress=progress(claim, 0.7, "sending"))
+        assert await said(store, claim) == (0.7, "sending")
+
+    @pytest.mark.parametrize("outcome", RETURNS)
+    async def test_a_job_that_goes_back_starts_over(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        claim = await begun(store)
+        await store.report([progress(claim, 0.4, "parsing")], [])
+        last = progress(claim, 0.7)
+        await finish(store, claim, outcome, now=clock.now(), policy=ONCE_MORE, progress=last)
+        assert (await read(store, claim.job_id)).state is State.PENDING
+        assert await said(store, claim) == (None, None)
+
+    async def test_a_note_may_hold_any_text(self, store: Store) -> None:
+        claim = await begun(store)
+        await store.report([progress(claim, 0.5, ODD_TEXT)], [])
+        assert await said(store, claim) == (0.5, ODD_TEXT)
+
+
+class TestLogs(StoreSuite):
+    """`report`, of logs, and `logs`."""
+
+    async def test_others_read_what_a_run_has_logged(self, store: Store, other: Store) -> None:
+        claim = await begun(store)
+        assert await other.logs(claim.job_id) == []
+        await store.report([], [lines(claim, 0, "one\ntwo"), lines(claim, 1, "three")])
+        first = LogPart(job_id=claim.job_id, fence=1, attempt=1, part=0, text="one\ntwo")
+        second = LogPart(job_id=claim.job_id, fence=1, attempt=1, part=1, text="three")
+        assert await other.logs(claim.job_id) == [first, second]
+        assert await other.logs(claim.job_id, after=(1, 0)) == [second]
+        assert await other.logs(claim.job_id, after=(1, 1)) == []
+
+    async def test_progress_and_logs_go_together(self, store: Store) -> None:
+        claim = await begun(store)
+        await store.report([progress(claim, 0.5)], [lines(claim, 0, "half")])
+        assert await said(store, claim) == (0.5, None)
+        assert await logged(store, claim) == [(1, 0, "half")]
+
+    async def test_to_say_nothing_is_harmless(self, store: Store) -> None:
+        await store.report([], [])
+
+    async def test_a_part_is_stored_once_however_often_it_is_sent(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        claim = await begun(store)
+        for _ in range(2):
+            await store.report([], [lines(claim, 0, "one")])
+        for _ in range(2):
+            await finish(store, claim, now=clock.now(), logs=(lines(claim, 0, "one"), lines(claim, 1, "two")))
+        # Sent before the end, and arriving after it.
+        await store.report([], [lines(claim, 0, "one")])
+        assert await logged(store, claim) == [(1, 0, "one"), (1, 1, "two")]
+
+    async def test_a_run_that_lost_its_claim_logs_nothing(self, store: Store, clock: FakeClock) -> None:
+        claim = await lost(store, clock)
+        await store.report([], [lines(claim, 0, "late")])
+        assert await finish(store, claim, now=clock.now(), logs=(lines(claim, 1, "later"),)) == frozenset()
+        assert await logged(store, claim) == []
+
+    async def test_what_was_logged_before_the_worker_died_stays(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.report([], [lines(claim, 0, "last words")])
+        clock.advance("1m")
+        await hire(store, "w2")
+        await store.rescue("w2", "taken over")
+        assert await logged(store, claim) == [(1, 0, "last words")]
+
+    @pytest.mark.parametrize("outcome", [*ENDS, *RETURNS])
+    async def test_the_last_lines_come_with_the_end_of_the_run(
+        self, store: Store, clock: FakeClock, outcome: Outcome
+    ) -> None:
+        claim = await begun(store)
+        accepted = await finish(
+            store, claim, outcome, now=clock.now(), policy=ONCE_MORE, logs=(lines(claim, 0, "bye"),)
+        )
+        assert accepted == {claim.token}
+        assert await logged(store, claim) == [(1, 0, "bye")]
+
+    async def test_in_a_batch_only_what_is_accepted_is_logged(self, store: Store, clock: FakeClock) -> None:
+        late = await lost(store, clock)
+        await put(store)
+        claim = await take_one(store, "w2")
+        sent = [
+            settlement(run, Succeeded(), now=clock.now(), logs=(lines(run, 0, "bye"),))
+            for run in (late, claim)
+        ]
+        assert await store.settle(sent) == {claim.token}
+        assert await logged(store, late) == []
+        assert await logged(store, claim) == [(1, 0, "bye")]
+
+    async def test_each_try_has_its_own_log(self, store: Store, clock: FakeClock) -> None:
+        first = await begun(store)
+        await finish(
+            store,
+            first,
+            Failed(error="boom"),
+            now=clock.now(),
+            policy=ONCE_MORE,
+            logs=(lines(first, 0, "first"),),
+        )
+        second = await take_one(store)
+        await finish(store, second, now=clock.now(), logs=(lines(second, 0, "second"),))
+        assert await logged(store, first) == [(1, 0, "first"), (2, 0, "second")]
+        assert [part.text for part in await store.logs(first.job_id, after=(first.fence, 0))] == ["second"]
+
+    async def test_logs_go_with_their_job(self, store: Store, clock: FakeClock) -> None:
+        claim = await begun(store)
+        await finish(store, claim, now=clock.now(), logs=(lines(claim, 0, "bye"),))
+        assert await store.prune(before=clock.now() + 1, limit=10) == 1
+        assert await logged(store, claim) == []
+        await store.report([], [lines(claim, 1, "nobody")])
+        assert await logged(store, claim) == []
+
+    async def test_a_line_may_hold_any_text(self, store: Store) -> None:
+        claim = await begun(store)
+        await store.report([], [lines(claim, 0, ODD_TEXT), lines(claim, 1, "a\x00b\ud800c")])
+        assert await logged(store, claim) == [(1, 0, ODD_TEXT), (1, 1, "a�b�c")]
