@@ -77,6 +77,14 @@ def wait_in_thread(gate: str) -> int:
     return os.getpid()
 
 
+def heed_in_thread() -> None:
+    """Go on in a thread until somebody cancels the job."""
+    say("start")
+    while True:
+        current_job().check_cancelled()
+        time.sleep(_LOOK)
+
+
 async def block_loop(seconds: float) -> None:
     """Do what an async task must not do."""
     with _told():
@@ -109,6 +117,7 @@ class App:
         self.wait_for = scheduler.task(name="wait_for")(wait_for)
         self.wait_for_once = scheduler.task(name="wait_for_once", on_crash="fail")(wait_for_once)
         self.wait_in_thread = scheduler.task(name="wait_in_thread")(wait_in_thread)
+        self.heed_in_thread = scheduler.task(name="heed_in_thread")(heed_in_thread)
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)

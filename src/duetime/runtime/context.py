@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from duetime.errors import NotInJob
 from duetime.model.instants import to_datetime
 from duetime.model.job import JobId
+from duetime.model.signals import Cancel
 from duetime.runtime.run import Run
 
 # Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
@@ -28,6 +29,17 @@ class JobContext:
     """Rises with every claim of the job: an outside system that has seen a higher one can refuse this run."""
     due_at: datetime
     started_at: datetime
+    _run: Run = field(repr=False, compare=False)
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether this run was asked to end: somebody cancelled the job, or the worker stops."""
+        return self._run.stopping is not None
+
+    def check_cancelled(self) -> None:
+        """Raise `Cancel` if this run was asked to end; for code that does not `await`, such as plain functions."""
+        if (cause := self._run.stopping) is not None:
+            raise Cancel(cause.reason)
 
     @property
     def lateness(self) -> timedelta:
@@ -54,4 +66,5 @@ def current_job() -> JobContext:
         fence=claim.fence,
         due_at=to_datetime(claim.due_at),
         started_at=to_datetime(run.started_at),
+        _run=run,
     )

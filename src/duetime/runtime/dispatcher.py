@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim, JobId, Token
@@ -23,6 +24,8 @@ from duetime.runtime.timekeeper import Timekeeper
 
 log = logging.getLogger("duetime.worker")
 
+CANCELLED: Final = Cancelled("cancelled on request")
+"""The store puts the reason that was given with the request in its place."""
 _SUSPICIOUS = 2
 """How many workers must have died around a job before it is set apart; one may well be a reboot."""
 _PACE_WEIGHT = 0.05
@@ -57,13 +60,14 @@ class Dispatcher:
         self._on_free = on_free
         self._rng = random.Random()
         self._loop = asyncio.get_running_loop()
+        self._cancelled: frozenset[JobId] = frozenset()
         self._idle = asyncio.Event()
         self._idle.set()
 
     def start(self, claim: Claim, *, unmarked: bool = False) -> None:
         """Begin a claim in a slot that the caller knows to be free; `unmarked`: the store holds it as unstarted."""
-        if claim.cancel_requested:
-            self.settle(claim, Cancelled("cancelled before it started"))
+        if claim.cancel_requested or claim.job_id in self._cancelled:
+            self.settle(claim, CANCELLED)
             return
         now = max(self._time.now(), claim.claimed_at)
         if (late := expired(claim, now)) is not None:
@@ -103,11 +107,13 @@ class Dispatcher:
         self._settler.put(settlement)
         return now
 
-    def stop_jobs(self, ids: Iterable[JobId], cause: StopCause) -> None:
-        """Ask runs to end."""
+    def cancel(self, ids: frozenset[JobId]) -> None:
+        """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
+        self._cancelled = ids
         for job_id in ids:
             if (run := self.runs.get(job_id)) is not None:
-                run.stop(cause)
+                handler = self._handlers.get(run.claim.task)
+                run.stop(CANCELLED, grace=0 if handler is None else handler.options.cancel_grace)
 
     def stop_all(self, cause: StopCause) -> None:
         """Ask every run to end, also those that were asked before."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from duetime.errors import InvalidArguments
 from duetime.model.instants import SECOND, Micros
-from duetime.model.outcome import Failed, Outcome, Released, Settled
+from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled
 from duetime.runtime.context import current
 from duetime.runtime.handler import Handler
 from duetime.runtime.run import Run
@@ -36,7 +36,11 @@ class Executor:
             args, kwargs = handler.arguments.decode(run.claim.payload)
         except InvalidArguments as error:
             return Failed(error=str(error), reason="undecodable", final=True)
-        return await self._call(run, handler, args, kwargs)
+        outcome = await self._call(run, handler, args, kwargs)
+        if run.stopping is not None and isinstance(outcome, Cancelled):
+            # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
+            return run.stopping
+        return outcome
 
     async def _call(
         self, run: Run, handler: Handler, args: Sequence[object], kwargs: dict[str, object]

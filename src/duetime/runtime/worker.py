@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from duetime.model import durations
 from duetime.model.instants import SECOND
 from duetime.model.job import Token
-from duetime.model.outcome import Cancelled, Interrupted
+from duetime.model.outcome import Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.executor import Executor
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.firing import ScheduleFirer
@@ -101,12 +101,11 @@ class Worker:
     def attend(self, pulse: Pulse) -> None:
         """Act on lost claims and requests to cancel."""
         self._dispatcher.stop_lost(pulse.held, pulse.now)
-        cancelled = Cancelled("cancelled on request")
-        self._dispatcher.stop_jobs(pulse.cancelling, cancelled)
+        self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.hold.take(job_id)) is not None:
-                self._dispatcher.settle(claim, cancelled)
+                self._dispatcher.settle(claim, CANCELLED)
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.jobs import Jobs
+from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.records import JobRecord, ScheduleRecord
@@ -90,9 +90,15 @@ class BlockingJobs:
             )
         )
 
-    def cancel(self, job_id: JobId, *, reason: str = "cancelled on request") -> CancelAnswer:
+    def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job; see `Jobs.cancel`."""
         return self._portal.run(self._jobs.cancel(job_id, reason=reason))
+
+    def cancel_many(
+        self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
+    ) -> Mapping[JobId, CancelAnswer]:
+        """Cancel jobs in one step and tell what became of each."""
+        return self._portal.run(self._jobs.cancel_many(job_ids, reason=reason))
 
 
 class BlockingSchedules:

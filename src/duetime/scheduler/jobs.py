@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from duetime.errors import InvalidOption, JobNotFound
 from duetime.model.job import JobId
@@ -11,6 +11,7 @@ from duetime.scheduler.records import JobRecord
 from duetime.stores.base import CancelAnswer, JobFilter, Store
 
 MAX_PAGE = 1_000
+ON_REQUEST = "cancelled on request"
 
 
 class Jobs:
@@ -45,16 +46,22 @@ class Jobs:
         )
         return [JobRecord.from_stored(job) for job in await self._store().find(where)]
 
-    async def cancel(self, job_id: JobId, *, reason: str = "cancelled on request") -> CancelAnswer:
+    async def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.
 
         A claimed job is asked to stop; one that starts within the next half second may still begin.
         Raises `JobNotFound`.
         """
-        answer = (await self._store().cancel([job_id], reason=reason))[job_id]
+        answer = (await self.cancel_many([job_id], reason=reason))[job_id]
         if answer is CancelAnswer.UNKNOWN:
             raise _not_found(job_id)
         return answer
+
+    async def cancel_many(
+        self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
+    ) -> Mapping[JobId, CancelAnswer]:
+        """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
+        return await self._store().cancel(list(job_ids), reason=reason)
 
 
 def _state(state: State | str | None) -> State | None:

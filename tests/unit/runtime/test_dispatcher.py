@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from duetime import current_job
 from duetime.model.instants import SECOND
 from duetime.model.job import Token
 from duetime.model.outcome import Cancelled, Settled, Settlement
@@ -84,6 +85,69 @@ async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
     bench.dispatcher.start(claim("a", cancel_requested=True))
     assert not bench.dispatcher.runs
     assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
+
+
+async def test_a_cancel_that_overtakes_the_answer_of_a_claim_is_not_forgotten() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.cancel(frozenset({"a"}))
+    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start(claim("b"))
+    assert set(bench.dispatcher.runs) == {"b"}
+    assert (bench.settled[0].token.job_id, bench.settled[0].state) == ("a", State.CANCELLED)
+    await bench.drained()
+
+
+async def test_a_cancel_between_claim_and_start_leaves_the_handler_uncalled() -> None:
+    called: list[int] = []
+
+    async def call() -> None:
+        called.append(1)
+
+    bench = Bench(call, cancel_grace=3600 * SECOND)
+    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.cancel(frozenset({"a"}))
+    await bench.drained()
+    assert (bench.settled[0].state, called) == (State.CANCELLED, [])
+
+
+async def test_a_handler_has_its_tasks_grace_time_to_see_the_request_itself() -> None:
+    entered, seen = asyncio.Event(), asyncio.Event()
+
+    async def look() -> None:
+        entered.set()
+        while not current_job().cancel_requested:  # noqa: ASYNC110 - the flag is all it has
+            await asyncio.sleep(0)
+        seen.set()
+        current_job().check_cancelled()
+
+    bench = Bench(look, cancel_grace=3600 * SECOND)
+    bench.dispatcher.start(claim("a"))
+    await asyncio.wait_for(entered.wait(), 5)
+    bench.dispatcher.cancel(frozenset({"a"}))
+    await bench.drained()
+    [change] = bench.settled
+    assert (change.state, change.reason) == (State.CANCELLED, "cancelled on request")
+    assert seen.is_set(), "it was cancelled before it could look"
+
+
+async def test_after_the_grace_time_the_handler_is_cancelled() -> None:
+    entered, ended = asyncio.Event(), asyncio.Event()
+
+    async def ignore() -> None:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    bench = Bench(ignore, cancel_grace=SECOND // 50)
+    bench.dispatcher.start(claim("a"))
+    await asyncio.wait_for(entered.wait(), 5)
+    bench.dispatcher.cancel(frozenset({"a"}))
+    await asyncio.sleep(0)
+    assert not ended.is_set()
+    await bench.drained()
+    assert (ended.is_set(), bench.settled[0].state) == (True, State.CANCELLED)
 
 
 async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
@@ -164,7 +228,7 @@ async def test_a_run_is_cancelled_once_however_often_it_is_asked_for_until_the_w
     bench.dispatcher.start(claim("a"))
     await begun.wait()
     for _ in range(3):
-        bench.dispatcher.stop_jobs(["a"], Cancelled("asked for"))
+        bench.dispatcher.cancel(frozenset({"a"}))
         await asyncio.sleep(0)
     asked = cancelled
     bench.dispatcher.stop_all(Cancelled("stopped"))

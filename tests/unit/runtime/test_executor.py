@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, cast
 
-from duetime import Cancel, Snooze
+import pytest
+
+from duetime import Cancel, Snooze, current_job
 from duetime.model.instants import MILLISECOND, SECOND
 from duetime.model.outcome import (
     Cancelled,
@@ -141,6 +143,27 @@ async def test_a_handler_that_finishes_in_spite_of_a_cancellation_has_finished()
         return "never"
 
     assert await stopped_in(stubborn, entered, Cancelled("by a user")) == Succeeded('"done anyway"')
+
+
+@pytest.mark.parametrize("cause", [Cancelled("by a user"), Interrupted(reason="a stop")])
+async def test_a_thread_that_sees_the_request_ends_as_whoever_asked_says(cause: StopCause) -> None:
+    entered, asked = threading.Event(), threading.Event()
+
+    def look() -> None:
+        job = current_job()
+        job.check_cancelled()
+        assert not job.cancel_requested
+        entered.set()
+        assert asked.wait(5)
+        assert job.cancel_requested
+        job.check_cancelled()
+
+    run = Run(claim(), started_at=0)
+    running = asyncio.create_task(executor_of(look).execute(run))
+    await asyncio.to_thread(entered.wait, 5)
+    run.stop(cause)
+    asked.set()
+    assert await asyncio.wait_for(running, 5) == cause
 
 
 async def test_a_handler_that_fails_while_it_is_cancelled_has_failed() -> None:

@@ -26,6 +26,7 @@ def test_a_blocking_caller_enqueues_reads_and_cancels(scheduler: Scheduler) -> N
     handle = scheduler.task(double).options(delay=60).sync.enqueue(4)
     assert handle.record().arguments == {"number": 4}
     assert scheduler.sync.jobs.cancel(handle.id) == "cancelled"
+    assert scheduler.sync.jobs.cancel_many([handle.id, "x"]) == {handle.id: "finished", "x": "unknown"}
     assert [job.state for job in scheduler.sync.jobs.list()] == [State.CANCELLED]
 
 
