@@ -24,6 +24,8 @@ class WorkerInfo:
     version: str
     queues: tuple[str, ...]
     slots: int
+    tasks: tuple[str, ...] = ()
+    """The tasks it can run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +37,13 @@ class WorkerStats:
     failed: int = 0
     loop_lag: Micros = 0
     last_error: str | None = None
+    paused_at: Instant | None = None
+    """Since when it claims nothing, because it was told so."""
+    paused_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRecord:
+class StoredWorker:
     """A worker as the store has it."""
 
     id: WorkerId
@@ -50,6 +55,7 @@ class WorkerRecord:
     pid_started: str | None
     version: str
     queues: tuple[str, ...]
+    tasks: tuple[str, ...]
     slots: int
     started_at: Instant
     beat_at: Instant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from duetime.model.ids import new_token
@@ -15,8 +15,9 @@ from duetime.runtime.liveness import host_key, process_started
 class Identity:
     """The worker's present id; a worker that was declared dead goes on under another."""
 
-    def __init__(self, *, queues: Sequence[str], slots: int) -> None:
+    def __init__(self, *, queues: Sequence[str], slots: int, tasks: Iterable[str] = ()) -> None:
         self._queues = tuple(queues)
+        self._tasks = tuple(tasks)
         self._slots = slots
         self.info = self._make()
 
@@ -41,6 +42,7 @@ class Identity:
             version=_version(),
             queues=self._queues,
             slots=self._slots,
+            tasks=self._tasks,
         )
 
 

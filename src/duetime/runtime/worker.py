@@ -132,7 +132,9 @@ class Worker:
         self._hurry = asyncio.Event()
         self._strays: frozenset[Token] = frozenset()
         self._looking_around: asyncio.TimerHandle | None = None
-        self._identity = Identity(queues=tuple(options.queues), slots=options.concurrency)
+        self._identity = Identity(
+            queues=tuple(options.queues), slots=options.concurrency, tasks=self._handlers
+        )
         self._time = Timekeeper()
         self._threads = ThreadRunner()
         self._slots = Slots(options.concurrency, options.queues)

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol, Self
 
+from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
-from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
+from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,8 @@ class Pulse:
     """The claims the store has under this worker; what is missing here is lost."""
     cancelling: frozenset[JobId] = frozenset()
     """Jobs under this worker whose cancellation is requested."""
+    commands: bool = False
+    """Whether the worker has been told something that it has not answered."""
 
 
 class Peer(NamedTuple):
@@ -196,7 +199,7 @@ class WorkerStore(Protocol):
         ...
 
     async def retire(self, worker: WorkerId) -> None:
-        """Mark a worker as stopped; its claims, if any are left, can be rescued at once."""
+        """Mark a worker as stopped; its claims, if any are left, can be rescued at once, its commands are dropped."""
         ...
 
     async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
@@ -204,11 +207,35 @@ class WorkerStore(Protocol):
         ...
 
     async def bury(self, workers: Sequence[WorkerId]) -> None:
-        """Mark living workers as dead."""
+        """Mark living workers as dead; their commands are dropped."""
         ...
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        ...
+
+
+class CommandStore(Protocol):
+    """What workers are told through the store."""
+
+    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+        """Tell workers that are alive, and hint them; return the commands that are stored, in the order asked."""
+        ...
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        """Return what a worker was told and has not answered, oldest first; again, until it is answered."""
+        ...
+
+    async def finish_command(self, command: CommandId, outcome: str) -> None:
+        """Record what came of a command; one that has an outcome already keeps it."""
+        ...
+
+    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
+        """Return the commands that exist, in the order asked."""
+        ...
+
+    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
+        """Return what a worker was told last, newest first."""
         ...
 
 
@@ -287,7 +314,7 @@ class ReadStore(Protocol):
         """Return all schedules by name."""
         ...
 
-    async def workers(self) -> list[WorkerRecord]:
+    async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
         ...
 
@@ -300,7 +327,7 @@ class ReadStore(Protocol):
         ...
 
 
-class Store(JobStore, WorkerStore, ScheduleStore, ControlStore, ReadStore, Protocol):
+class Store(JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, Protocol):
     """A durable home for jobs and schedules."""
 
     async def open(self, *, check: bool = True) -> None:

@@ -56,6 +56,13 @@ class Statements:
     bury: Statement
     forsaken: Statement
     expire: Statement
+    send: Statement
+    take_commands: Statement
+    finish_command: Statement
+    drop_commands: Statement
+    commands: Statement
+    commands_of: Statement
+    prune_commands: Statement
     orphans: Statement
     adopt: Statement
     declared: Statement

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
+from duetime.model.command import Command, NewCommand
 from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
-from duetime.model.worker import WorkerRecord, WorkerStats
+from duetime.model.worker import StoredWorker, WorkerStats
 from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
@@ -143,11 +144,36 @@ def log_part(row: Row) -> LogPart:
     return LogPart(**dict(zip(_LOG_FIELDS, row, strict=True)))
 
 
-def worker(row: Row) -> WorkerRecord:
+def worker(row: Row) -> StoredWorker:
     """Build a record from the columns of `workers`."""
-    values: dict[str, Any] = dict(zip(_WORKER_FIELDS, row[:-5], strict=True))
-    values["queues"] = tuple(msgspec.json.decode(values["queues"], type=list[str]))
-    return WorkerRecord(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, row[-5:], strict=True))))
+    of_itself, stats = row[: len(_WORKER_FIELDS)], row[len(_WORKER_FIELDS) :]
+    values: dict[str, Any] = dict(zip(_WORKER_FIELDS, of_itself, strict=True))
+    for name in ("queues", "tasks"):
+        values[name] = tuple(msgspec.json.decode(values[name], type=list[str]))
+    return StoredWorker(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
+
+
+def new_command(new: NewCommand) -> tuple[object, ...]:
+    """Build the row of a command for `send`."""
+    return new.id, new.worker, new.kind, _encode([_clean(new.job), _clean(new.reason)]).decode()
+
+
+def command(row: Row) -> Command:
+    """Build a record from the columns of `command_columns`."""
+    id_, worker_id, kind, body, created_at, taken_at, done_at, outcome, dropped = row
+    job_id, reason = msgspec.json.decode(body, type=tuple[str | None, str | None])
+    return Command(
+        id=id_,
+        worker=worker_id,
+        kind=kind,
+        job=job_id,
+        reason=reason,
+        created_at=created_at,
+        taken_at=taken_at,
+        done_at=done_at,
+        outcome=outcome,
+        dropped=bool(dropped),
+    )
 
 
 _FLAG = Claim._fields.index("cancel_requested")
@@ -155,5 +181,5 @@ _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
 _LOG_FIELDS = tuple(LogPart.__dataclass_fields__)
-_WORKER_FIELDS = tuple(name for name in WorkerRecord.__dataclass_fields__ if name != "stats")
+_WORKER_FIELDS = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

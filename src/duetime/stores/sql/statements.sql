@@ -32,6 +32,14 @@ s.options
 {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
 AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 
+-- fragment: command_columns
+-- A whole command.
+id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
+
+-- fragment: commands_wait
+-- Whether a worker has been told something that it has not answered; costs no statement of its own.
+EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS NULL)
+
 -- name: clock
 -- Tell the store's time.
 SELECT {now}
@@ -179,9 +187,9 @@ FROM (
 
 -- name: register
 -- Add a living worker; registering twice under one id renews it, unless it was declared dead.
-INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, slots, session,
+INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, tasks, slots, session,
                             started_at, beat_at, lease_until)
-VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :slots, :session,
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :slots, :session,
         {now}, {now}, {now} + :lease)
 ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = excluded.lease_until
 WHERE w.state = 'alive'
@@ -191,13 +199,13 @@ RETURNING beat_at
 -- Renew the lease of a living worker and note how it is.
 UPDATE {workers}
 SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
-    loop_lag = :loop_lag, last_error = :last_error
+    loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
 WHERE id = :worker AND state = 'alive'
-RETURNING beat_at
+RETURNING beat_at, {commands_wait}
 
 -- name: is_alive
--- Tell the time, and whether a worker is alive.
-SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+-- Tell the time, whether a worker is alive, and whether it has been told something.
+SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
 
 -- name: held_by
 -- List what a worker holds, and what of it is to be cancelled.
@@ -217,6 +225,7 @@ FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
 -- Mark workers as dead.
 UPDATE {workers} SET state = 'dead'
 WHERE state = 'alive' AND id IN (SELECT r.id FROM {each rows: id text} AS r)
+RETURNING id
 
 -- name: forsaken
 -- Tell whether there is anything to rescue: a read, so that idle workers do not queue for the write lock.
@@ -229,7 +238,44 @@ SELECT EXISTS (SELECT 1 FROM {workers} WHERE state = 'alive' AND lease_until < {
 
 -- name: expire
 -- Mark workers as dead whose lease is over.
-UPDATE {workers} SET state = 'dead' WHERE state = 'alive' AND lease_until < {now}
+UPDATE {workers} SET state = 'dead' WHERE state = 'alive' AND lease_until < {now} RETURNING id
+
+-- name: send
+-- Tell workers that are alive; each is locked, so that it cannot go without this being dropped.
+INSERT INTO {commands} (id, worker, kind, body, created_at)
+SELECT r.id, w.id, r.kind, r.body, {now}
+FROM {each rows: id text, worker text, kind text, body text} AS r
+JOIN {workers} AS w ON w.id = r.worker
+WHERE w.state = 'alive'
+{locking}
+ON CONFLICT (id) DO NOTHING
+
+-- name: take_commands
+-- Hand a worker what it has been told and has not answered; again, if an answer was lost.
+UPDATE {commands} SET taken_at = coalesce(taken_at, {now})
+WHERE worker = :worker AND done_at IS NULL
+RETURNING {command_columns}
+
+-- name: finish_command
+-- Keep what came of a command.
+UPDATE {commands} SET done_at = {now}, outcome = :outcome WHERE id = :id AND done_at IS NULL
+
+-- name: drop_commands
+-- Give up what nobody is left to carry out.
+UPDATE {commands} SET done_at = {now}, outcome = :reason, dropped = 1
+WHERE done_at IS NULL AND worker IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: commands
+-- Read commands by id.
+SELECT {command_columns} FROM {commands} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) ORDER BY id
+
+-- name: commands_of
+-- Read what a worker was told last, newest first.
+SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY id DESC LIMIT :limit
+
+-- name: prune_commands
+-- Forget commands that were answered long ago.
+DELETE FROM {commands} WHERE done_at < :before
 
 -- name: orphans
 -- List the claims of workers that are not alive, or that nobody knows.
@@ -428,8 +474,8 @@ SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
 -- name: workers
 -- Read all workers, newest first.
-SELECT id, state, host, host_key, pid, pid_started, version, queues, slots, started_at, beat_at, lease_until,
-       running, done, failed, loop_lag, last_error
+SELECT id, state, host, host_key, pid, pid_started, version, queues, tasks, slots, started_at, beat_at,
+       lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id
 
 -- name: paused_queues

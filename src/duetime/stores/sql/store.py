@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final, Self
 
 from duetime.model.clock import Clock
+from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.durations import DAY, MINUTE
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
@@ -14,7 +15,7 @@ from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
-from duetime.model.worker import WorkerId, WorkerInfo, WorkerRecord, WorkerStats
+from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import (
     CancelAnswer,
     Check,
@@ -32,6 +33,7 @@ from duetime.stores.sql import migrate
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver, Script
 from duetime.stores.sql.loader import load
+from duetime.stores.sql.scripts import commands as on_commands
 from duetime.stores.sql.scripts import control, reads
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import schedules as on_schedules
@@ -184,7 +186,7 @@ class SqlStore:
 
     async def retire(self, worker: WorkerId) -> None:
         """Mark a worker as stopped."""
-        await self._driver.write(lambda: on_workers.retire(self._sql, worker), atomic=False)
+        await self._driver.write(lambda: on_workers.retire(self._sql, worker))
 
     async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
         """Return the other living workers whose death may be seen before their lease ends."""
@@ -193,13 +195,39 @@ class SqlStore:
     async def bury(self, workers: Sequence[WorkerId]) -> None:
         """Mark living workers as dead."""
         if workers:
-            await self._driver.write(lambda: on_workers.bury(self._sql, workers), atomic=False)
+            await self._driver.write(lambda: on_workers.bury(self._sql, workers))
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
         if not await self._driver.read(lambda: on_workers.forsaken(self._sql)):
             return []
         return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
+
+    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+        """Tell workers that are alive, and hint them."""
+        if not commands:
+            return []
+        stored = await self._driver.write(lambda: on_commands.send(self._sql, commands))
+        self._hint_workers({command.worker for command in stored})
+        return stored
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        """Return what a worker was told and has not answered, oldest first."""
+        return await self._driver.write(lambda: on_commands.take_commands(self._sql, worker), atomic=False)
+
+    async def finish_command(self, command: CommandId, outcome: str) -> None:
+        """Record what came of a command."""
+        await self._driver.write(
+            lambda: on_commands.finish_command(self._sql, command, outcome), atomic=False
+        )
+
+    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
+        """Return the commands that exist, in the order asked."""
+        return await self._driver.read(lambda: on_commands.commands(self._sql, ids))
+
+    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
+        """Return what a worker was told last, newest first."""
+        return await self._driver.read(lambda: on_commands.commands_of(self._sql, worker, limit=limit))
 
     async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
         """Add or update in one atomic step; return the names that changed."""
@@ -270,7 +298,7 @@ class SqlStore:
         Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for
         this. Jobs that wait for long stay there; a prune that has looked at many goes on behind them next time.
         """
-        await self._driver.write(lambda: control.prune_workers(self._sql, before=before - DAY), atomic=False)
+        await self._driver.write(lambda: control.prune_workers(self._sql, before=before - DAY))
         pruned = 0
         for _ in range(_STRETCHES):
             found = await self._driver.read(partial(self._prunable, before))
@@ -313,7 +341,7 @@ class SqlStore:
         """Return all schedules by name."""
         return await self._driver.read(lambda: reads.schedules(self._sql))
 
-    async def workers(self) -> list[WorkerRecord]:
+    async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
         return await self._driver.read(lambda: reads.workers(self._sql))
 

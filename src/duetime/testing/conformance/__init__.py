@@ -29,6 +29,7 @@ import pytest
 
 _MODULES = (
     "claim",
+    "commands",
     "control",
     "enqueue",
     "fencing",
@@ -53,6 +54,7 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
+from duetime.testing.conformance.commands import TestCommands
 from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueues
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
@@ -82,6 +84,7 @@ __all__ = [
     "TestCancel",
     "TestClaim",
     "TestClaimAhead",
+    "TestCommands",
     "TestDueSchedules",
     "TestEnqueue",
     "TestFencing",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.worker import WorkerRecord, WorkerStats
+from duetime.model.worker import StoredWorker, WorkerStats
 from duetime.stores.base import Peer, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import LEASE, finish, hire, job, put, rescue, take, take_one, worker_info
 from duetime.testing.conformance.suite import StoreSuite
 
-STATS = WorkerStats(running=1, done=2, failed=3, loop_lag=4, last_error="it's 5")
+STATS = WorkerStats(
+    running=1, done=2, failed=3, loop_lag=4, last_error="it's 5", paused_at=6, paused_reason="a 7"
+)
 
 
-async def record(store: Store, worker: str) -> WorkerRecord:
+async def record(store: Store, worker: str) -> StoredWorker:
     """Read one worker."""
     (found,) = [row for row in await store.workers() if row.id == worker]
     return found
@@ -27,10 +29,18 @@ class TestPulse(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         info = worker_info(
-            "w1", host="h", host_key="k", pid=77, pid_started="1.5", version="1.2", queues=("b", "a"), slots=8
+            "w1",
+            host="h",
+            host_key="k",
+            pid=77,
+            pid_started="1.5",
+            version="1.2",
+            queues=("b", "a"),
+            tasks=("t2", "t1"),
+            slots=8,
         )
         assert await store.register(info, lease=LEASE) == clock.now()
-        assert await record(store, "w1") == WorkerRecord(
+        assert await record(store, "w1") == StoredWorker(
             id="w1",
             state="alive",
             host="h",
@@ -39,6 +49,7 @@ class TestPulse(StoreSuite):
             pid_started="1.5",
             version="1.2",
             queues=("b", "a"),
+            tasks=("t2", "t1"),
             slots=8,
             started_at=clock.now(),
             beat_at=clock.now(),

@@ -74,5 +74,6 @@ def prune_jobs(sql: Statements, ids: Sequence[JobId], *, before: Instant) -> Scr
 
 
 def prune_workers(sql: Statements, *, before: Instant) -> Script[None]:
-    """Forget workers that have been gone for long."""
+    """Forget workers that have been gone for long, and what workers were told that long ago."""
     yield Query(sql.prune_workers, {"before": before})
+    yield Query(sql.prune_commands, {"before": before})

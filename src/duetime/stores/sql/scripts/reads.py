@@ -9,7 +9,7 @@ from duetime.model.job import AttemptRecord, JobId, StoredJob
 from duetime.model.reports import LogPart
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
-from duetime.model.worker import WorkerRecord
+from duetime.model.worker import StoredWorker
 from duetime.stores.base import JobFilter
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Script
@@ -63,7 +63,7 @@ def schedules(sql: Statements) -> Script[list[StoredSchedule]]:
     return [rows.schedule(row) for row in found]
 
 
-def workers(sql: Statements) -> Script[list[WorkerRecord]]:
+def workers(sql: Statements) -> Script[list[StoredWorker]]:
     """Read all workers."""
     found = yield Query(sql.workers, {})
     return [rows.worker(row) for row in found]

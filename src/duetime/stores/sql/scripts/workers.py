@@ -15,6 +15,7 @@ from duetime.stores.base import Orphan, Peer, Pulse
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts.commands import drop_commands
 
 
 def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: bool) -> Script[Instant]:
@@ -27,6 +28,7 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
         "pid_started": worker.pid_started,
         "version": worker.version,
         "queues": msgspec.json.encode(worker.queues).decode(),
+        "tasks": msgspec.json.encode(worker.tasks).decode(),
         "slots": worker.slots,
         "session": int(session),
         "lease": lease,
@@ -48,28 +50,31 @@ def pulse(sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micro
         "failed": stats.failed,
         "loop_lag": stats.loop_lag,
         "last_error": None if stats.last_error is None else rows.clean_text(stats.last_error),
+        "paused_at": stats.paused_at,
+        "paused_reason": stats.paused_reason,
     }
     renewed = yield Query(sql.pulse, values)
     if not renewed:
         found = yield Query(sql.clock, {})
         return Pulse(alive=False, now=found[0][0])
     held = yield Query(sql.held_by, {"worker": worker})
-    return _pulse(renewed[0][0], held)
+    return _pulse(renewed[0][0], held, commands=bool(renewed[0][1]))
 
 
 def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
     """Tell what a worker holds, renewing nothing."""
     found = yield Query(sql.is_alive, {"worker": worker})
-    now, alive = found[0]
+    now, alive, commands = found[0]
     if not alive:
         return Pulse(alive=False, now=now)
     held = yield Query(sql.held_by, {"worker": worker})
-    return _pulse(now, held)
+    return _pulse(now, held, commands=bool(commands))
 
 
 def retire(sql: Statements, worker: WorkerId) -> Script[None]:
-    """Mark a worker as stopped."""
+    """Mark a worker as stopped and drop what it was told in vain."""
     yield Query(sql.retire, {"worker": worker})
+    yield from drop_commands(sql, [worker], reason="the worker stopped before it answered")
 
 
 def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[list[Peer]]:
@@ -79,8 +84,9 @@ def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[lis
 
 
 def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[None]:
-    """Mark workers as dead."""
-    yield Query(sql.bury, {"rows": rows.batch((worker,) for worker in workers)})
+    """Mark workers as dead and drop what they were told in vain."""
+    buried = yield Query(sql.bury, {"rows": rows.batch((worker,) for worker in workers)})
+    yield from _drop_of_dead(sql, buried)
 
 
 def forsaken(sql: Statements) -> Script[bool]:
@@ -91,7 +97,8 @@ def forsaken(sql: Statements) -> Script[bool]:
 
 def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orphan]]:
     """Mark workers dead whose lease is over and take over what workers that are not alive hold."""
-    yield Query(sql.expire, {})
+    expired = yield Query(sql.expire, {})
+    yield from _drop_of_dead(sql, expired)
     orphans = yield Query(sql.orphans, {})
     if not orphans:
         return []
@@ -103,8 +110,14 @@ def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orph
     return [_orphan(row, before[row[0]], suspects) for row in adopted]
 
 
-def _pulse(now: Instant, held: Sequence[Row]) -> Pulse:
+def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[None]:
+    if dead:
+        yield from drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
+
+
+def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:
     return Pulse(
+        commands=commands,
         alive=True,
         now=now,
         held=frozenset(Token(*row[:3]) for row in held),

@@ -50,6 +50,9 @@ ALTER TABLE {workers} ADD COLUMN tasks text NOT NULL DEFAULT '[]';
 ALTER TABLE {workers} ADD COLUMN paused_at integer;
 ALTER TABLE {workers} ADD COLUMN paused_reason text;
 
+-- Whether the worker was gone before it had answered.
+ALTER TABLE {commands} ADD COLUMN dropped integer NOT NULL DEFAULT 0;
+
 -- What each worker has been told and has not done.
 CREATE INDEX {commands}_open ON {commands} (worker) WHERE done_at IS NULL;
 

@@ -1,0 +1,47 @@
+"""Commands: sent, taken, answered or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from duetime.model.command import Command, CommandId, NewCommand
+from duetime.model.worker import WorkerId
+from duetime.stores.sql import rows
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.loader import Statements
+
+
+def send(sql: Statements, new: Sequence[NewCommand]) -> Script[list[Command]]:
+    """Store commands to workers that are alive, and read back which those are."""
+    yield Query(sql.send, {"rows": rows.batch(map(rows.new_command, new))})
+    return (yield from commands(sql, [command.id for command in new]))
+
+
+def take_commands(sql: Statements, worker: WorkerId) -> Script[list[Command]]:
+    """Hand a worker what it has not answered."""
+    found = yield Query(sql.take_commands, {"worker": worker})
+    # Ids rise with time.
+    return sorted(map(rows.command, found), key=lambda command: command.id)
+
+
+def finish_command(sql: Statements, command: CommandId, outcome: str) -> Script[None]:
+    """Keep what came of a command."""
+    yield Query(sql.finish_command, {"id": command, "outcome": rows.clean_text(outcome)})
+
+
+def drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
+    """Give up what workers that are gone were told; in the transaction that marks them so."""
+    yield Query(sql.drop_commands, {"rows": rows.batch((worker,) for worker in workers), "reason": reason})
+
+
+def commands(sql: Statements, ids: Sequence[CommandId]) -> Script[list[Command]]:
+    """Read commands by id, in the order asked."""
+    found = yield Query(sql.commands, {"rows": rows.batch((command_id,) for command_id in ids)})
+    records = {row[0]: rows.command(row) for row in found}
+    return [records[command_id] for command_id in ids if command_id in records]
+
+
+def commands_of(sql: Statements, worker: WorkerId, *, limit: int) -> Script[list[Command]]:
+    """Read what a worker was told last."""
+    found = yield Query(sql.commands_of, {"worker": worker, "limit": limit})
+    return [rows.command(row) for row in found]
