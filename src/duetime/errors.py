@@ -13,6 +13,7 @@ DuetimeError
 │   └── UnknownTask        (LookupError)
 ├── JobError
 │   ├── JobNotFound        (LookupError)
+│   ├── KeyTaken           a job of the task has this key, and the request insisted on its own
 │   ├── JobFailed · JobCancelled · JobSkipped
 │   └── ResultExpired
 ├── ScheduleNotFound       (LookupError)
@@ -99,6 +100,15 @@ class JobError(DuetimeError):
 
 class JobNotFound(JobError, LookupError):
     """No job has this id; it never existed or its record was pruned."""
+
+
+class KeyTaken(JobError):
+    """Another job of the task has the key; nothing of the request was stored."""
+
+    def __init__(self, message: str, *, key: str, job_id: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.job_id = job_id
 
 
 class JobFailed(JobError):

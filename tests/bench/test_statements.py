@@ -94,6 +94,15 @@ async def test_a_single_enqueue_is_one_statement(store_url: str) -> None:
         assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
 
 
+async def test_a_key_costs_one_statement_more(store_url: str) -> None:
+    gated = Gated(store_url)
+    async with listening(gated) as sent:
+        await gated.scheduler.enqueue_many(
+            [gated.wait.options(key=f"k{number}").call() for number in range(100)]
+        )
+        assert [name for _, _, name in sent] == ["enqueue_rich", "key_holders"]
+
+
 async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

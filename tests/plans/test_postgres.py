@@ -156,6 +156,8 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
 
 
 ROW = json.dumps([[job_id(1), 1, "c", "w"]])
+OTHER = json.dumps([[job_id(1), "greet", "{}", DUE, 0, "default", 5, "retry"]])
+KEYED = json.dumps([[job_id(1), "greet", "k"]])
 NAMES = json.dumps([["nightly", LATER, 1]])
 
 
@@ -170,6 +172,9 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.cancel, {"rows": ROW, "reason": "r", "now": DUE}, "duetime_jobs_pkey"),
         (SQL.existing, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.get, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.key_holders, {"rows": KEYED, "now": DUE}, "duetime_jobs_key duetime_jobs_pkey"),
+        (SQL.replace_keyed, {"rows": OTHER, "now": DUE}, "duetime_jobs_pkey"),
+        (SQL.free_keys, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.prunable, {"before": DUE, "after": "", "stretch": 100}, "duetime_jobs_pkey"),
         (SQL.prune_jobs, {"rows": ROW, "before": DUE}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),

@@ -102,6 +102,9 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
         SQL.cancel,
         SQL.existing,
         SQL.get,
+        SQL.key_holders,
+        SQL.replace_keyed,
+        SQL.free_keys,
     ],
     ids=lambda statement: statement.name,
 )
@@ -125,6 +128,7 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.withdraw, "(schedule=?"),
         (SQL.withdraw_claimed, "(schedule=?"),
         (SQL.occurrence_ids, "duetime_jobs_occurrence (schedule=? AND occurrence=?)"),
+        (SQL.key_holders, "duetime_jobs_key (task=? AND unique_key=?)"),
         (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
         (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),

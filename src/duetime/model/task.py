@@ -208,6 +208,9 @@ def _key(values: JobOptionValues) -> Key | None:
     if "debounce" in values and if_exists != "replace":
         text = f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}"
         raise InvalidOption(text)
+    if "throttle" in values and if_exists == "replace":
+        text = "throttle= lets the first request stand; it does not go with if_exists='replace'"
+        raise InvalidOption(text)
     return Key(
         value=_check_key(values["key"]),
         if_exists=if_exists,

@@ -37,6 +37,11 @@ class BlockingHandle(Generic[R]):
         """The job's id."""
         return self._handle.id
 
+    @property
+    def existing(self) -> bool:
+        """Whether a job that was there before, under the same key, serves the request."""
+        return self._handle.existing
+
     def record(self) -> JobRecord:
         """Return the job as it stands; raises `JobNotFound`."""
         return self._portal.run(self._handle.record())

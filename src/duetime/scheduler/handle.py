@@ -21,13 +21,21 @@ _LAST_LOOK = 0.25
 class JobHandle(Generic[R]):
     """Refers to a stored job and waits for its result."""
 
-    __slots__ = ("_decode", "_store", "id", "task")
+    __slots__ = ("_decode", "_store", "existing", "id", "task")
 
     def __init__(
-        self, job_id: JobId, task: str, *, store: Callable[[], Store], decode: Callable[[str], Any]
+        self,
+        job_id: JobId,
+        task: str,
+        *,
+        store: Callable[[], Store],
+        decode: Callable[[str], Any],
+        existing: bool = False,
     ) -> None:
         self.id = job_id
         self.task = task
+        self.existing = existing
+        """Whether a job that was there before, under the same key, serves the request."""
         self._store = store
         self._decode = decode
 

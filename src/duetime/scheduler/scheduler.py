@@ -242,7 +242,8 @@ class Scheduler:
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
     def _handle(self, job_id: str, call: Call[R]) -> JobHandle[R]:
-        return JobHandle(job_id, call.job.task, store=self._opened, decode=call.decode)
+        existing = job_id != call.job.id
+        return JobHandle(job_id, call.job.task, store=self._opened, decode=call.decode, existing=existing)
 
     def _is_open(self) -> bool:
         # A forked child must not use its parent's connections, nor anybody those of a loop that has ended:

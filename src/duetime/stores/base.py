@@ -147,7 +147,12 @@ class JobStore(Protocol):
     """The hot path."""
 
     async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
-        """Store all jobs or none, and hint the workers; return the id each request is stored under."""
+        """Store all jobs or none, and hint the workers; return the id each request is stored under.
+
+        A request whose key another job of its task has is served by that job, replaces it, or takes the key
+        over, as `model.keys.judge` decides; two with one key in a batch count as coming one after the other.
+        Raises `KeyTaken` for one that insists on its own job, and then stores nothing.
+        """
         ...
 
     async def claim(self, demand: Demand) -> list[Claim]:

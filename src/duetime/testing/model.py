@@ -10,10 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from duetime.errors import KeyTaken
 from duetime.model.blame import Suspect, blamed
 from duetime.model.clock import Clock
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob, Token
+from duetime.model.job import JobId, Key, NewJob, StoredJob, Token
+from duetime.model.keys import Holder, Verdict, judge
 from duetime.model.outcome import Settlement
 from duetime.model.schedule import Firing, NewSchedule
 from duetime.model.states import State
@@ -36,11 +38,22 @@ class Job:
     record: StoredJob
     claim_id: str = ""
     cancel_reason: str | None = None
+    has_key: bool = False
+    keep_key: Micros | None = None
+    key_until: Instant | None = None
 
     @property
     def token(self) -> Token:
         """The proof of its last claim."""
         return Token(self.record.id, self.record.fence, self.claim_id)
+
+    @property
+    def holder(self) -> Holder:
+        """The job as the holder of its key."""
+        record = self.record
+        return Holder(
+            record.id, record.state, record.payload, record.finished_at, self.keep_key, self.key_until
+        )
 
     def change(self, **values: Any) -> None:
         """Write columns."""
@@ -78,7 +91,7 @@ class ModelStore:
     paused: set[str] = field(default_factory=set[str])
 
     def enqueue(self, jobs: Iterable[NewJob]) -> list[JobId]:
-        """Store what is not stored yet, by id and by occurrence."""
+        """Store what is not stored yet, by id, by occurrence and by key."""
         return [self._enqueue(new) for new in jobs]
 
     def claim(self, demand: Demand) -> list[Token]:
@@ -235,8 +248,19 @@ class ModelStore:
                 None not in same and (job.record.schedule, job.record.occurrence) == same
             ):
                 return job.record.id
-        special = ("delay", "terms", "key", "expires_at")
+        if new.key is not None and (served := self._ask_holder(new, new.key)) is not None:
+            return served
+        ended = now if new.state.terminal else None
+        record = StoredJob(**UNTOUCHED | self._asked(new), id=new.id, created_at=now, finished_at=ended)
+        self.jobs[new.id] = Job(record)
+        self._give_key(self.jobs[new.id], new.key)
+        return new.id
+
+    def _asked(self, new: NewJob) -> dict[str, Any]:
+        """The columns that a request fills."""
+        special = ("id", "delay", "terms", "key", "expires_at")
         asked = {name: getattr(new, name) for name in new.__slots__ if name not in special}
+        now = self.clock.now()
         asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
         asked |= {
             name: getattr(new.terms, name) for name in ("callbacks", "gate", "result_ttl", "failure_ttl")
@@ -245,9 +269,32 @@ class ModelStore:
         asked["key"] = new.key and new.key.value
         late = None if new.terms.expires is None else due_at + new.terms.expires
         asked["expires_at"] = late if new.expires_at is None else new.expires_at
-        ended = now if new.state.terminal else None
-        self.jobs[new.id] = Job(StoredJob(**UNTOUCHED | asked, created_at=now, finished_at=ended))
-        return new.id
+        return asked
+
+    def _give_key(self, job: Job, key: Key | None) -> None:
+        job.has_key = key is not None
+        job.keep_key = None if key is None else key.keep
+        job.key_until = None if key is None or key.period is None else self.clock.now() + key.period
+
+    def _ask_holder(self, new: NewJob, key: Key) -> JobId | None:
+        """The job that serves a request, if whoever has its key does; else the key is free afterwards."""
+        now = self.clock.now()
+        for job in self.jobs.values():
+            if not job.has_key or (job.record.task, job.record.key) != (new.task, key.value):
+                continue
+            match judge(key, job.holder, now=now):
+                case Verdict.REFUSE:
+                    raise KeyTaken(key.value, key=key.value, job_id=job.record.id)
+                case Verdict.TAKE_OVER:
+                    job.has_key = False
+                case Verdict.JOIN:
+                    return job.record.id
+                case Verdict.REPLACE:
+                    unblamed = dict.fromkeys(("failures", "crashes", "blames"), 0)
+                    job.change(**self._asked(new) | unblamed, error=None, traceback=None)
+                    self._give_key(job, key)
+                    return job.record.id
+        return None
 
     def _fits(self, job: Job, demand: Demand) -> bool:
         record, now = job.record, self.clock.now()

@@ -58,6 +58,7 @@ def test_throttle_holds_the_key_for_its_period() -> None:
         ({"key": "k", "debounce": 1, "throttle": 1}, "either debounce= or throttle="),
         ({"key": "k", "debounce": 1, "delay": 1}, "either delay="),
         ({"key": "k", "debounce": 1, "if_exists": "raise"}, "does not go with"),
+        ({"key": "k", "throttle": 1, "if_exists": "replace"}, "does not go with"),
         ({"key": ""}, "key must be text"),
         ({"key": 5}, "key must be text"),
         ({"key": "x" * 501}, "key must be text"),

@@ -30,6 +30,12 @@ def test_a_blocking_caller_enqueues_reads_and_cancels(scheduler: Scheduler) -> N
     assert [job.state for job in scheduler.sync.jobs.list()] == [State.CANCELLED]
 
 
+def test_a_blocking_caller_is_told_of_the_job_that_has_the_key(scheduler: Scheduler) -> None:
+    task = scheduler.task(double).options(key="k").sync
+    first, second = task.enqueue(4), task.enqueue(4)
+    assert (first.existing, second.existing, second.id) == (False, True, first.id)
+
+
 def test_a_blocking_call_inside_a_loop_is_refused(scheduler: Scheduler) -> None:
     task = scheduler.task(double)
 

@@ -15,6 +15,7 @@ from duetime.errors import (
     InvalidDuration,
     InvalidTime,
     JobNotFound,
+    KeyTaken,
     NotOpen,
     PayloadTooLarge,
 )
@@ -138,3 +139,25 @@ async def test_closing_once_after_opening_twice_keeps_it_open(sqlite_url: str) -
         assert await scheduler.jobs.list() == []
     with pytest.raises(NotOpen):
         await scheduler.jobs.list()
+
+
+@pytest.mark.covers("key-conflict-is-told")
+async def test_a_handle_tells_whether_the_job_was_there_before(scheduler: Scheduler) -> None:
+    task = scheduler.task(send)
+    first = await task.options(key="k").enqueue(1)
+    second = await task.options(key="k").enqueue(1)
+    assert [(handle.id, handle.existing) for handle in (first, second)] == [
+        (first.id, False),
+        (first.id, True),
+    ]
+    with pytest.raises(KeyTaken, match=first.id):
+        await task.options(key="k", if_exists="raise").enqueue(1)
+
+
+async def test_a_debounced_job_waits_from_the_last_request_on(scheduler: Scheduler) -> None:
+    task = scheduler.task(send)
+    first = await task.options(key="k", debounce="5s").enqueue(1)
+    last = await task.options(key="k", debounce="8s").enqueue(2)
+    record = await first.record()
+    assert (last.id, last.existing) == (first.id, True)
+    assert (record.arguments, record.due_at) == ({"user": 2}, NOON + timedelta(seconds=8))

@@ -34,6 +34,9 @@ class Statements:
     clock: Statement
     enqueue: Statement
     enqueue_rich: Statement
+    key_holders: Statement
+    replace_keyed: Statement
+    free_keys: Statement
     occurrence_ids: Statement
     claim: Statement
     take: Statement

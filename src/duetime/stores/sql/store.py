@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Self
@@ -38,6 +39,9 @@ from duetime.stores.sql.scripts import control, reads
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import schedules as on_schedules
 from duetime.stores.sql.scripts import workers as on_workers
+from duetime.stores.sql.scripts.keys import Clash
+
+log = logging.getLogger("duetime.store")
 
 _SOON: Final = MINUTE
 """Jobs that are due later than this from now wake nobody up; the workers look again before."""
@@ -119,12 +123,14 @@ class SqlStore:
         if not jobs:
             return []
         if tx is not None:
-            ids = await self._driver.run_in(tx, lambda: on_jobs.enqueue(self._sql, jobs))
+            done = await self._driver.run_in(tx, lambda: on_jobs.enqueue(self._sql, jobs))
         else:
-            single = all(job.schedule is None for job in jobs)
-            ids = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
+            single = all(job.schedule is None and job.key is None for job in jobs)
+            done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
+        for clash in done.clashes:
+            _warn_of(clash)
         self._hint_jobs(jobs)
-        return ids
+        return done.ids
 
     async def claim(self, demand: Demand) -> list[Claim]:
         """Atomically hand out jobs."""
@@ -391,6 +397,15 @@ class SqlStore:
 def _is_several(change: Settlement) -> bool:
     """Whether a change takes more than one statement."""
     return bool(change.attempt is not None or change.new_jobs or change.progress or change.logs)
+
+
+def _warn_of(clash: Clash) -> None:
+    log.warning(
+        "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
+        clash.job.task,
+        clash.job.key and clash.job.key.value,
+        clash.served_by,
+    )
 
 
 def _due_by(job: NewJob, moment: Instant) -> bool:

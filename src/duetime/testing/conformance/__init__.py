@@ -34,6 +34,7 @@ _MODULES = (
     "enqueue",
     "fencing",
     "firing",
+    "keys",
     "kit",
     "lifecycle",
     "lives",
@@ -59,6 +60,13 @@ from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueue
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
+from duetime.testing.conformance.keys import (
+    TestBatchesOfKeys,
+    TestHoldsPastTheEnd,
+    TestKeys,
+    TestKeysUnderConcurrency,
+    TestReplacement,
+)
 from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.reads import TestNextDue, TestReads
@@ -80,6 +88,7 @@ from duetime.testing.conformance.workers import TestPeers, TestPulse
 __all__ = [
     "MakeStore",
     "StoreSuite",
+    "TestBatchesOfKeys",
     "TestBlame",
     "TestCancel",
     "TestClaim",
@@ -89,6 +98,9 @@ __all__ = [
     "TestEnqueue",
     "TestFencing",
     "TestFire",
+    "TestHoldsPastTheEnd",
+    "TestKeys",
+    "TestKeysUnderConcurrency",
     "TestLifecycle",
     "TestLogs",
     "TestLostReplies",
@@ -103,6 +115,7 @@ __all__ = [
     "TestRandomLives",
     "TestReads",
     "TestRepeatedSettlement",
+    "TestReplacement",
     "TestRescue",
     "TestSettle",
     "TestTime",

@@ -109,7 +109,10 @@ class PostgresDriver:
         return await self._run(partial(self._do, script, atomic=False), repeatable=True)
 
     async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
-        """Run a script on the caller's own asyncpg connection, inside the transaction that is open there."""
+        """Run a script on the caller's own asyncpg connection, inside the transaction that is open there.
+
+        If it fails, that transaction is as it was before.
+        """
         if not isinstance(tx, asyncpg.Connection):
             raise Unsupported(
                 f"tx must be an asyncpg.Connection to the same database, not {type(tx).__name__}"
@@ -120,7 +123,8 @@ class PostgresDriver:
             )
         connection = cast("Connection", tx)
         with self._connector.errors():
-            return await self._play(connection, script())
+            async with connection.transaction():  # A savepoint.
+                return await self._play(connection, script())
 
     async def hold(self, worker: str) -> bool:
         """Mark the worker as living for as long as our connection does.

@@ -10,6 +10,7 @@ import asyncpg
 from duetime.errors import (
     ConfigError,
     DuetimeError,
+    KeyTaken,
     SchemaMismatch,
     StoreError,
     StoreUnavailable,
@@ -141,6 +142,8 @@ def was_never_sent(error: BaseException) -> bool:
 
 def spares_connection(error: BaseException) -> bool:
     """Whether the connection can go on to be used once its transaction is rolled back."""
+    if isinstance(error, KeyTaken):
+        return True
     return isinstance(error, asyncpg.PostgresError) and not is_lost(error) and _code(error) != _READ_ONLY
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, Token
@@ -13,17 +14,34 @@ from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts import keys
 
 
-def enqueue(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
-    """Store jobs and return the ids they are stored under."""
-    yield insertion(sql, jobs)
-    occurrences = [(job.schedule, job.occurrence) for job in jobs if job.schedule is not None]
-    if not occurrences:
-        return [job.id for job in jobs]
-    found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
-    stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
-    return [stored.get((job.schedule, job.occurrence), job.id) for job in jobs]
+class Enqueued(NamedTuple):
+    """Where requests are stored, in their order, and which of them share a job with other arguments."""
+
+    ids: list[JobId]
+    clashes: Sequence[keys.Clash] = ()
+
+
+def enqueue(sql: Statements, jobs: Sequence[NewJob]) -> Script[Enqueued]:
+    """Store jobs and tell the ids they are stored under."""
+    keyed = [job for job in jobs if job.key is not None]
+    free = [job for job in jobs if job.key is None] if keyed else jobs
+    if free:
+        yield insertion(sql, free)
+    occurrences = [(job.schedule, job.occurrence) for job in free if job.schedule is not None]
+    if not keyed and not occurrences:
+        return Enqueued([job.id for job in jobs])
+    stored: dict[object, JobId] = {}
+    if occurrences:
+        found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
+        stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
+    placed = (yield from keys.place(sql, keyed)) if keyed else keys.NOTHING
+    return Enqueued(
+        [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs],
+        placed.clashes,
+    )
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:

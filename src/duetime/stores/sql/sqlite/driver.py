@@ -55,12 +55,12 @@ class SqliteDriver:
         return await self._run(self._database.reader, script, grouped=False)
 
     async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
-        """Run a script on the caller's own connection, in the caller's thread."""
+        """Run a script on the caller's own connection, in the caller's thread; if it fails, nothing is changed."""
         if not isinstance(tx, sqlite3.Connection):
             raise Unsupported(
                 f"tx must be an open sqlite3.Connection to the same file, not {type(tx).__name__}"
             )
-        with self._errors():
+        with self._errors(), _savepoint(tx):
             return _play(tx, script(), self._clock)
 
     async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
@@ -158,6 +158,21 @@ def _play(connection: sqlite3.Connection, script: Script[T], clock: Clock) -> T:
     except StopIteration as stop:
         answer: T = stop.value
         return answer
+
+
+@contextlib.contextmanager
+def _savepoint(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("SAVEPOINT duetime")
+    try:
+        yield
+    except BaseException:
+        # Some errors, such as a full disk, end the whole transaction.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO duetime")
+        raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE duetime")
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[Row]:
