@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
@@ -15,6 +16,7 @@ __all__ = [
     "JobContext",
     "JobHandle",
     "JobRecord",
+    "LogPart",
     "Retry",
     "ScheduleRecord",
     "Scheduler",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -9,7 +10,7 @@ from functools import partial
 import pytest
 
 from benchmarks.statements import Sent, tapped
-from duetime import Scheduler
+from duetime import Scheduler, current_job
 from duetime.runtime import fetcher
 from duetime.scheduler.task import AsyncTask
 
@@ -32,11 +33,13 @@ class Gated:
         self.scheduler = Scheduler(url)
         self.started = 0
         self.stays_open = False
+        self.says: Callable[[], object] = lambda: None
         self._gate = asyncio.Event()
 
         @self.scheduler.task(name="wait")
         async def wait() -> None:
             self.started += 1
+            self.says()
             if not self.stays_open:
                 await self._gate.wait()
 
@@ -137,6 +140,35 @@ async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_
             await until(partial(are_settled, sent, 1))
         taking = {"take"} if store_url.startswith("sqlite") else set()
         assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed", *taking}
+
+
+async def test_the_logs_of_a_whole_batch_cost_one_statement_more(store_url: str) -> None:
+    gated = Gated(store_url)
+    gated.says = lambda: logging.getLogger("app").warning("hello")
+    gated.stays_open = True
+    async with listening(gated) as sent:
+        await gated.enqueue(SLOTS)
+        sent.clear()
+        async with gated.scheduler.worker(concurrency=SLOTS, schedules=False, retention=None):
+            await until(partial(gated.has_started, SLOTS))
+            await until(lambda: written(sent)["add_logs"] >= 1)
+        names = written(sent)
+        assert names["add_logs"] == sum(names[name] for name in SETTLE)
+        assert names["note_progress"] == 0
+
+
+async def test_the_progress_of_all_running_jobs_is_one_statement(store_url: str) -> None:
+    gated = Gated(store_url)
+    gated.says = lambda: current_job().progress(0.5)
+    async with listening(gated) as sent:
+        await gated.enqueue(SLOTS)
+        sent.clear()
+        async with gated.scheduler.worker(concurrency=SLOTS, schedules=False, retention=None):
+            await until(lambda: written(sent)["note_progress"] >= 1)
+            assert gated.has_started(SLOTS)
+            names = written(sent)
+            gated.open_gate()
+        assert (names["note_progress"], names["add_logs"]) == (1, 0)
 
 
 async def test_short_jobs_taken_in_advance_cost_no_more_claims_than_batches(store_url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import time
@@ -15,6 +16,8 @@ from duetime.model.instants import from_datetime
 from tests.integration import ledger
 
 _LOOK = 0.005
+
+log = logging.getLogger(__name__)
 
 
 def say(kind: str) -> None:
@@ -85,6 +88,16 @@ def heed_in_thread() -> None:
         time.sleep(_LOOK)
 
 
+async def tell(gate: str) -> None:
+    """Say how far it is, and wait for a gate half way."""
+    job = current_job()
+    log.info("try %d begins", job.attempt)
+    await job.progress(0.4, "half way")
+    await wait_for(gate)
+    log.info("try %d ends", job.attempt)
+    job.progress(1, "done")
+
+
 async def block_loop(seconds: float) -> None:
     """Do what an async task must not do."""
     with _told():
@@ -118,6 +131,7 @@ class App:
         self.wait_for_once = scheduler.task(name="wait_for_once", on_crash="fail")(wait_for_once)
         self.wait_in_thread = scheduler.task(name="wait_in_thread")(wait_in_thread)
         self.heed_in_thread = scheduler.task(name="heed_in_thread")(heed_in_thread)
+        self.tell = scheduler.task(name="tell")(tell)
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Generator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,7 +10,9 @@ from datetime import datetime, timedelta
 from duetime.errors import NotInJob
 from duetime.model.instants import to_datetime
 from duetime.model.job import JobId
+from duetime.model.reports import check_fraction, check_note
 from duetime.model.signals import Cancel
+from duetime.model.terms import split_tags
 from duetime.runtime.run import Run
 
 # Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
@@ -29,6 +32,15 @@ class JobContext:
     """Rises with every claim of the job: an outside system that has seen a higher one can refuse this run."""
     due_at: datetime
     started_at: datetime
+    deadline: datetime | None
+    """When the run is stopped for taking too long; `None` without a timeout."""
+    expires_at: datetime | None
+    """When the job stops to matter."""
+    queue: str
+    key: str | None
+    tags: tuple[str, ...]
+    parent: JobId | None
+    """The job that this one repeats, or whose end it was called for."""
     _run: Run = field(repr=False, compare=False)
 
     @property
@@ -51,6 +63,26 @@ class JobContext:
         """The same for every try of the job; pass it to services that know how to do a thing once."""
         return self.id
 
+    def progress(self, fraction: float, note: str = "") -> Awaitable[None]:
+        """Say how far the job is, from 0 to 1; a plain call does, and `await` lets other tasks run meanwhile.
+
+        Readers see it within about a second. Only the latest is kept, and nothing of a run that lost its claim.
+        """
+        said = check_fraction(fraction), check_note(note)
+        if (voice := self._run.speak()) is not None:
+            voice.tell(*said)
+        return _SAID
+
+
+class _Said:
+    """Can be awaited, or not."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+_SAID = _Said()
+
 
 def current_job() -> JobContext:
     """Return the job this code runs for; raises `NotInJob` outside of one."""
@@ -66,5 +98,11 @@ def current_job() -> JobContext:
         fence=claim.fence,
         due_at=to_datetime(claim.due_at),
         started_at=to_datetime(run.started_at),
+        deadline=None if run.timeout is None else to_datetime(run.started_at + run.timeout),
+        expires_at=None if claim.expires_at is None else to_datetime(claim.expires_at),
+        queue=claim.queue,
+        key=claim.key,
+        tags=split_tags(claim.tags),
+        parent=claim.parent,
         _run=run,
     )

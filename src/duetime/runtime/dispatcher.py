@@ -21,6 +21,7 @@ from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.voice import SILENCE, Ears, Words
 
 log = logging.getLogger("duetime.worker")
 
@@ -42,6 +43,7 @@ class Dispatcher:
         executor: Executor,
         settler: Settler,
         marker: StartMarker,
+        ears: Ears,
         slots: Slots,
         time: Timekeeper,
         on_free: Callable[[], None],
@@ -55,6 +57,7 @@ class Dispatcher:
         self._executor = executor
         self._settler = settler
         self._marker = marker
+        self._ears = ears
         self._slots = slots
         self._time = time
         self._on_free = on_free
@@ -78,7 +81,7 @@ class Dispatcher:
             # those run one at a time, so that the next crash names its cause.
             self.settle(claim, Released(wait=SECOND))
             return
-        run = Run(claim, now)
+        run = Run(claim, now, ears=self._ears)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
@@ -87,7 +90,9 @@ class Dispatcher:
         if unmarked:
             self._marker.add(run)
 
-    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> Instant:
+    def settle(
+        self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None, words: Words = SILENCE
+    ) -> Instant:
         """Decide what an outcome means, hand it to the settler and return when that was."""
         now = max(self._time.now(), claim.claimed_at, started_at or 0)
         handler = self._handlers.get(claim.task)
@@ -104,6 +109,8 @@ class Dispatcher:
             )
         if settlement.state is State.FAILED:
             self.failed += 1
+        if words is not SILENCE:
+            settlement = settlement._replace(progress=words.progress, logs=words.logs)
         self._settler.put(settlement)
         return now
 
@@ -151,8 +158,9 @@ class Dispatcher:
 
     def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
         if isinstance(outcome, Settled):
+            run.fall_silent()
             return max(self._time.now(), run.started_at)
-        return self.settle(run.claim, outcome, started_at=run.started_at)
+        return self.settle(run.claim, outcome, started_at=run.started_at, words=run.last_words())
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPICIOUS for run in self.runs.values())

@@ -47,6 +47,7 @@ class Executor:
     ) -> Outcome:
         claim = run.claim
         timeout = handler.options.timeout if claim.timeout is None else claim.timeout
+        run.timeout = timeout
         current.set(run)
         try:
             if not handler.is_async:

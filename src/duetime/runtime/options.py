@@ -35,6 +35,8 @@ class WorkerOptions:
     window: Micros = 500 * MILLISECOND
     """How far ahead of their due time jobs are claimed."""
     retention: Micros | None = DEFAULT_RETENTION
+    capture_logs: bool = True
+    """Whether what jobs log is kept with them."""
     dedicated: bool = False
     """Whether the process is the worker's own, so that it may end it when its loop hangs."""
 
@@ -48,6 +50,7 @@ def worker_options(
     lease: Duration = 30,
     window: Duration = 0.5,
     retention: Duration | None = "30d",
+    capture_logs: bool = True,
     dedicated: bool = False,
 ) -> WorkerOptions:
     """Check what a user wrote for a worker."""
@@ -70,6 +73,7 @@ def worker_options(
         lease=lease_length,
         window=durations.parse(window, what="window"),
         retention=None if retention is None else durations.parse(retention, what="retention"),
+        capture_logs=capture_logs,
         dedicated=dedicated,
     )
 

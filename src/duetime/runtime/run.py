@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Cancelled, Interrupted
+from duetime.runtime.voice import SILENCE, Ears, Voice, Words
 
 StopCause: TypeAlias = Cancelled | Interrupted
+
+_first_word = threading.Lock()
 
 
 @dataclass(slots=True)
@@ -24,6 +28,37 @@ class Run:
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
     stopping: StopCause | None = None
     """Why the handler was asked to end, once it was; threads read it, too."""
+    timeout: Micros | None = None
+    ears: Ears | None = None
+    """Whoever passes on what the run says; nobody, once it has ended."""
+    voice: Voice | None = None
+    """Made with the first word: most runs say nothing."""
+
+    def speak(self) -> Voice | None:
+        """Return the run's voice; `None` when nobody listens. May be called from any thread."""
+        ears = self.ears
+        if self.voice is None and ears is not None:
+            with _first_word:
+                if self.voice is None:
+                    self.voice = Voice(self.claim, ears)
+        return self.voice
+
+    @property
+    def logs(self) -> bool:
+        """Whether somebody wants what the run logs."""
+        ears = self.ears
+        return ears is not None and ears.captures_logs
+
+    def fall_silent(self) -> None:
+        """Let the rest of what was said be written without a settlement; nothing comes after it."""
+        self.ears = None
+        if self.voice is not None:
+            self.voice.close()
+
+    def last_words(self) -> Words:
+        """Return what was said and not written yet, for the settlement; nothing comes after it."""
+        self.ears = None
+        return SILENCE if self.voice is None else self.voice.last_words()
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:
         """Ask the handler to end: it sees a flag at once, and after the grace time a coroutine is cancelled.

@@ -92,6 +92,8 @@ class Settler(Service):
             result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
             error=None if settlement.error is None else "the error text could not be stored",
             traceback=None,
+            progress=None,
+            logs=(),
         )
         try:
             return await self._store.settle([bare])

@@ -22,8 +22,10 @@ from duetime.runtime.health import ServiceHealth
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
 from duetime.runtime.listener import HintListener
+from duetime.runtime.logs import installation
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.pulse import Lease, Pulsation
+from duetime.runtime.reporter import Reporter
 from duetime.runtime.service import Service
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
@@ -63,6 +65,9 @@ class Worker:
         self._running = True
         self._settler.start()
         self._marker.start()
+        self._reporter.start()
+        if self.options.capture_logs:
+            installation.attach()
         for service in self._intake:
             service.start()
         log.info(
@@ -140,11 +145,13 @@ class Worker:
         self._slots = Slots(options.concurrency, options.queues)
         self._settler = Settler(store, health)
         self._marker = StartMarker(store, health)
+        self._reporter = Reporter(store, health, captures_logs=options.capture_logs)
         self._dispatcher = Dispatcher(
             handlers=self._handlers,
             executor=Executor(self._handlers, self._threads),
             settler=self._settler,
             marker=self._marker,
+            ears=self._reporter,
             slots=self._slots,
             time=self._time,
             on_free=self._slot_freed,
@@ -198,6 +205,9 @@ class Worker:
 
     async def _sign_off(self) -> None:
         await self._marker.stop()
+        await self._reporter.stop()
+        if self.options.capture_logs:
+            installation.detach()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WAIT):
                 await self._settler.drain()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from duetime.model.job import JobId
+from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
@@ -104,6 +105,10 @@ class BlockingJobs:
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs in one step and tell what became of each."""
         return self._portal.run(self._jobs.cancel_many(job_ids, reason=reason))
+
+    def logs(self, job_id: JobId) -> Sequence[LogPart]:
+        """Return what a job has logged; see `Jobs.logs`."""
+        return self._portal.run(self._jobs.logs(job_id))
 
 
 class BlockingSchedules:

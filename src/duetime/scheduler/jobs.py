@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from duetime.errors import InvalidOption, JobNotFound
 from duetime.model.job import JobId
+from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base import CancelAnswer, JobFilter, Store
@@ -62,6 +63,13 @@ class Jobs:
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
         return await self._store().cancel(list(job_ids), reason=reason)
+
+    async def logs(self, job_id: JobId) -> Sequence[LogPart]:
+        """Return what a job has logged, in parts and in order, each with its attempt; raises `JobNotFound`."""
+        found = await self._store().logs(job_id)
+        if not found:
+            await self.get(job_id)
+        return found
 
 
 def _state(state: State | str | None) -> State | None:

@@ -52,6 +52,7 @@ class WorkerSettings(TypedDict, total=False):
     lease: Duration
     window: Duration
     retention: Duration | None
+    capture_logs: bool
     dedicated: bool
 
 

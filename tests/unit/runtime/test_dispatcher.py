@@ -18,6 +18,7 @@ from duetime.runtime.arguments import Arguments
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
+from duetime.runtime.reporter import Reporter
 from duetime.runtime.run import Run
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
@@ -50,6 +51,7 @@ class Bench:
             executor=Executor(handlers, ThreadRunner()),
             settler=self.settler,
             marker=StartMarker(cast("JobStore", store), NoHealth()),
+            ears=Reporter(cast("JobStore", store), NoHealth(), captures_logs=False),
             slots=self.slots,
             time=StillTime(NOW),
             on_free=self._free,
