@@ -14,6 +14,8 @@ DuetimeError
 ├── JobError
 │   ├── JobNotFound        (LookupError)
 │   ├── KeyTaken           a job of the task has this key, and the request insisted on its own
+│   ├── JobActive          it still waits or runs
+│   ├── JobEnded           it has ended
 │   ├── JobFailed · JobCancelled · JobSkipped
 │   └── ResultExpired
 ├── ScheduleNotFound       (LookupError)
@@ -109,6 +111,14 @@ class KeyTaken(JobError):
         super().__init__(message)
         self.key = key
         self.job_id = job_id
+
+
+class JobActive(JobError):
+    """What was asked for cannot be done while the job waits or runs."""
+
+
+class JobEnded(JobError):
+    """What was asked for cannot be done any more: the job has ended."""
 
 
 class JobFailed(JobError):

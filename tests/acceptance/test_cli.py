@@ -93,8 +93,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def duetime(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
+def duetime(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=stdin)
 
 
 def from_json(*arguments: str) -> Any:
@@ -309,6 +309,70 @@ def test_cancel_tells_what_became_of_each_job(folder: Path) -> None:
     result = duetime("jobs", "cancel", job_id, "unknown", "--json", *URL)
     assert result.exit_code == 3
     assert json.loads(result.stdout) == {job_id: "finished", "unknown": "unknown"}
+
+
+def test_ids_can_come_from_standard_input_and_a_dry_run_changes_nothing(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip() for _ in range(2)]
+    listed = f"{ids[0]}  shop.slow\n\n{ids[1]}\n"
+    result = duetime("jobs", "cancel", "-", "--dry-run", *URL, stdin=listed)
+    assert (result.exit_code, result.stdout) == (0, "".join(f"{i}  would be cancelled\n" for i in ids))
+    assert len(from_json("jobs", "list", "--state", "pending", *URL)) == 2
+    result = duetime("jobs", "cancel", "-", *URL, stdin=listed)
+    assert (result.exit_code, result.stdout) == (0, "".join(f"{i}  cancelled\n" for i in ids))
+    assert duetime("jobs", "cancel", ids[0], "--dry-run", *URL).exit_code == 1
+
+    result = duetime("jobs", "cancel", "-", *URL, stdin="\n")
+    assert result.exit_code == 2
+    assert "no ids on standard input" in result.stderr
+
+
+def test_jobs_that_have_ended_can_be_run_again(folder: Path) -> None:
+    old = duetime("enqueue", "shop:scheduler", "shop.greet", "name=you").stdout.strip()
+    assert duetime("jobs", "rerun", old, *URL).stdout == f"{old}  still waits or runs\n"
+    assert duetime("jobs", "rerun", old, *URL).exit_code == 1
+    duetime("jobs", "cancel", old, *URL)
+
+    result = duetime("jobs", "rerun", old, "--delay", "1h", "--queue", "slow", *URL)
+    assert result.exit_code == 0
+    new = result.stdout.split()[-1]
+    assert result.stdout == f"{old}  runs again as {new}\n"
+    job = from_json("jobs", "show", new, *URL)
+    assert (job["parent"], job["arguments"], job["queue"]) == (
+        old,
+        {"name": "you"},
+        "slow",
+    )
+
+    result = duetime("jobs", "rerun", "unknown", "--json", *URL)
+    assert result.exit_code == 3
+    assert json.loads(result.stdout) == {"unknown": {"answer": "unknown", "id": None}}
+
+
+def test_jobs_can_be_put_off(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow", "--at", "2030-01-31T09:00:00Z").stdout.strip()
+    assert duetime("jobs", "snooze", job_id, "--delay", "1h", *URL).stdout == f"{job_id}  put off\n"
+    assert from_json("jobs", "show", job_id, *URL)["due_at"] == "2030-01-31T10:00:00Z"
+    duetime("jobs", "cancel", job_id, *URL)
+    result = duetime("jobs", "snooze", job_id, "--delay", "1h", *URL)
+    assert (result.exit_code, result.stdout) == (1, f"{job_id}  has ended\n")
+    assert duetime("jobs", "snooze", "unknown", "--delay", "1h", *URL).exit_code == 3
+    assert duetime("jobs", "snooze", job_id, *URL).exit_code == 2
+
+
+def test_jobs_can_be_taken_from_their_workers(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    assert duetime("jobs", "release", job_id, *URL).stdout == f"{job_id}  no worker has it\n"
+    with worker() as process:
+        until(process, "slow began")
+        refused = duetime("jobs", "release", job_id, *URL)
+        assert (refused.exit_code, "--force" in refused.stdout) == (1, True)
+        foreseen = duetime("jobs", "release", job_id, "--force", "--dry-run", *URL)
+        assert (foreseen.exit_code, foreseen.stdout) == (0, f"{job_id}  would be given back\n")
+        process.send_signal(signal.SIGSTOP)
+        result = duetime("jobs", "release", job_id, "--force", "--json", *URL)
+        assert (result.exit_code, json.loads(result.stdout)) == (0, {job_id: "released"})
+        assert from_json("jobs", "show", job_id, *URL)["state"] == "pending"
+    assert duetime("jobs", "release", "unknown", *URL).exit_code == 3
 
 
 def test_a_job_that_is_not_there_has_its_own_exit_code(folder: Path) -> None:

@@ -10,32 +10,30 @@ import msgspec
 
 from duetime.cli import options
 from duetime.cli.database import client
-from duetime.cli.failures import ExitCode
+from duetime.cli.job_moves import cancel, release, rerun, snooze
 from duetime.cli.text import relative, say, say_json, say_lines, say_table, shortened
 from duetime.model.instants import to_datetime
 from duetime.model.job import AttemptRecord
 from duetime.model.states import State
 from duetime.scheduler import JobRecord
-from duetime.stores.base import CancelAnswer
 
 _ERROR_WIDTH = 60
-_ANSWERS = {
-    CancelAnswer.CANCELLED: "cancelled",
-    CancelAnswer.REQUESTED: "its worker was asked to stop it",
-    CancelAnswer.FINISHED: "had ended already",
-    CancelAnswer.UNKNOWN: "there is no such job",
-}
 
 
 @click.group()
 def jobs() -> None:
-    """List, show and cancel jobs.
+    """List and show jobs, cancel them, run them again.
 
     \b
       duetime jobs list --state failed
       duetime jobs show 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs cancel 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
+      duetime jobs rerun 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
     """  # noqa: D301
+
+
+for command in (cancel, rerun, snooze, release):
+    jobs.add_command(command)
 
 
 @jobs.command("list")
@@ -101,33 +99,6 @@ def show(*, url: str | None, namespace: str, job_id: str, as_json: bool) -> None
     if job.traceback is not None:
         say("")
         say_lines(job.traceback)
-
-
-@jobs.command()
-@options.database
-@click.argument("job_ids", metavar="ID...", nargs=-1, required=True)
-@click.option("--reason", default="cancelled on request", show_default=True, help="Kept with the job.")
-@options.as_json
-def cancel(*, url: str | None, namespace: str, job_ids: tuple[str, ...], reason: str, as_json: bool) -> None:
-    """Cancel jobs; one that runs is asked to stop.
-
-    Exits with 3 when a job does not exist, and else with 1 when one had ended already.
-    """
-
-    async def ask() -> dict[str, CancelAnswer]:
-        async with client(url, namespace) as scheduler:
-            return dict(await scheduler.store.cancel(job_ids, reason=reason))
-
-    answers = asyncio.run(ask())
-    if as_json:
-        say_json(answers)
-    else:
-        for job_id, answer in answers.items():
-            say(f"{job_id}  {_ANSWERS[answer]}")
-    if CancelAnswer.UNKNOWN in answers.values():
-        raise click.exceptions.Exit(ExitCode.NOT_FOUND)
-    if CancelAnswer.FINISHED in answers.values():
-        raise click.exceptions.Exit(ExitCode.FAILURE)
 
 
 def _row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:

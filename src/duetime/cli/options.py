@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -54,3 +55,22 @@ def database(command: F) -> F:
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
+def job_ids(command: F) -> F:
+    """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
+    ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=_read_ids)
+    return ids(command)
+
+
+def _read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    ids = [found for word in given for found in (_ids_on_input() if word == "-" else [word])]
+    if not ids:
+        raise click.BadParameter("there are no ids on standard input")
+    return tuple(dict.fromkeys(ids))
+
+
+def _ids_on_input() -> list[str]:
+    return [line.split()[0] for line in sys.stdin if line.strip()]

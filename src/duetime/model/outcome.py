@@ -161,6 +161,11 @@ def expired(claim: Claim, now: Instant) -> Skipped | None:
     return Skipped(_EXPIRED) if late else None
 
 
+def recalled(*, started: bool) -> Released | Interrupted:
+    """Tell what it means when a claim is taken away by hand: nothing, unless its run had begun."""
+    return Interrupted(reason="released by force") if started else Released()
+
+
 def crash_backoff(blames: int) -> Micros:
     """Return the wait before a job that took its worker down is tried again: 0, 1, 4, 16 … 60 seconds."""
     return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
-from duetime.model.instants import MILLISECOND, SECOND, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Released
 from duetime.runtime.dispatcher import Dispatcher
@@ -96,6 +96,13 @@ class Fetcher(Service):
         """Whether a claim is held unstarted, or may still be on its way here."""
         claim = self.hold.get(token.job_id)
         return (claim is not None and claim.token == token) or token.claim_id == self._asking
+
+    def drop_lost(self, held: frozenset[Token], asked_at: Instant) -> None:
+        """Forget unstarted claims that the store no longer has."""
+        for claim in self.hold.claims:
+            # A claim that was being committed while the store was asked is not in its answer yet.
+            if claim.token not in held and claim.claimed_at < asked_at - SECOND:
+                self.hold.take(claim.job_id)
 
     def give_back_all(self) -> None:
         """Release every unstarted claim."""

@@ -66,6 +66,11 @@ class Hold:
         # One timer for all: a claim that is started soon should not pay for one of its own.
         asyncio.get_running_loop().call_later(self._window / SECOND, self._give_up, claims)
 
+    @property
+    def claims(self) -> list[Claim]:
+        """All that is held."""
+        return list(self._claims.values())
+
     def get(self, job_id: JobId) -> Claim | None:
         """Return a held claim."""
         return self._claims.get(job_id)

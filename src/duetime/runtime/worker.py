@@ -106,6 +106,7 @@ class Worker:
     def attend(self, pulse: Pulse) -> None:
         """Act on lost claims and requests to cancel."""
         self._dispatcher.stop_lost(pulse.held, pulse.now)
+        self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
         for job_id in pulse.cancelling:

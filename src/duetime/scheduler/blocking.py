@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
+from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.model.task import JobOptionValues
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
@@ -15,7 +17,7 @@ from duetime.scheduler.queues import Queues
 from duetime.scheduler.records import JobRecord, ScheduleRecord
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Call, Client, Request
-from duetime.stores.base import CancelAnswer
+from duetime.stores.base import CancelAnswer, ReleaseAnswer
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,7 +71,7 @@ class BlockingRequest(Generic[P, R]):
 
 
 class BlockingJobs:
-    """Reads and cancels jobs."""
+    """Reads jobs, and changes what becomes of them."""
 
     def __init__(self, jobs: Jobs, portal: Portal) -> None:
         self._jobs = jobs
@@ -109,6 +111,18 @@ class BlockingJobs:
     def logs(self, job_id: JobId) -> Sequence[LogPart]:
         """Return what a job has logged; see `Jobs.logs`."""
         return self._portal.run(self._jobs.logs(job_id))
+
+    def rerun(self, job_id: JobId, **values: Unpack[JobOptionValues]) -> BlockingHandle[Any]:
+        """Enqueue a job like one that has ended; see `Jobs.rerun`."""
+        return BlockingHandle(self._portal.run(self._jobs.rerun(job_id, **values)), self._portal)
+
+    def snooze(self, job_id: JobId, delay: Duration) -> None:
+        """Put a job off; see `Jobs.snooze`."""
+        self._portal.run(self._jobs.snooze(job_id, delay))
+
+    def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
+        """Take a job away from its worker; see `Jobs.release`."""
+        return self._portal.run(self._jobs.release(job_id, force=force))
 
 
 class BlockingSchedules:

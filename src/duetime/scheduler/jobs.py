@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
-from duetime.errors import InvalidOption, JobNotFound
+import msgspec
+
+from duetime.errors import InvalidOption, JobActive, JobEnded, JobNotFound
+from duetime.model import durations
+from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
+from duetime.model.rerun import repeat
 from duetime.model.states import State
+from duetime.model.task import JobOptionValues, job_options
+from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.records import JobRecord
-from duetime.stores.base import CancelAnswer, JobFilter, Store
+from duetime.stores.base import CancelAnswer, JobFilter, ReleaseAnswer, SnoozeAnswer, Store
 
 MAX_PAGE = 1_000
 ON_REQUEST = "cancelled on request"
 
 
 class Jobs:
-    """Reads and cancels jobs."""
+    """Reads jobs, and changes what becomes of them."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
@@ -71,6 +79,56 @@ class Jobs:
             await self.get(job_id)
         return found
 
+    async def rerun(self, job_id: JobId, **values: Unpack[JobOptionValues]) -> JobHandle[Any]:
+        """Enqueue a job like one that has ended; `parent` of the new one is the old one's id.
+
+        Options such as `delay`, `at` or `queue` stand before those of the old one. Its key and its deadline are
+        not taken over, and its task need not be known here. Raises `JobActive` while it waits or runs.
+        """
+        options = job_options(values)
+        found = await self._store().get([job_id])
+        if not found:
+            raise _not_found(job_id)
+        new = repeat(found[0], options)
+        (stored,) = await self._store().enqueue([new])
+        return JobHandle(stored, new.task, store=self._store, decode=msgspec.json.decode)
+
+    async def snooze(self, job_id: JobId, delay: Duration) -> None:
+        """Put a job off, from its due time, or from now if that has passed.
+
+        Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
+        """
+        micros = durations.parse(delay, what="delay")
+        match (await self._store().snooze([job_id], delay=micros))[job_id]:
+            case SnoozeAnswer.RUNNING:
+                text = f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
+                raise JobActive(text)
+            case SnoozeAnswer.FINISHED:
+                raise _ended(job_id)
+            case SnoozeAnswer.UNKNOWN:
+                raise _not_found(job_id)
+            case SnoozeAnswer.SNOOZED:
+                return
+
+    async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
+        """Take a job away from the worker that has claimed it, so that another can have it at once.
+
+        One that has started only by `force`: its run can record nothing more, but it goes on until its worker
+        notices, so for a while the job may run twice. `waiting` says that no worker had it.
+        Raises `JobActive` when it has started, `JobEnded`, `JobNotFound`.
+        """
+        answer = (await self._store().release([job_id], force=force))[job_id]
+        match answer:
+            case ReleaseAnswer.STARTED:
+                text = f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
+                raise JobActive(text)
+            case ReleaseAnswer.FINISHED:
+                raise _ended(job_id)
+            case ReleaseAnswer.UNKNOWN:
+                raise _not_found(job_id)
+            case ReleaseAnswer.RELEASED | ReleaseAnswer.WAITING:
+                return answer
+
 
 def _state(state: State | str | None) -> State | None:
     try:
@@ -82,3 +140,7 @@ def _state(state: State | str | None) -> State | None:
 
 def _not_found(job_id: JobId) -> JobNotFound:
     return JobNotFound(f"there is no job {job_id}; it never existed or its record was pruned")
+
+
+def _ended(job_id: JobId) -> JobEnded:
+    return JobEnded(f"job {job_id} has ended; scheduler.jobs.rerun(id) runs it once more")

@@ -103,6 +103,25 @@ class CancelAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+class SnoozeAnswer(StrEnum):
+    """What became of a request to put a job off."""
+
+    SNOOZED = "snoozed"
+    RUNNING = "running"
+    FINISHED = "finished"
+    UNKNOWN = "unknown"
+
+
+class ReleaseAnswer(StrEnum):
+    """What became of a request to take a job away from its worker."""
+
+    RELEASED = "released"
+    WAITING = "waiting"
+    STARTED = "started"
+    FINISHED = "finished"
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
     """Which jobs to list; newest first."""
@@ -277,6 +296,17 @@ class ControlStore(Protocol):
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
+        ...
+
+    async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
+        """Put pending jobs off, each from its due time, or from now if that has passed."""
+        ...
+
+    async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+        """Take claimed jobs away from their workers, unstarted ones only unless by force, and hint those workers.
+
+        The fence is raised, so that the run that lost its claim can record nothing.
+        """
         ...
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:

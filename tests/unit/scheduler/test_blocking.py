@@ -36,6 +36,16 @@ def test_a_blocking_caller_is_told_of_the_job_that_has_the_key(scheduler: Schedu
     assert (first.existing, second.existing, second.id) == (False, True, first.id)
 
 
+def test_a_blocking_caller_puts_jobs_off_and_runs_them_again(scheduler: Scheduler) -> None:
+    handle = scheduler.task(double).options(delay=60).sync.enqueue(4)
+    due = handle.record().due_at
+    scheduler.sync.jobs.snooze(handle.id, 30)
+    assert (handle.record().due_at - due).total_seconds() == 30
+    assert scheduler.sync.jobs.release(handle.id) == "waiting"
+    scheduler.sync.jobs.cancel(handle.id)
+    assert scheduler.sync.jobs.rerun(handle.id, delay=60).record().parent == handle.id
+
+
 def test_a_blocking_call_inside_a_loop_is_refused(scheduler: Scheduler) -> None:
     task = scheduler.task(double)
 

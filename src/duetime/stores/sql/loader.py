@@ -80,6 +80,9 @@ class Statements:
     resume_schedule: Statement
     delete_schedule: Statement
     cancel: Statement
+    snooze: Statement
+    reclaim: Statement
+    standing: Statement
     existing: Statement
     pause_queue: Statement
     resume_queue: Statement

@@ -439,6 +439,25 @@ FROM {each rows: id text} AS r
 WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
 RETURNING {jobs}.id, {jobs}.state, {jobs}.worker
 
+-- name: snooze
+-- Put off what has not been claimed.
+UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > {now} THEN {jobs}.due_at ELSE {now} END + :delay
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
+RETURNING {jobs}.id
+
+-- name: reclaim
+-- Take claims away from their workers under a new fence; what has started only by force.
+UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id
+  AND CASE WHEN {jobs}.state = 'running' AND (:force = 1 OR {jobs}.started_at IS NULL) THEN true ELSE false END
+RETURNING {claim_columns}, {jobs}.worker, {jobs}.started_at
+
+-- name: standing
+-- Tell where jobs stand.
+SELECT j.id, j.state FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id
+
 -- name: existing
 -- Tell which of these jobs there are.
 SELECT j.id FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id

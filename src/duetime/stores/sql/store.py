@@ -18,7 +18,6 @@ from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import (
-    CancelAnswer,
     Check,
     Demand,
     DueSchedules,
@@ -34,6 +33,7 @@ from duetime.stores.sql import migrate
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver, Script
 from duetime.stores.sql.loader import load
+from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import commands as on_commands
 from duetime.stores.sql.scripts import control, reads
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -51,7 +51,7 @@ _STRETCHES: Final = 20
 """How many such steps one prune takes at most; the next one goes on from there."""
 
 
-class SqlStore:
+class SqlStore(Operations):
     """A store on a SQL database, through its driver and its dialect."""
 
     def __init__(
@@ -283,12 +283,6 @@ class SqlStore:
         self._hint_schedules(changed)
         return bool(changed.names)
 
-    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
-        """Cancel pending jobs, flag claimed ones and hint their workers."""
-        cancelled = await self._driver.write(lambda: control.cancel(self._sql, ids, reason=reason))
-        self._hint_workers(cancelled.workers)
-        return cancelled.answers
-
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
         await self._driver.write(lambda: control.pause_queue(self._sql, queue, reason=reason), atomic=False)
@@ -388,10 +382,6 @@ class SqlStore:
         if changed.names:
             self._driver.hint(Hint("schedules"))
         self._hint_workers(changed.workers)
-
-    def _hint_workers(self, names: Iterable[WorkerId]) -> None:
-        for name in names:
-            self._driver.hint(Hint("worker", name))
 
 
 def _is_several(change: Settlement) -> bool:

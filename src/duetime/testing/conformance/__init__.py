@@ -38,6 +38,7 @@ _MODULES = (
     "kit",
     "lifecycle",
     "lives",
+    "moves",
     "reads",
     "replies",
     "reports",
@@ -69,6 +70,7 @@ from duetime.testing.conformance.keys import (
 )
 from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.lives import TestRandomLives, lives
+from duetime.testing.conformance.moves import TestRelease, TestSnooze
 from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
@@ -114,10 +116,12 @@ __all__ = [
     "TestQueues",
     "TestRandomLives",
     "TestReads",
+    "TestRelease",
     "TestRepeatedSettlement",
     "TestReplacement",
     "TestRescue",
     "TestSettle",
+    "TestSnooze",
     "TestTime",
     "TestWakeups",
     "TestWithdrawal",

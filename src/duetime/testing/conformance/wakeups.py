@@ -106,6 +106,17 @@ class TestWakeups(StoreSuite):
             await speaker.cancel([claim.job_id], reason="off")
             await heard(Hint("worker", "w1"))
 
+    async def test_the_worker_that_loses_a_job_hears_of_it_and_so_do_others(
+        self, store: Store, speaker: Store
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        async with listening(store) as heard, listening(store) as also_heard:
+            await speaker.release([claim.job_id], force=True)
+            await heard(Hint("worker", "w1"))
+            await also_heard(Hint("jobs"))
+
     async def test_a_declared_schedule_is_heard_of(
         self, store: Store, speaker: Store, clock: FakeClock
     ) -> None:

@@ -1,0 +1,139 @@
+"""Jobs that are run again, put off, or taken away from their workers."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from signal import SIGCONT, SIGSTOP
+
+import pytest
+
+from duetime import Scheduler
+from duetime.errors import InvalidDuration, InvalidOption, JobActive, JobEnded, JobNotFound
+from duetime.model.states import State
+from tests.integration.kit import Fleet, until
+from tests.integration.test_claim_ahead import all_held
+
+
+@pytest.fixture
+def scheduler(store_url: str) -> Scheduler:
+    return Scheduler(store_url)
+
+
+async def test_a_job_runs_again_as_a_new_one_although_its_task_is_not_known_here(
+    scheduler: Scheduler, store_url: str
+) -> None:
+    @scheduler.task(name="double", tags=["maths"])
+    async def double(number: int) -> int:
+        return number * 2
+
+    stranger = Scheduler(store_url)
+    async with scheduler, stranger, scheduler.worker():
+        old = await double.options(priority=1).enqueue(21)
+        await old.result(timeout=20)
+        new = await stranger.jobs.rerun(old.id)
+        assert await new.result(timeout=20) == 42
+        record = await new.record()
+
+    assert (record.parent, record.arguments, record.priority) == (old.id, {"number": 21}, 1)
+    assert (record.tags, record.id != old.id) == (("maths",), True)
+
+
+async def test_bad_requests_have_their_answers(scheduler: Scheduler) -> None:
+    @scheduler.task(name="endless")
+    async def endless() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    begun = asyncio.Event()
+    jobs = scheduler.jobs
+    async with scheduler:
+        waiting = await endless.options(delay="1h").enqueue()
+        with pytest.raises(JobActive, match="pending"):
+            await jobs.rerun(waiting.id)
+        with pytest.raises(InvalidOption, match="colour"):
+            await jobs.rerun(waiting.id, colour="red")  # type: ignore[call-arg]
+        with pytest.raises(InvalidDuration):
+            await jobs.snooze(waiting.id, -1)
+        assert await jobs.release(waiting.id) == "waiting"
+        for verb in (jobs.rerun("x"), jobs.snooze("x", 1), jobs.release("x"), jobs.cancel("x")):
+            with pytest.raises(JobNotFound, match="there is no job x"):
+                await verb
+        await jobs.cancel(waiting.id)
+        for verb in (jobs.snooze(waiting.id, 1), jobs.release(waiting.id, force=True)):
+            with pytest.raises(JobEnded, match="has ended"):
+                await verb
+        async with scheduler.worker():
+            running = await endless.enqueue()
+            await asyncio.wait_for(begun.wait(), 20)
+            for verb in (jobs.rerun(running.id), jobs.snooze(running.id, 1), jobs.release(running.id)):
+                with pytest.raises(JobActive):
+                    await verb
+            await jobs.cancel(running.id)
+
+
+async def test_a_job_that_was_put_off_waits(scheduler: Scheduler) -> None:
+    @scheduler.task(name="quick")
+    async def quick() -> None: ...
+
+    async with scheduler:
+        job = await quick.options(delay="1h").enqueue()
+        due = (await job.record()).due_at
+        await scheduler.jobs.snooze(job.id, "30m")
+        assert (await job.record()).due_at == due + timedelta(minutes=30)
+
+
+async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another(fleet: Fleet) -> None:
+    app = fleet.app()
+    async with app.scheduler:
+        frozen = await fleet.start(window="60s")
+        job = await app.note.options(delay=3).enqueue()
+        await all_held(app.scheduler.store, [job.id])
+        frozen.signal(SIGSTOP)
+        assert await app.scheduler.jobs.release(job.id) == "released"
+        heir = await fleet.start()
+        await job.result(timeout=20)
+        frozen.signal(SIGCONT)
+        [entry] = fleet.ledger.entries("start", job=job.id)
+        assert entry.pid == heir.pid
+        record = (await app.scheduler.store.get([job.id]))[0]
+    assert (record.state, record.crashes, record.failures) == (State.SUCCEEDED, 0, 0)
+
+
+async def test_a_worker_that_lost_an_unstarted_job_does_not_start_it(fleet: Fleet) -> None:
+    app = fleet.app()
+    async with app.scheduler:
+        store = app.scheduler.store
+        await fleet.start(window="60s", queues=["default", "other"])
+        job = await app.note.options(delay=3).enqueue()
+        after = await app.note.options(delay=3.1, queue="other").enqueue()
+        await all_held(store, [job.id, after.id])
+        await app.scheduler.queues.pause("default")
+        await asyncio.sleep(1.1)  # A claim younger than a second is believed whatever the store says.
+        assert await app.scheduler.jobs.release(job.id) == "released"
+        await after.result(timeout=20)
+        assert (await store.get([job.id]))[0].state is State.PENDING
+
+    assert fleet.ledger.entries("start", job=job.id) == []
+
+
+async def test_by_force_a_running_job_goes_to_another_worker_and_the_old_run_records_nothing(
+    fleet: Fleet,
+) -> None:
+    app, gate = fleet.app(), fleet.gate()
+    async with app.scheduler:
+        store = app.scheduler.store
+        stuck = await fleet.start()
+        job = await app.wait_in_thread.enqueue(gate.path)
+        await fleet.entry("start", job=job.id, pid=stuck.pid)
+        heir = await fleet.start()
+        stuck.signal(SIGSTOP)
+        assert await app.scheduler.jobs.release(job.id, force=True) == "released"
+        await fleet.entry("start", job=job.id, pid=heir.pid)
+        stuck.signal(SIGCONT)
+        gate.open()
+        assert await job.result(timeout=20) == heir.pid
+        await until(lambda: "was refused" in stuck.log, what=lambda: stuck.log)
+        [tried] = await store.attempts(job.id)
+
+    assert (tried.outcome, tried.error) == ("interrupted", None)
