@@ -94,9 +94,9 @@ class Fleet:
         self.ledger = Ledger(folder / "ledger")
         self.workers: list[WorkerProcess] = []
 
-    def app(self) -> App:
+    def app(self, *, cpu: bool = False) -> App:
         """Return the tasks for a client."""
-        return App(self.url)
+        return App(self.url, cpu=cpu)
 
     def gate(self, name: str = "gate") -> Gate:
         """Return something for jobs to wait for."""
@@ -106,12 +106,19 @@ class Fleet:
         self,
         *,
         ticking: bool = False,
+        cpu: bool = False,
         host_key: str | None = None,
         failpoint: str | None = None,
         **settings: Any,
     ) -> WorkerProcess:
         """Start a worker without waiting for it."""
-        plan = {"url": self.url, "ticking": ticking, "host_key": host_key, "settings": settings}
+        plan = {
+            "url": self.url,
+            "ticking": ticking,
+            "cpu": cpu,
+            "host_key": host_key,
+            "settings": settings,
+        }
         environment = os.environ | {ledger.VARIABLE: str(self.ledger.path)}
         if failpoint is not None:
             environment["DUETIME_FAILPOINT"] = failpoint

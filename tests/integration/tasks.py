@@ -98,6 +98,13 @@ async def tell(gate: str) -> None:
     job.progress(1, "done")
 
 
+def spin() -> None:
+    """Never end, nor wait for anything."""
+    say("start")
+    while True:
+        pass
+
+
 async def block_loop(seconds: float) -> None:
     """Do what an async task must not do."""
     with _told():
@@ -123,7 +130,7 @@ async def die() -> None:
 class App:
     """A scheduler with all these tasks, for a client in the test or for a worker process."""
 
-    def __init__(self, url: str, *, ticking: bool = False) -> None:
+    def __init__(self, url: str, *, ticking: bool = False, cpu: bool = False) -> None:
         self.scheduler = scheduler = Scheduler(url)
         self.note = scheduler.task(name="note")(note)
         self.work = scheduler.task(name="work")(work)
@@ -135,5 +142,6 @@ class App:
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)
+        self.spin = scheduler.task(name="spin", cpu=cpu)(spin)
         if ticking:
             self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))

@@ -53,5 +53,7 @@ def configure(level: str, style: Format) -> None:
 def _details(record: logging.LogRecord) -> str:
     plain = logging.Formatter()
     parts = [plain.formatException(record.exc_info)] if record.exc_info else []
+    # A record of a child process brings its traceback as text.
+    parts += [record.exc_text] if record.exc_text and not record.exc_info else []
     parts += [record.stack_info] if record.stack_info else []
     return without_passwords("\n".join(parts))

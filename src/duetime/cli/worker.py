@@ -42,6 +42,18 @@ log = logging.getLogger("duetime.cli")
     metavar="DURATION",
     help="How long running jobs may go on when the worker is asked to stop.",
 )
+@click.option(
+    "--cpu-children",
+    type=int,
+    metavar="N",
+    help="How many jobs run at once in child processes.  [default: the number of processors]",
+)
+@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after so many jobs.")
+@click.option(
+    "--cpu-max-memory",
+    metavar="SIZE",
+    help="Replace a child process that holds more than this after a job, such as 500MB.",
+)
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option(
     "--log-level",
@@ -63,6 +75,9 @@ def worker(
     concurrency: int,
     queues: tuple[str, ...],
     grace: timedelta,
+    cpu_children: int | None,
+    cpu_max_jobs: int | None,
+    cpu_max_memory: str | None,
     no_schedules: bool,
     log_level: str,
     log_format: logs.Format,
@@ -85,6 +100,9 @@ def worker(
         "concurrency": concurrency,
         "queues": dict(map(_queue, queues)) or [DEFAULT_QUEUE],
         "grace": grace,
+        "cpu_children": cpu_children,
+        "cpu_max_jobs": cpu_max_jobs,
+        "cpu_max_memory": cpu_max_memory,
         "schedules": not no_schedules,
         "dedicated": True,
     }

@@ -38,6 +38,8 @@ class TaskOptions:
     on_crash: OnCrash = "retry"
     cancel_grace: Micros = 0
     """How long a handler that was asked to stop may go on before it is cancelled."""
+    cpu: bool = False
+    """Whether it runs in a child process."""
     terms: Terms = PLAIN
 
 
@@ -50,6 +52,7 @@ class TaskOptionValues(TypedDict, total=False):
     timeout: Duration | None
     on_crash: Literal["retry", "fail"]
     cancel_grace: Duration
+    cpu: bool
     expires: Duration | None
     tags: Sequence[str]
     result_ttl: Duration | None
@@ -73,6 +76,7 @@ def task_options(values: TaskOptionValues) -> TaskOptions:
         timeout=None if timeout is None else check_timeout(timeout),
         on_crash=check_on_crash(values.get("on_crash", "retry")),
         cancel_grace=durations.parse(values.get("cancel_grace", 0), what="cancel_grace"),
+        cpu=check_cpu(values.get("cpu", False)),
         terms=PLAIN if terms == PLAIN else terms,
     )
 
@@ -180,6 +184,14 @@ def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
         )
         raise InvalidOption(text)
     return on_crash
+
+
+def check_cpu(cpu: bool) -> bool:  # noqa: FBT001 - it is checked, not obeyed
+    """Return the choice, or raise `InvalidOption`."""
+    if not isinstance(cpu, bool):
+        text = f"cpu must be True (run in a child process) or False, not {cpu!r}"
+        raise InvalidOption(text)
+    return cpu
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class Dispatcher:
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
-        self._slots.take(claim.queue)
+        self._slots.take(claim)
         run.task = self._loop.create_task(self._run(run))
         if unmarked:
             self._marker.add(run)
@@ -151,7 +151,7 @@ class Dispatcher:
             await self._settler.room()
         self.done += 1
         del self.runs[run.claim.job_id]
-        self._slots.give_back(run.claim.queue)
+        self._slots.give_back(run.claim)
         if not self.runs:
             self._idle.set()
         self._on_free()

@@ -8,34 +8,41 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from duetime.errors import InvalidArguments
+from duetime.errors import InvalidArguments, InvalidTask
 from duetime.model.instants import SECOND, Micros
-from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled
+from duetime.model.outcome import Cancelled, Outcome, Released, Settled
+from duetime.runtime.children.messages import Job
+from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
 from duetime.runtime.handler import Handler
 from duetime.runtime.run import Run
 from duetime.runtime.threads import Raised, ThreadRunner
-from duetime.runtime.verdict import raised, returned, timed_out
+from duetime.runtime.verdict import raised, returned, timed_out, undecodable
 
 log = logging.getLogger("duetime.worker")
 
 
 class Executor:
-    """Calls handlers: coroutines in the loop, plain functions in threads."""
+    """Calls handlers: coroutines in the loop, plain functions in threads, or in child processes where they ask."""
 
-    def __init__(self, handlers: Mapping[str, Handler], threads: ThreadRunner) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], threads: ThreadRunner, children: ChildPool | None = None
+    ) -> None:
         self._handlers = handlers
         self._threads = threads
+        self._children = ChildPool(handlers) if children is None else children
 
     async def execute(self, run: Run) -> Outcome | Settled:
         """Call the handler of a claim and turn whatever happens into an outcome."""
         handler = self._handlers.get(run.claim.task)
         if handler is None:
             return Released(wait=SECOND)
+        if handler.options.cpu:
+            return await self._in_child(run, handler)
         try:
             args, kwargs = handler.arguments.decode(run.claim.payload)
         except InvalidArguments as error:
-            return Failed(error=str(error), reason="undecodable", final=True)
+            return undecodable(error)
         outcome = await self._call(run, handler, args, kwargs)
         if run.stopping is not None and isinstance(outcome, Cancelled):
             # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
@@ -45,9 +52,7 @@ class Executor:
     async def _call(
         self, run: Run, handler: Handler, args: Sequence[object], kwargs: dict[str, object]
     ) -> Outcome:
-        claim = run.claim
-        timeout = handler.options.timeout if claim.timeout is None else claim.timeout
-        run.timeout = timeout
+        timeout = run.timeout = _timeout(run, handler)
         current.set(run)
         try:
             if not handler.is_async:
@@ -75,7 +80,30 @@ class Executor:
             run.claim.job_id,
         )
         await asyncio.wait({future})
-        return timed_out(timeout or 0, None)
+        return timed_out(timeout or 0)
+
+    async def _in_child(self, run: Run, handler: Handler) -> Outcome:
+        """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
+        timeout = _timeout(run, handler)
+        current.set(run)
+        try:
+            job = Job(self._children.address(handler), run.claim, run.started_at)
+            child = self._children.lend()
+        except OSError as error:
+            log.error("no child process can be started for %s: %s", handler.name, error)  # noqa: TRY400 - says it all
+            return Released(wait=SECOND)
+        except InvalidTask as error:
+            return raised(error)
+        try:
+            run.interruptible = True
+            return await child.call(job, timeout=timeout)
+        except TimeoutError:
+            return timed_out(timeout or 0)
+        except asyncio.CancelledError as error:
+            return run.stopping or raised(error)
+        finally:
+            run.interruptible = False
+            await self._children.take_back(child)
 
 
 async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
@@ -91,3 +119,7 @@ async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcom
 def _delivered(result: object) -> Outcome:
     # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
     return raised(result.error) if isinstance(result, Raised) else returned(result)
+
+
+def _timeout(run: Run, handler: Handler) -> Micros | None:
+    return handler.options.timeout if run.claim.timeout is None else run.claim.timeout

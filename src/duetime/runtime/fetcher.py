@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
@@ -28,6 +29,13 @@ _FUTILE_PAUSE = 0.02
 _BRISK: Micros = 10 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _MOST_IN_ADVANCE = 1_000
+
+
+class _Lane(NamedTuple):
+    """Tasks that are claimed together, because they need the same."""
+
+    tasks: tuple[str, ...]
+    in_child: bool = False
 
 
 class Fetcher(Service):
@@ -116,7 +124,7 @@ class Fetcher(Service):
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
-            self._holdable = any(claim.on_crash == "retry" and not claim.crashes for claim in claimed)
+            self._holdable = any(self._may_wait(claim) for claim in claimed)
             self._futile = 0 if claimed else self._futile + 1
             self._backlog = len(claimed) == wanted
             if self._backlog and not self._appetite():
@@ -130,7 +138,8 @@ class Fetcher(Service):
     async def _fetch_next_batch(self) -> float | None:
         """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
         wanted = self._appetite()
-        claims = await self._claim(limit=wanted, unstarted=True)
+        tasks = next(lane.tasks for lane in self._lanes() if not lane.in_child)
+        claims = await self._claim(tasks, limit=wanted, unstarted=True)
         self._backlog = len(claims) == wanted
         self.hold.add_due(claims)
         self._fill_slots()
@@ -152,23 +161,27 @@ class Fetcher(Service):
         most = min(_MOST_IN_ADVANCE, max(self._slots.total, int(self._slots.total * _BRISK / (pace + 1))))
         return most - self.hold.waiting if self.hold.waiting * 2 < most else 0
 
+    def _may_wait(self, claim: Claim) -> bool:
+        """Whether jobs like this one may be taken in advance."""
+        return claim.on_crash == "retry" and not claim.crashes and not self._slots.in_child(claim.task)
+
     def _fill_slots(self) -> None:
         while self._slots.free and not self.stopping:
-            claim = self.hold.take_waiting(self._has_room)
+            claim = self.hold.take_waiting(self._slots.fits)
             if claim is None:
                 return
             self._dispatcher.start(claim, unmarked=True)
 
-    def _has_room(self, queue: str) -> bool:
-        return self._slots.room(queue) > 0
-
     async def _look_ahead(self) -> float | None:
         self._look_first = True
         queues = [queue for queue in self._queues if self._slots.share(queue) > 0]
+        tasks = [name for lane in self._lanes() if self._share(lane) > 0 for name in lane.tasks]
         if not queues:
             return None
-        found = await self._store.next_due(queues, self._task_names())
         idle = _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
+        if not tasks:
+            return idle
+        found = await self._store.next_due(queues, tasks)
         if found.due_at is None:
             return idle
         wait = found.due_at - found.now
@@ -187,22 +200,33 @@ class Fetcher(Service):
             return early / SECOND
         self._ahead_from = monotonic() + half
         self._look_first = False
-        room = self.hold.room
-        claims = await self._claim(limit=room, ahead=self._window) if room else []
-        self._more_ahead = len(claims) == room
-        for claim in claims:
-            self.hold.add(claim)
+        for lane in self._lanes():
+            if (room := min(self.hold.room, self._share(lane))) > 0:
+                for claim in await self._claim(lane.tasks, limit=room, ahead=self._window):
+                    self.hold.add(claim)
+        self._more_ahead = not self.hold.room
         return half / SECOND
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
-        claims = await self._claim(limit=limit, below_priority=below_priority)
-        for claim in claims:
-            # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
-            if self._has_room(claim.queue) and not self.stopping:
-                self._dispatcher.start(claim)
-            else:
-                self._release(claim)
+        claims: list[Claim] = []
+        for lane in self._lanes():
+            most = limit - len(claims)
+            if lane.in_child:
+                most = min(most, self._slots.children_free)
+            if most <= 0:
+                continue
+            # What one lane brings is started before the next asks, so that it sees which slots are left.
+            for claim in await self._claim(lane.tasks, limit=most, below_priority=below_priority):
+                claims.append(claim)
+                self._begin(claim)
         return claims
+
+    def _begin(self, claim: Claim) -> None:
+        # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
+        if self._slots.fits(claim) and not self.stopping:
+            self._dispatcher.start(claim)
+        else:
+            self._release(claim)
 
     def _pause_before_due_claim(self) -> float | None:
         if not self._slots.free:
@@ -211,7 +235,13 @@ class Fetcher(Service):
         return 0 if self._futile <= 1 else min(0.5, _FUTILE_PAUSE * 2**self._futile)
 
     async def _claim(
-        self, *, limit: int, ahead: Micros = 0, unstarted: bool = False, below_priority: int = 10
+        self,
+        tasks: tuple[str, ...],
+        *,
+        limit: int,
+        ahead: Micros = 0,
+        unstarted: bool = False,
+        below_priority: int = 10,
     ) -> list[Claim]:
         room = self._slots.share if unstarted or ahead else self._slots.room
         queues = tuple((queue, min(limit, n)) for queue in self._rotated() if (n := room(queue)) > 0)
@@ -223,7 +253,7 @@ class Fetcher(Service):
             claim_id=claim_id,
             queues=queues,
             limit=limit,
-            tasks=self._task_names(),
+            tasks=tasks,
             ahead=ahead,
             unstarted=unstarted,
             below_priority=below_priority,
@@ -253,7 +283,7 @@ class Fetcher(Service):
                     continue
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)
-                elif self._has_room(claim.queue) and not self.stopping:
+                elif self._slots.fits(claim) and not self.stopping:
                     self._dispatcher.start(claim, unmarked=True)
                 else:
                     self._release(claim)
@@ -269,7 +299,7 @@ class Fetcher(Service):
         self._fill_slots()
 
     def _start_held(self, claim: Claim) -> bool:
-        if self.stopping or not self._has_room(claim.queue):
+        if self.stopping or not self._slots.fits(claim):
             return False
         self._dispatcher.start(claim, unmarked=True)
         if self._more_ahead and self.hold.half_empty:
@@ -281,8 +311,23 @@ class Fetcher(Service):
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())
 
-    def _task_names(self) -> tuple[str, ...]:
-        return tuple(self._handlers)
+    def _lanes(self) -> Sequence[_Lane]:
+        """The tasks to ask for; those of child processes apart, so that no more of them come than children are free.
+
+        In random order, because with few slots the first may take them all.
+        """
+        cpu = tuple(name for name, handler in self._handlers.items() if handler.options.cpu)
+        if not cpu:
+            return (_Lane(tuple(self._handlers)),)
+        plain = tuple(name for name in self._handlers if name not in cpu)
+        lanes = [_Lane(cpu, in_child=True), _Lane(plain)]
+        return random.sample(lanes, 2) if plain else lanes[:1]
+
+    def _share(self, lane: _Lane) -> int:
+        """How many claims of a lane may be held for slots to come: children are not waited for."""
+        if not lane.in_child:
+            return self._slots.total
+        return self._slots.children_free - self.hold.count(lambda claim: self._slots.in_child(claim.task))
 
     def _rotated(self) -> list[str]:
         """The queues in random order: a full one must not starve the others."""

@@ -53,6 +53,10 @@ class Hold:
     def __len__(self) -> int:
         return len(self._claims)
 
+    def count(self, counts: Callable[[Claim], bool]) -> int:
+        """Return how many of the claims count."""
+        return sum(map(counts, self._claims.values()))
+
     def add(self, claim: Claim) -> None:
         """Hold a claim until its due time."""
         self._claims[claim.job_id] = claim
@@ -84,13 +88,13 @@ class Hold:
             heapq.heappop(self._waiting)
         return None
 
-    def take_waiting(self, fits: Callable[[str], bool]) -> Claim | None:
-        """Let go of the most urgent claim whose time has come and whose queue has room."""
+    def take_waiting(self, fits: Callable[[Claim], bool]) -> Claim | None:
+        """Let go of the most urgent claim whose time has come and which fits."""
         passed: list[_Waiting] = []
         found: Claim | None = None
         while found is None and (claim := self.first_waiting()) is not None:
             entry = heapq.heappop(self._waiting)
-            if fits(claim.queue):
+            if fits(claim):
                 found = self.take(claim.job_id)
             else:
                 passed.append(entry)

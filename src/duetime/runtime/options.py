@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from duetime.errors import ConfigError
-from duetime.model import durations
+from duetime.model import durations, sizes
 from duetime.model.durations import Duration
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.model.names import check_name
+from duetime.model.sizes import Size
 from duetime.runtime.janitor import DEFAULT_RETENTION
 
 Queues: TypeAlias = Sequence[str] | Mapping[str, int | None]
 
 MAX_CONCURRENCY = 10_000
+MAX_CHILDREN = 1_000
 _SHORTEST_LEASE: Micros = 300 * MILLISECOND
+
+
+def cores() -> int:
+    """Return how many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +48,12 @@ class WorkerOptions:
     retention: Micros | None = DEFAULT_RETENTION
     capture_logs: bool = True
     """Whether what jobs log is kept with them."""
+    cpu_children: int = field(default_factory=cores)
+    """How many jobs may run at once in child processes."""
+    cpu_max_jobs: int | None = None
+    """After how many jobs a child is replaced."""
+    cpu_max_memory: int | None = None
+    """With how many bytes in memory, after a job, a child is replaced."""
     dedicated: bool = False
     """Whether the process is the worker's own, so that it may end it when its loop hangs."""
 
@@ -51,16 +68,17 @@ def worker_options(
     window: Duration = 0.5,
     retention: Duration | None = "30d",
     capture_logs: bool = True,
+    cpu_children: int | None = None,
+    cpu_max_jobs: int | None = None,
+    cpu_max_memory: Size | None = None,
     dedicated: bool = False,
 ) -> WorkerOptions:
     """Check what a user wrote for a worker."""
-    if (
-        isinstance(concurrency, bool)
-        or not isinstance(concurrency, int)
-        or not 1 <= concurrency <= MAX_CONCURRENCY
-    ):
-        text = f"concurrency must be a whole number from 1 to {MAX_CONCURRENCY}, not {concurrency!r}"
-        raise ConfigError(text)
+    _check_count("concurrency", concurrency, most=MAX_CONCURRENCY)
+    if cpu_children is not None:
+        _check_count("cpu_children", cpu_children, most=MAX_CHILDREN)
+    if cpu_max_jobs is not None:
+        _check_count("cpu_max_jobs", cpu_max_jobs)
     lease_length = durations.parse(lease, what="lease")
     if lease_length < _SHORTEST_LEASE:
         text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {lease!r}"
@@ -74,8 +92,18 @@ def worker_options(
         window=durations.parse(window, what="window"),
         retention=None if retention is None else durations.parse(retention, what="retention"),
         capture_logs=capture_logs,
+        cpu_children=cores() if cpu_children is None else cpu_children,
+        cpu_max_jobs=cpu_max_jobs,
+        cpu_max_memory=None if cpu_max_memory is None else sizes.parse(cpu_max_memory, what="cpu_max_memory"),
         dedicated=dedicated,
     )
+
+
+def _check_count(name: str, number: int, *, most: int | None = None) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= (most or number):
+        bound = "" if most is None else f" to {most}"
+        text = f"{name} must be a whole number from 1{bound}, not {number!r}"
+        raise ConfigError(text)
 
 
 def _check_queues(queues: Queues) -> Mapping[str, int | None]:

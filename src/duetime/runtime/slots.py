@@ -1,16 +1,30 @@
-"""How many jobs may run at once, in all and per queue."""
+"""How many jobs may run at once: in all, per queue, and in child processes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from duetime.model.job import Claim
 
 
 class Slots:
     """Counts what runs against the limits of this worker."""
 
-    def __init__(self, total: int, limits: Mapping[str, int | None]) -> None:
+    def __init__(
+        self,
+        total: int,
+        limits: Mapping[str, int | None],
+        *,
+        children: int = 0,
+        in_child: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        """Tasks of which `in_child` is true need one of the children beside their slot."""
         self.total = total
+        self._children = children
+        self.in_child = in_child
+        """Whether a task runs in a child process."""
+        self._children_taken = 0
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
         self._taken = 0
         self._by_queue: Counter[str] = Counter()
@@ -25,6 +39,15 @@ class Slots:
         """How many jobs run."""
         return self._taken
 
+    @property
+    def children_free(self) -> int:
+        """How many more jobs may start in child processes."""
+        return min(self.free, self._children - self._children_taken)
+
+    def fits(self, claim: Claim) -> bool:
+        """Whether a claim may start now."""
+        return self.room(claim.queue) > 0 and (not self.in_child(claim.task) or self.children_free > 0)
+
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
         limit = self._limits.get(queue)
@@ -34,12 +57,16 @@ class Slots:
         """How many jobs of a queue may be held for slots to come."""
         return self._limits.get(queue, self.total + self._by_queue[queue]) - self._by_queue[queue]
 
-    def take(self, queue: str) -> None:
+    def take(self, claim: Claim) -> None:
         """Fill a slot."""
-        self._taken += 1
-        self._by_queue[queue] += 1
+        self._count(claim, 1)
 
-    def give_back(self, queue: str) -> None:
+    def give_back(self, claim: Claim) -> None:
         """Free a slot."""
-        self._taken -= 1
-        self._by_queue[queue] -= 1
+        self._count(claim, -1)
+
+    def _count(self, claim: Claim, change: int) -> None:
+        self._taken += change
+        self._by_queue[claim.queue] += change
+        if self.in_child(claim.task):
+            self._children_taken += change

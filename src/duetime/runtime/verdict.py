@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.errors import InvalidArguments
 from duetime.model import durations
 from duetime.model.instants import Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
@@ -24,13 +25,18 @@ def raised(error: BaseException) -> Outcome:
     return Failed(error=describe_error(error), traceback=describe_traceback(error))
 
 
-def timed_out(timeout: Micros, error: BaseException | None) -> Failed:
+def timed_out(timeout: Micros, error: BaseException | None = None) -> Failed:
     """Tell of a call that took too long, and where it stood, if that is known."""
     return Failed(
         error=f"timed out after {durations.describe(timeout)}",
         traceback=None if error is None else describe_traceback(error),
         reason="timeout",
     )
+
+
+def undecodable(error: InvalidArguments) -> Failed:
+    """Tell of arguments that do not fit the function, or no longer do."""
+    return Failed(error=str(error), reason="undecodable", final=True)
 
 
 def _signalled(signal: Signal) -> Outcome:

@@ -13,6 +13,7 @@ from duetime.model.instants import SECOND
 from duetime.model.job import Token
 from duetime.model.outcome import Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.executor import Executor
 from duetime.runtime.fetcher import Fetcher
@@ -61,7 +62,12 @@ class Worker:
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""
         self._assemble()
-        await self._pulse.start()
+        self._children.start()
+        try:
+            await self._pulse.start()
+        except BaseException:
+            await self._children.close()
+            raise
         self._running = True
         self._settler.start()
         self._marker.start()
@@ -94,6 +100,7 @@ class Worker:
             await service.stop()
         self._fetcher.give_back_all()
         await self._drain()
+        await self._children.close()
         if self._dispatcher.runs:
             return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
         await self._sign_off()
@@ -143,13 +150,18 @@ class Worker:
         )
         self._time = Timekeeper()
         self._threads = ThreadRunner()
-        self._slots = Slots(options.concurrency, options.queues)
+        self._children = ChildPool(
+            self._handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory
+        )
+        self._slots = Slots(
+            options.concurrency, options.queues, children=options.cpu_children, in_child=self._in_child
+        )
         self._settler = Settler(store, health)
         self._marker = StartMarker(store, health)
         self._reporter = Reporter(store, health, captures_logs=options.capture_logs)
         self._dispatcher = Dispatcher(
             handlers=self._handlers,
-            executor=Executor(self._handlers, self._threads),
+            executor=Executor(self._handlers, self._threads, self._children),
             settler=self._settler,
             marker=self._marker,
             ears=self._reporter,
@@ -196,6 +208,10 @@ class Worker:
         self._intake: list[Service] = [listener, self._fetcher, self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
+
+    def _in_child(self, task: str) -> bool:
+        handler = self._handlers.get(task)
+        return handler is not None and handler.options.cpu
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""

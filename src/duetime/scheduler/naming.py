@@ -34,6 +34,23 @@ def check_function(function: Callable[..., Any], name: str | None) -> str:
     return check_name(f"{_module(function)}.{function.__qualname__}", what="task name")
 
 
+def check_cpu_function(function: Callable[..., Any]) -> None:
+    """Raise `InvalidTask` for a function that a child process could not run, or not find."""
+    name = function.__qualname__
+    if inspect.iscoroutinefunction(function):
+        _refuse(
+            f"{name}, an async function,",
+            "cpu=True is for plain functions; leave out async, or cpu=True",
+            cpu=True,
+        )
+    if "<" in name:
+        _refuse(
+            f"{name}, defined inside a function,",
+            "a child process imports its module and looks for its name there; move it to the top level",
+            cpu=True,
+        )
+
+
 def _module(function: Callable[..., Any]) -> str:
     """Name a script as if it were imported, so that every process finds the task under one name."""
     module = function.__module__
@@ -47,6 +64,6 @@ def _module(function: Callable[..., Any]) -> str:
     return "__main__" if path is None else Path(path).stem
 
 
-def _refuse(what: str, fix: str) -> NoReturn:
-    text = f"{what} cannot be a task: {fix}"
+def _refuse(what: str, fix: str, *, cpu: bool = False) -> NoReturn:
+    text = f"{what} cannot be a {'cpu ' if cpu else ''}task: {fix}"
     raise InvalidTask(text)

@@ -16,7 +16,7 @@ from duetime.model.task import TaskOptions
 from duetime.model.triggers import Trigger
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
-from duetime.scheduler.naming import check_function
+from duetime.scheduler.naming import check_cpu_function, check_function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,8 @@ class Registry:
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
         task = check_function(function, name)
+        if options.cpu:
+            check_cpu_function(function)
         if task in self.handlers:
             first = self.handlers[task].function
             text = (

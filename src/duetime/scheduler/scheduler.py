@@ -15,6 +15,7 @@ from duetime.model.clock import Clock
 from duetime.model.durations import Duration
 from duetime.model.names import check_name, check_namespace
 from duetime.model.schedule import Overlap
+from duetime.model.sizes import Size
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.triggers import Trigger
 from duetime.runtime.handler import Handler
@@ -53,6 +54,9 @@ class WorkerSettings(TypedDict, total=False):
     window: Duration
     retention: Duration | None
     capture_logs: bool
+    cpu_children: int | None
+    cpu_max_jobs: int | None
+    cpu_max_memory: Size | None
     dedicated: bool
 
 

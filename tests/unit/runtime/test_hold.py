@@ -109,10 +109,10 @@ async def test_no_more_than_the_budget_has_room(ends: Ends) -> None:
 async def test_a_full_queue_does_not_keep_others_from_their_slots(ends: Ends) -> None:
     hold = hold_of(ends, StillTime(1_000), budget=4)
     hold.add_due([claim("slow", queue="full", priority=0), claim("fast", queue="open", priority=9)])
-    taken = hold.take_waiting(lambda queue: queue == "open")
+    taken = hold.take_waiting(lambda claim: claim.queue == "open")
     assert taken is not None
     assert taken.job_id == "fast"
-    assert hold.take_waiting(lambda queue: queue == "open") is None
+    assert hold.take_waiting(lambda claim: claim.queue == "open") is None
     left = hold.take_waiting(lambda _: True)
     assert left is not None
     assert left.job_id == "slow"

@@ -49,6 +49,13 @@ def test_queues_may_be_a_list_or_a_mapping_to_limits() -> None:
         ({"grace": float("inf")}, "grace"),
         ({"window": "soon"}, "window"),
         ({"retention": "-1d"}, "retention"),
+        ({"cpu_children": 0}, "cpu_children must be a whole number from 1 to 1000, not 0"),
+        ({"cpu_children": True}, "not True"),
+        ({"cpu_children": 1_001}, "to 1000"),
+        ({"cpu_max_jobs": 0}, "cpu_max_jobs must be a whole number from 1, not 0"),
+        ({"cpu_max_jobs": "9"}, "not '9'"),
+        ({"cpu_max_memory": "much"}, "cpu_max_memory must be a number of bytes"),
+        ({"cpu_max_memory": 0}, "not 0"),
     ],
     ids=str,
 )

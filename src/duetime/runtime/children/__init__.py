@@ -1,0 +1,1 @@
+"""Child processes for tasks that keep a processor busy."""

@@ -1,0 +1,145 @@
+"""A child process as its worker sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from contextvars import Context, copy_context
+
+from duetime.model.instants import SECOND, Micros
+from duetime.model.outcome import Failed, Outcome
+from duetime.runtime.children import logs
+from duetime.runtime.children.address import Home
+from duetime.runtime.children.launch import launch
+from duetime.runtime.children.messages import (
+    LONGEST_LINE,
+    Ended,
+    Job,
+    Logged,
+    Order,
+    Ready,
+    Word,
+    to_line,
+    word_decoder,
+)
+
+_LONGEST_START = 60.0
+_LAST_WAIT = 6.0
+"""Seconds to leave in, for a child that was told to; a little more than it grants its own threads."""
+
+
+class Child:
+    """Runs one job at a time; when the process dies, that is a failure of the job it ran."""
+
+    def __init__(self, homes: Iterable[Home]) -> None:
+        self._process, self._socket = launch(homes)
+        self.pid = self._process.pid
+        self.jobs = 0
+        """How many jobs it has ended."""
+        self.memory = 0
+        """How many bytes it held after the last one."""
+        self.free = True
+        """Whether it owes no answer."""
+        self.ready = asyncio.Event()
+        """Set when it has started, or died."""
+        self.death: str | None = None
+        """How the process ended, once it has."""
+        self._writer: asyncio.StreamWriter | None = None
+        self._answer: asyncio.Future[Outcome] | None = None
+        self._context: Context = copy_context()
+        self._dying = False
+        self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
+
+    async def call(self, job: Job, *, timeout: Micros | None) -> Outcome:
+        """Run a job and return what came of it; raises `TimeoutError` when it takes too long from its start."""
+        self.free = False
+        try:
+            async with asyncio.timeout(_LONGEST_START):
+                await self.ready.wait()
+        except TimeoutError:
+            return _crashed(f"child process {self.pid} did not start within {_LONGEST_START:.0f} seconds")
+        if self.death is not None:
+            return _crashed(f"child process {self.pid} died while it started: {self.death}")
+        self._context = copy_context()
+        self._answer = asyncio.get_running_loop().create_future()
+        self.tell(job)
+        async with asyncio.timeout(None if timeout is None else timeout / SECOND):
+            return await self._answer
+
+    def tell(self, order: Order) -> None:
+        """Send an order, unless the process is gone."""
+        if self._writer is not None and not self._dying:
+            self._writer.write(to_line(order))
+
+    def kill(self) -> None:
+        """Kill the process and whatever it has started."""
+        if not self._dying:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait until the process is gone."""
+        await asyncio.wait({self._life})
+
+    async def leave(self) -> None:
+        """Let the process end by itself, or kill it if it takes too long."""
+        if self._writer is None:
+            self.kill()
+        elif not self._dying:
+            self._writer.write_eof()
+        await asyncio.wait({self._life}, timeout=_LAST_WAIT)
+        self.kill()
+        await self.ended()
+
+    async def _live(self) -> None:
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
+            while line := await reader.readline():
+                self._hear(word_decoder.decode(line))
+        finally:
+            # Before the process is waited for: until then its id, which is that of its group, cannot be reused.
+            self.kill()
+            self._dying = True
+            if self._writer is not None:
+                self._writer.close()
+            await self._bury()
+
+    async def _bury(self) -> None:
+        self.death = _describe(await asyncio.to_thread(self._process.wait))
+        self.ready.set()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(
+                _crashed(f"child process {self.pid} died while it ran the job: {self.death}")
+            )
+
+    def _hear(self, word: Word) -> None:
+        match word:
+            case Ready():
+                self.ready.set()
+            case Ended():
+                self.jobs += 1
+                self.memory = word.memory
+                self.free = True
+                if self._answer is not None and not self._answer.done():
+                    self._answer.set_result(word.read())
+            case Logged():
+                # In the context of the job, so that whoever collects its log finds it there.
+                self._context.run(logs.handle, word, pid=self.pid)
+
+
+def _crashed(text: str) -> Failed:
+    return Failed(error=text, reason="crashed child")
+
+
+def _describe(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (perhaps for lack of memory)" if -code == signal.SIGKILL else ""
+    return f"killed by {name}{hint}"

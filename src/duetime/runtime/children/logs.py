@@ -1,0 +1,68 @@
+"""Log records of a child, told to its worker and handled there, as if the job had run in it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from duetime.runtime.children.messages import Logged
+from duetime.runtime.failure import describe_error
+
+MAX_TEXT = 16_000
+
+
+class Forwarder(logging.Handler):
+    """Tells every record that it is given."""
+
+    def __init__(self, tell: Callable[[Logged], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        self._plain = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell the text of a record: its arguments may be anything, and need not travel."""
+        try:
+            text = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - a bad format string is reported where the record is read
+            text = f"{record.msg!r} cannot be formatted: {describe_error(error)}"
+        exception = self._plain.formatException(record.exc_info) if record.exc_info else None
+        self._tell(
+            Logged(
+                name=record.name,
+                level=record.levelno,
+                text=_plain(text),
+                created=record.created,
+                path=record.pathname,
+                line=record.lineno,
+                function=record.funcName or "",
+                thread=record.threadName or "",
+                exception=None if exception is None else _plain(exception),
+            )
+        )
+
+
+def forward(tell: Callable[[Logged], None], *, level: int) -> None:
+    """Tell what the root logger hears, until the job's own code configures logging otherwise."""
+    # Already here `basicConfig` in a job's module finds a handler and adds none, so that nothing is said twice.
+    logging.basicConfig(level=level, handlers=[Forwarder(tell)], force=True)
+
+
+def handle(told: Logged, *, pid: int) -> None:
+    """Give a child's record to the loggers of this process."""
+    logger = logging.getLogger(told.name)
+    if not logger.isEnabledFor(told.level):
+        return
+    record = logger.makeRecord(
+        told.name, told.level, told.path, told.line, told.text, (), None, func=told.function
+    )
+    record.created = told.created
+    record.msecs = told.created % 1 * 1000
+    record.process = pid
+    record.processName = "duetime-child"
+    record.threadName = told.thread
+    record.exc_text = told.exception
+    logger.handle(record)
+
+
+def _plain(text: str) -> str:
+    return text[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,90 @@
+"""What a worker and a child process tell each other: records with a kind, one line of JSON each."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, get_args
+
+import msgspec
+
+from duetime.model.instants import Instant
+from duetime.model.job import Claim
+from duetime.model.outcome import Outcome
+from duetime.runtime.children.address import Address, Home
+
+LONGEST_LINE = 16 * 1024 * 1024
+"""More than any record takes: arguments, results and texts are bounded where they are made."""
+
+_OUTCOMES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outcome)}
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What a child is told on its command line."""
+
+    parent: int
+    path: list[str]
+    argv: list[str]
+    homes: list[Home]
+    """Modules to import before the first job asks for them."""
+    log_level: int
+
+
+class Job(msgspec.Struct, frozen=True, tag_field="kind", tag="job"):
+    """Run this."""
+
+    address: Address
+    claim: Claim
+    started_at: Instant
+
+
+class Stop(msgspec.Struct, frozen=True, tag_field="kind", tag="stop"):
+    """The job that runs is asked to end."""
+
+    reason: str
+
+
+class Ready(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
+    """The child waits for its first job."""
+
+
+class Ended(msgspec.Struct, frozen=True, tag_field="kind", tag="ended"):
+    """What came of a job, and how much memory the child holds after it."""
+
+    outcome: str
+    values: dict[str, Any]
+    memory: int
+
+    @classmethod
+    def of(cls, outcome: Outcome, *, memory: int) -> Ended:
+        """Write an outcome down."""
+        return cls(type(outcome).__name__, msgspec.to_builtins(outcome), memory)
+
+    def read(self) -> Outcome:
+        """Return the outcome that was written down."""
+        outcome: Outcome = msgspec.convert(self.values, _OUTCOMES[self.outcome])
+        return outcome
+
+
+class Logged(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
+    """A log record of the child."""
+
+    name: str
+    level: int
+    text: str
+    created: float
+    path: str
+    line: int
+    function: str
+    thread: str
+    exception: str | None
+
+
+Order: TypeAlias = Job | Stop
+Word: TypeAlias = Ready | Ended | Logged
+
+order_decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+word_decoder: msgspec.json.Decoder[Word] = msgspec.json.Decoder(Word)
+
+
+def to_line(message: Order | Word) -> bytes:
+    """Return a message as one line; JSON has no line breaks of its own."""
+    return msgspec.json.encode(message) + b"\n"

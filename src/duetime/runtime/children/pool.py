@@ -1,0 +1,119 @@
+"""The child processes of a worker: started ahead, used again, replaced when they are worn."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping
+
+from duetime.errors import ConfigError
+from duetime.runtime.children.address import Address, importing, locate
+from duetime.runtime.children.child import Child
+from duetime.runtime.handler import Handler
+
+log = logging.getLogger("duetime.worker")
+
+
+class ChildPool:
+    """Lends children; beside those that are lent, one is kept ready.
+
+    How many are lent at once is for the worker's slots to say. A process is started only when one is lent or comes
+    back, so that children that die at once are not started for ever.
+    """
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], *, max_jobs: int | None = None, max_memory: int | None = None
+    ) -> None:
+        self._handlers = handlers
+        self._max_jobs = max_jobs
+        self._max_memory = max_memory
+        self._addresses: dict[str, Address] = {}
+        self._idle: list[Child] = []
+        self._lent: set[Child] = set()
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that run or wait."""
+        return [child.pid for child in (*self._lent, *self._idle) if child.death is None]
+
+    def start(self) -> None:
+        """Start a first child if there is a task for it; raises when a task cannot be found by one."""
+        cpu = [handler for handler in self._handlers.values() if handler.options.cpu]
+        if not cpu:
+            return
+        if sys.platform == "win32":
+            text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
+            raise ConfigError(text)
+        if (module := importing()) is not None:
+            text = (
+                f"{module} starts a worker when a child process imports it for its tasks; "
+                'start it below `if __name__ == "__main__":`'
+            )
+            raise ConfigError(text)
+        for handler in cpu:
+            self.address(handler)
+        self._keep_spare()
+
+    def address(self, handler: Handler) -> Address:
+        """Return where children find a task, or raise `InvalidTask`."""
+        if handler.name not in self._addresses:
+            self._addresses[handler.name] = locate(handler)
+        return self._addresses[handler.name]
+
+    def lend(self) -> Child:
+        """Return a child that is free, ready if there is one; raises `OSError` when none can be started."""
+        self._idle = [child for child in self._idle if child.death is None]
+        ready = [child for child in self._idle if child.ready.is_set()]
+        child = ready[-1] if ready else self._idle[-1] if self._idle else self._start()
+        if child in self._idle:
+            self._idle.remove(child)
+        self._lent.add(child)
+        self._keep_spare()
+        return child
+
+    async def take_back(self, child: Child) -> None:
+        """Keep a child for the next job, or replace it; one that owes its answer is killed."""
+        if not child.free:
+            child.kill()
+            await child.ended()
+        self._lent.discard(child)
+        if child.death is None:
+            if self._closed or self._is_worn(child):
+                self._dismiss(child)
+            else:
+                self._idle.append(child)
+        self._keep_spare()
+
+    async def close(self) -> None:
+        """End every child and wait for the end."""
+        self._closed = True
+        for child in self._lent:
+            child.kill()
+        for child in self._idle:
+            self._dismiss(child)
+        self._idle.clear()
+        await asyncio.gather(*self._leaving, *(child.ended() for child in self._lent))
+
+    def _is_worn(self, child: Child) -> bool:
+        return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (
+            self._max_memory is not None and child.memory > self._max_memory
+        )
+
+    def _dismiss(self, child: Child) -> None:
+        leaving = asyncio.create_task(child.leave())
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
+
+    def _keep_spare(self) -> None:
+        if self._idle or self._closed:
+            return
+        try:
+            self._idle.append(self._start())
+        except OSError as error:
+            log.warning("a child process cannot be started ahead: %s", error)
+
+    def _start(self) -> Child:
+        return Child(dict.fromkeys(address.home for address in self._addresses.values()))

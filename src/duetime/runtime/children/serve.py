@@ -1,0 +1,122 @@
+"""What a child process does: finds its tasks, runs one job after the other, and ends with its worker."""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+from contextvars import copy_context
+from types import FrameType
+
+import msgspec
+
+from duetime.errors import InvalidArguments
+from duetime.model.outcome import Cancelled, Failed, Outcome
+from duetime.runtime.children import logs
+from duetime.runtime.children.address import Address, find, load
+from duetime.runtime.children.line import Line
+from duetime.runtime.children.memory import resident
+from duetime.runtime.children.messages import Ended, Job, Ready, Setup, Stop
+from duetime.runtime.children.orphan import end_with_parent
+from duetime.runtime.context import current
+from duetime.runtime.failure import describe_error, describe_traceback
+from duetime.runtime.handler import Handler
+from duetime.runtime.run import Run
+from duetime.runtime.verdict import raised, returned, undecodable
+
+log = logging.getLogger("duetime.worker")
+
+_LAST_WAIT = 5.0
+"""Seconds that threads of the job's code may keep a child which was told to end."""
+
+
+def main() -> None:
+    """Serve the worker whose line is standard input."""
+    setup = msgspec.json.decode(sys.argv[1], type=Setup)
+    sys.argv[:] = setup.argv
+    end_with_parent(setup.parent)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore)
+    line = Line.from_stdin()
+    logs.forward(line.say, level=setup.log_level)
+    Server(line).serve(setup)
+
+
+class Server:
+    """Runs jobs in the main thread while another one listens."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._busy = True
+        self._run: Run | None = None
+
+    def serve(self, setup: Setup) -> None:
+        """Import what the jobs will need, then run them until the worker hangs up."""
+        threading.Thread(target=self._listen, name="duetime-line", daemon=True).start()
+        for home in setup.homes:
+            try:
+                load(home)
+            except BaseException as error:  # noqa: BLE001 - the job that needs it tells why, each time
+                log.debug("importing %s failed: %s", home.module, describe_error(error))
+        self._busy = False
+        self._line.say(Ready())
+        while (job := self._jobs.get()) is not None:
+            outcome = copy_context().run(self._execute, job)
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            self._busy = False
+            self._line.say(Ended.of(outcome, memory=resident()))
+
+    def _listen(self) -> None:
+        for order in self._line.orders():
+            match order:
+                case Job():
+                    self._busy = True
+                    self._jobs.put(order)
+                case Stop():
+                    if (run := self._run) is not None:
+                        run.stop(Cancelled(order.reason))
+        if self._busy:
+            # Nobody is left to take the result, and another worker may run the job soon.
+            os._exit(1)
+        self._jobs.put(None)
+        time.sleep(_LAST_WAIT)
+        os._exit(1)
+
+    def _execute(self, job: Job) -> Outcome:
+        self._run = run = Run(job.claim, job.started_at)
+        current.set(run)
+        try:
+            handler = _find(job.address, job.claim.task)
+        except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
+            return Failed(
+                error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
+                traceback=describe_traceback(error),
+            )
+        try:
+            args, kwargs = handler.arguments.decode(job.claim.payload)
+        except InvalidArguments as error:
+            return undecodable(error)
+        try:
+            return returned(handler.function(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+            return raised(error)
+        finally:
+            self._run = None
+
+
+def _find(address: Address, task: str) -> Handler:
+    handler = find(load(address.home), address.name, task=task)
+    if handler is None:
+        text = f"it has no {address.name} there; define it whoever imports the module"
+        raise LookupError(text)
+    return handler
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Leave it to the worker to end this process; programs that a job starts do not inherit this, unlike SIG_IGN."""

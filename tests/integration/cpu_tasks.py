@@ -1,0 +1,88 @@
+"""Tasks for child processes: plain functions at the top of a module, where a child finds them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from duetime import current_job
+from tests.integration.tasks import say
+
+_LOOK = 0.005
+_kept: list[bytes] = []
+
+
+@dataclass
+class Order:
+    number: int
+    day: date
+
+
+@dataclass
+class Seen:
+    pid: int
+    job: str
+    attempt: int
+    fence: int
+    due_at: datetime
+    started_at: datetime
+    order: Order
+
+
+def who() -> int:
+    return os.getpid()
+
+
+def look(order: Order) -> Seen:
+    job = current_job()
+    return Seen(os.getpid(), job.id, job.attempt, job.fence, job.due_at, job.started_at, order)
+
+
+def meet(mine: str, other: str) -> int:
+    """End when another job is running, too."""
+    Path(mine).touch()
+    while not Path(other).exists():
+        time.sleep(_LOOK)
+    return os.getpid()
+
+
+def start_program(pid_file: str) -> None:
+    """Wait for a program that does not end by itself."""
+    program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    Path(pid_file).write_text(str(program.pid), encoding="ascii")
+    say("start")
+    program.wait()
+
+
+def die_first(how: str) -> int:
+    """Take the process down at the first try."""
+    if current_job().attempt == 1:
+        if how == "exit":
+            os._exit(7)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return os.getpid()
+
+
+def keep(megabytes: int) -> int:
+    """Hold memory until the process ends."""
+    _kept.append(b"x" * (megabytes << 20))
+    return os.getpid()
+
+
+def tell() -> None:
+    try:
+        {}["nothing"]
+    except KeyError:
+        logging.getLogger("cpu").exception("in %s", current_job().id)
+
+
+def fail() -> NoReturn:
+    raise SystemExit("of its own")
