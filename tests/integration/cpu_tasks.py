@@ -79,7 +79,7 @@ def keep(megabytes: int) -> int:
 
 def tell() -> None:
     try:
-        {}["nothing"]
+        os.environ["NOTHING"]
     except KeyError:
         logging.getLogger("cpu").exception("in %s", current_job().id)
 

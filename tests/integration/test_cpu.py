@@ -16,8 +16,7 @@ import pytest
 from duetime import Scheduler
 from duetime.errors import ConfigError, InvalidTask, JobFailed
 from duetime.model.ids import new_job_id
-from duetime.model.job import StoredJob
-from duetime.model.job import NewJob
+from duetime.model.job import NewJob, StoredJob
 from duetime.model.states import State
 from duetime.runtime.liveness import is_gone
 from tests.integration import cpu_tasks
@@ -243,7 +242,7 @@ async def test_a_childs_log_is_handled_by_the_worker(
     [record] = [record for record in caplog.records if record.name == "cpu"]
     assert (record.levelno, record.getMessage(), record.process) == (logging.ERROR, f"in {job.id}", child)
     assert record.exc_text is not None
-    assert "KeyError: 'nothing'" in record.exc_text
+    assert "KeyError: 'NOTHING'" in record.exc_text
 
 
 async def test_what_a_function_raises_is_recorded_with_its_own_lines(scheduler: Scheduler) -> None:

@@ -78,6 +78,25 @@ def test_a_nested_function_needs_an_explicit_name(scheduler: Scheduler) -> None:
     assert scheduler.task(name="inner")(inner).name == "inner"
 
 
+async def asynchronous() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "part"),
+    [
+        (asynchronous, "asynchronous, an async function, cannot be a cpu task: cpu=True is for plain functions"),
+        (lambda: None, "cannot be a cpu task: a child process imports its module"),
+    ],
+    ids=["async", "inside a function"],
+)
+def test_what_no_child_process_could_run_is_refused_with_a_way_out(
+    scheduler: Scheduler, function: Callable[..., Any], part: str
+) -> None:
+    with pytest.raises(InvalidTask, match=part):
+        scheduler.task(name="named", cpu=True)(function)
+    assert not scheduler.tasks
+
+
 def test_a_second_task_under_one_name_is_refused(scheduler: Scheduler) -> None:
     scheduler.task(plain)
     with pytest.raises(DuplicateTask, match="is taken by plain"):
@@ -103,6 +122,7 @@ def test_odd_names_are_refused(scheduler: Scheduler, name: str) -> None:
         {"timeout": -1},
         {"timeout": float("nan")},
         {"on_crash": "ignore"},
+        {"cpu": "yes"},
     ],
 )
 def test_options_out_of_range_are_refused_when_they_are_written(

