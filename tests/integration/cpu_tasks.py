@@ -13,7 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from duetime import current_job
+from duetime import Snooze, current_job
 from tests.integration.tasks import say
 
 _LOOK = 0.005
@@ -82,6 +82,23 @@ def tell() -> None:
         os.environ["NOTHING"]
     except KeyError:
         logging.getLogger("cpu").exception("in %s", current_job().id)
+
+
+def put_off() -> int:
+    """Ask for another run, and return which one it was."""
+    if current_job().fence == 1:
+        raise Snooze("10ms")
+    return current_job().fence
+
+
+def report(gate: str) -> None:
+    """Say how far it is, often, and wait for a gate half way."""
+    job = current_job()
+    for step in range(1, 1_001):
+        job.progress(step / 2_000, f"step {step}")
+    while not Path(gate).exists():
+        time.sleep(_LOOK)
+    job.progress(1, "done")
 
 
 def fail() -> NoReturn:

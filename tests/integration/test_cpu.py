@@ -22,7 +22,7 @@ from duetime.runtime.liveness import is_gone
 from tests.integration import cpu_tasks
 from tests.integration.cpu_tasks import Order, Seen
 from tests.integration.kit import Fleet, until
-from tests.integration.tasks import spin, wait_in_thread
+from tests.integration.tasks import heed_in_thread, spin, wait_in_thread
 
 
 @pytest.fixture
@@ -141,6 +141,40 @@ async def test_a_cancelled_job_is_killed_together_with_what_it_started(
         await until(lambda: is_gone(program, None), what="the end of the program")
 
 
+async def test_within_its_grace_time_a_job_that_looks_ends_by_itself(
+    scheduler: Scheduler, fleet: Fleet
+) -> None:
+    heed, who = cpu(scheduler, heed_in_thread, cancel_grace=60), cpu(scheduler, cpu_tasks.who)
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await heed.enqueue()
+        child = (await fleet.entry("start", job=job.id)).pid
+        assert await scheduler.jobs.cancel(job.id, reason="no longer wanted") == "requested"
+        await reaches(scheduler, job.id, State.CANCELLED)
+        assert await (await who.enqueue()).result(timeout=20) == child, "it was not killed"
+
+
+async def test_past_its_grace_time_a_job_that_does_not_look_is_killed(
+    scheduler: Scheduler, fleet: Fleet
+) -> None:
+    stuck = cpu(scheduler, spin, cancel_grace="100ms")
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await stuck.enqueue()
+        child = (await fleet.entry("start", job=job.id)).pid
+        assert await scheduler.jobs.cancel(job.id, reason="no longer wanted") == "requested"
+        await reaches(scheduler, job.id, State.CANCELLED)
+        assert is_gone(child, None)
+
+
+async def test_signals_are_understood_across_processes(scheduler: Scheduler) -> None:
+    put_off = cpu(scheduler, cpu_tasks.put_off)
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await put_off.enqueue()
+        assert await job.result(timeout=20) == 2, "the second claim"
+        [attempt] = await scheduler.store.attempts(job.id)
+
+    assert attempt.outcome == "snoozed"
+
+
 @pytest.mark.covers("cpu-crash")
 @pytest.mark.parametrize(("how", "said"), [("exit", "exit code 7"), ("kill", "killed by SIGKILL")])
 async def test_a_child_that_dies_is_a_failure_of_its_job_alone(
@@ -243,6 +277,28 @@ async def test_a_childs_log_is_handled_by_the_worker(
     assert (record.levelno, record.getMessage(), record.process) == (logging.ERROR, f"in {job.id}", child)
     assert record.exc_text is not None
     assert "KeyError: 'NOTHING'" in record.exc_text
+
+
+async def test_progress_and_logs_are_kept_with_the_job(scheduler: Scheduler, fleet: Fleet) -> None:
+    report, tell, gate = cpu(scheduler, cpu_tasks.report), cpu(scheduler, cpu_tasks.tell), fleet.gate()
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await report.enqueue(gate.path)
+
+        async def half_way() -> bool:
+            record = await read(scheduler, job.id)
+            return (record.progress, record.progress_note) == (0.5, "step 1000")
+
+        await until(half_way, what="the latest of many words")
+        gate.open()
+        await job.result(timeout=20)
+        record = await read(scheduler, job.id)
+        told = await tell.enqueue()
+        await told.result(timeout=20)
+        text = "".join(part.text for part in await scheduler.jobs.logs(told.id))
+
+    assert (record.progress, record.progress_note) == (1.0, "done")
+    assert f"ERROR cpu: in {told.id}" in text
+    assert "KeyError: 'NOTHING'" in text
 
 
 async def test_what_a_function_raises_is_recorded_with_its_own_lines(scheduler: Scheduler) -> None:

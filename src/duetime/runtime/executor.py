@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any
 
@@ -37,22 +37,19 @@ class Executor:
         handler = self._handlers.get(run.claim.task)
         if handler is None:
             return Released(wait=SECOND)
-        if handler.options.cpu:
-            return await self._in_child(run, handler)
-        try:
-            args, kwargs = handler.arguments.decode(run.claim.payload)
-        except InvalidArguments as error:
-            return undecodable(error)
-        outcome = await self._call(run, handler, args, kwargs)
+        run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        outcome = await (self._in_child if handler.options.cpu else self._call)(run, handler)
         if run.stopping is not None and isinstance(outcome, Cancelled):
             # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
             return run.stopping
         return outcome
 
-    async def _call(
-        self, run: Run, handler: Handler, args: Sequence[object], kwargs: dict[str, object]
-    ) -> Outcome:
-        timeout = run.timeout = _timeout(run, handler)
+    async def _call(self, run: Run, handler: Handler) -> Outcome:
+        try:
+            args, kwargs = handler.arguments.decode(run.claim.payload)
+        except InvalidArguments as error:
+            return undecodable(error)
+        timeout = run.timeout
         current.set(run)
         try:
             if not handler.is_async:
@@ -84,10 +81,9 @@ class Executor:
 
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
-        timeout = _timeout(run, handler)
         current.set(run)
         try:
-            job = Job(self._children.address(handler), run.claim, run.started_at)
+            job = Job(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
         except OSError as error:
             log.error("no child process can be started for %s: %s", handler.name, error)  # noqa: TRY400 - says it all
@@ -95,14 +91,16 @@ class Executor:
         except InvalidTask as error:
             return raised(error)
         try:
+            run.on_stop = child.stop
             run.interruptible = True
-            return await child.call(job, timeout=timeout)
+            return await child.call(job)
         except TimeoutError:
-            return timed_out(timeout or 0)
+            return timed_out(run.timeout or 0)
         except asyncio.CancelledError as error:
             return run.stopping or raised(error)
         finally:
             run.interruptible = False
+            run.on_stop = None
             await self._children.take_back(child)
 
 
@@ -119,7 +117,3 @@ async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcom
 def _delivered(result: object) -> Outcome:
     # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
     return raised(result.error) if isinstance(result, Raised) else returned(result)
-
-
-def _timeout(run: Run, handler: Handler) -> Micros | None:
-    return handler.options.timeout if run.claim.timeout is None else run.claim.timeout

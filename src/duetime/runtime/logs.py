@@ -90,6 +90,8 @@ def as_text(record: logging.LogRecord) -> str:
     try:
         lines = [f"{start} {record.getMessage()}"]
         lines += [_plain.formatException(record.exc_info)] if record.exc_info else []
+        # A record of a child process brings its traceback as text.
+        lines += [record.exc_text] if record.exc_text and not record.exc_info else []
         lines += [record.stack_info] if record.stack_info else []
     except Exception as error:  # noqa: BLE001 - the job must not fail for a line of its log
         return f"{start} (a record that could not be written: {type(error).__name__})"

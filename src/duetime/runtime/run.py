@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,6 +34,9 @@ class Run:
     """Whoever passes on what the run says; nobody, once it has ended."""
     voice: Voice | None = None
     """Made with the first word: most runs say nothing."""
+
+    on_stop: Callable[[str], None] | None = None
+    """Told why the handler was asked to end, when that happens; for one that runs in another process."""
 
     def speak(self) -> Voice | None:
         """Return the run's voice; `None` when nobody listens. May be called from any thread."""
@@ -68,6 +72,8 @@ class Run:
         first = self.stopping is None
         if self.stopping is None:
             self.stopping = cause
+            if self.on_stop is not None:
+                self.on_stop(cause.reason)
         if not first and not again:
             return
         if grace:

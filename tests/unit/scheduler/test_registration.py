@@ -84,7 +84,10 @@ async def asynchronous() -> None: ...
 @pytest.mark.parametrize(
     ("function", "part"),
     [
-        (asynchronous, "asynchronous, an async function, cannot be a cpu task: cpu=True is for plain functions"),
+        (
+            asynchronous,
+            "asynchronous, an async function, cannot be a cpu task: cpu=True is for plain functions",
+        ),
         (lambda: None, "cannot be a cpu task: a child process imports its module"),
     ],
     ids=["async", "inside a function"],

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Iterable
 from contextvars import Context, copy_context
 
-from duetime.model.instants import SECOND, Micros
+from duetime.model.instants import SECOND
 from duetime.model.outcome import Failed, Outcome
 from duetime.runtime.children import logs
 from duetime.runtime.children.address import Home
@@ -21,10 +21,13 @@ from duetime.runtime.children.messages import (
     Logged,
     Order,
     Ready,
+    Stop,
+    Told,
     Word,
     to_line,
     word_decoder,
 )
+from duetime.runtime.context import current
 
 _LONGEST_START = 60.0
 _LAST_WAIT = 6.0
@@ -49,13 +52,15 @@ class Child:
         """How the process ended, once it has."""
         self._writer: asyncio.StreamWriter | None = None
         self._answer: asyncio.Future[Outcome] | None = None
+        self._stop: Stop | None = None
         self._context: Context = copy_context()
         self._dying = False
         self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
 
-    async def call(self, job: Job, *, timeout: Micros | None) -> Outcome:
+    async def call(self, job: Job) -> Outcome:
         """Run a job and return what came of it; raises `TimeoutError` when it takes too long from its start."""
         self.free = False
+        self._stop = None
         try:
             async with asyncio.timeout(_LONGEST_START):
                 await self.ready.wait()
@@ -65,14 +70,17 @@ class Child:
             return _crashed(f"child process {self.pid} died while it started: {self.death}")
         self._context = copy_context()
         self._answer = asyncio.get_running_loop().create_future()
-        self.tell(job)
-        async with asyncio.timeout(None if timeout is None else timeout / SECOND):
+        self._tell(job)
+        if self._stop is not None:
+            self._tell(self._stop)
+        async with asyncio.timeout(None if job.timeout is None else job.timeout / SECOND):
             return await self._answer
 
-    def tell(self, order: Order) -> None:
-        """Send an order, unless the process is gone."""
-        if self._writer is not None and not self._dying:
-            self._writer.write(to_line(order))
+    def stop(self, reason: str) -> None:
+        """Ask the job to end, as soon as it runs."""
+        self._stop = Stop(reason)
+        if self._answer is not None:
+            self._tell(self._stop)
 
     def kill(self) -> None:
         """Kill the process and whatever it has started."""
@@ -93,6 +101,10 @@ class Child:
         await asyncio.wait({self._life}, timeout=_LAST_WAIT)
         self.kill()
         await self.ended()
+
+    def _tell(self, order: Order) -> None:
+        if self._writer is not None and not self._dying:
+            self._writer.write(to_line(order))
 
     async def _live(self) -> None:
         try:
@@ -125,6 +137,10 @@ class Child:
                 self.free = True
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(word.read())
+            case Told():
+                run = self._context.get(current)
+                if run is not None and (voice := run.speak()) is not None:
+                    voice.tell(word.fraction, word.note)
             case Logged():
                 # In the context of the job, so that whoever collects its log finds it there.
                 self._context.run(logs.handle, word, pid=self.pid)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, get_args
 
 import msgspec
 
-from duetime.model.instants import Instant
+from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Outcome
 from duetime.runtime.children.address import Address, Home
@@ -34,6 +34,7 @@ class Job(msgspec.Struct, frozen=True, tag_field="kind", tag="job"):
     address: Address
     claim: Claim
     started_at: Instant
+    timeout: Micros | None
 
 
 class Stop(msgspec.Struct, frozen=True, tag_field="kind", tag="stop"):
@@ -64,6 +65,13 @@ class Ended(msgspec.Struct, frozen=True, tag_field="kind", tag="ended"):
         return outcome
 
 
+class Told(msgspec.Struct, frozen=True, tag_field="kind", tag="progress"):
+    """How far a job is."""
+
+    fraction: float
+    note: str
+
+
 class Logged(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
     """A log record of the child."""
 
@@ -79,7 +87,7 @@ class Logged(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
 
 
 Order: TypeAlias = Job | Stop
-Word: TypeAlias = Ready | Ended | Logged
+Word: TypeAlias = Ready | Ended | Told | Logged
 
 order_decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 word_decoder: msgspec.json.Decoder[Word] = msgspec.json.Decoder(Word)

@@ -18,9 +18,10 @@ from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.children import logs
 from duetime.runtime.children.address import Address, find, load
+from duetime.runtime.children.ears import LineEars
 from duetime.runtime.children.line import Line
 from duetime.runtime.children.memory import resident
-from duetime.runtime.children.messages import Ended, Job, Ready, Setup, Stop
+from duetime.runtime.children.messages import Ended, Job, Ready, Setup
 from duetime.runtime.children.orphan import end_with_parent
 from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error, describe_traceback
@@ -51,9 +52,9 @@ class Server:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._ears = LineEars(line)
+        self._jobs: queue.SimpleQueue[tuple[Job, Run] | None] = queue.SimpleQueue()
         self._busy = True
-        self._run: Run | None = None
 
     def serve(self, setup: Setup) -> None:
         """Import what the jobs will need, then run them until the worker hangs up."""
@@ -65,22 +66,23 @@ class Server:
                 log.debug("importing %s failed: %s", home.module, describe_error(error))
         self._busy = False
         self._line.say(Ready())
-        while (job := self._jobs.get()) is not None:
-            outcome = copy_context().run(self._execute, job)
+        while (work := self._jobs.get()) is not None:
+            outcome = copy_context().run(_execute, *work)
+            self._ears.say(work[1].last_words())
             for stream in (sys.stdout, sys.stderr):
                 stream.flush()
             self._busy = False
             self._line.say(Ended.of(outcome, memory=resident()))
 
     def _listen(self) -> None:
+        run: Run | None = None
         for order in self._line.orders():
-            match order:
-                case Job():
-                    self._busy = True
-                    self._jobs.put(order)
-                case Stop():
-                    if (run := self._run) is not None:
-                        run.stop(Cancelled(order.reason))
+            if isinstance(order, Job):
+                run = Run(order.claim, order.started_at, timeout=order.timeout, ears=self._ears)
+                self._busy = True
+                self._jobs.put((order, run))
+            elif run is not None:
+                run.stop(Cancelled(order.reason))
         if self._busy:
             # Nobody is left to take the result, and another worker may run the job soon.
             os._exit(1)
@@ -88,26 +90,24 @@ class Server:
         time.sleep(_LAST_WAIT)
         os._exit(1)
 
-    def _execute(self, job: Job) -> Outcome:
-        self._run = run = Run(job.claim, job.started_at)
-        current.set(run)
-        try:
-            handler = _find(job.address, job.claim.task)
-        except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
-            return Failed(
-                error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
-                traceback=describe_traceback(error),
-            )
-        try:
-            args, kwargs = handler.arguments.decode(job.claim.payload)
-        except InvalidArguments as error:
-            return undecodable(error)
-        try:
-            return returned(handler.function(*args, **kwargs))
-        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-            return raised(error)
-        finally:
-            self._run = None
+
+def _execute(job: Job, run: Run) -> Outcome:
+    current.set(run)
+    try:
+        handler = _find(job.address, job.claim.task)
+    except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
+        return Failed(
+            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
+            traceback=describe_traceback(error),
+        )
+    try:
+        args, kwargs = handler.arguments.decode(job.claim.payload)
+    except InvalidArguments as error:
+        return undecodable(error)
+    try:
+        return returned(handler.function(*args, **kwargs))
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return raised(error)
 
 
 def _find(address: Address, task: str) -> Handler:

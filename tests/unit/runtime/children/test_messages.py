@@ -45,6 +45,6 @@ def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
 
 
 def test_a_claim_comes_back_as_it_was() -> None:
-    job = Job(Address(Home("m", None), "f"), claim(payload='{"a": "\\n"}', timeout=9), 1)
+    job = Job(Address(Home("m", None), "f"), claim(payload='{"a": "\\n"}', timeout=9), 1, 9)
     assert order_decoder.decode(to_line(job)) == job
     assert order_decoder.decode(to_line(Stop("why"))) == Stop("why")
