@@ -13,6 +13,7 @@ import asyncio
 import builtins
 import contextlib
 import inspect
+import os
 import re
 import shlex
 import signal
@@ -26,7 +27,9 @@ from typing import Any
 import duetime.errors
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = Path(sys.executable).with_name("duetime")
+PROGRAMS = ("duetime", "pytest")
+# By name, so that the plugin of this very tree is taken, installed or not.
+PLUGIN = {"PYTEST_ADDOPTS": "-p no:duetime -p duetime.testing.plugin -p no:cacheprovider"}
 
 _FENCE = re.compile(r"^```(\w+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _OPTION = re.compile(r'([a-z-]+)="([^"]+)"')
@@ -97,22 +100,30 @@ class Page:
                 raise AssertionError(f"{self._name}:{block.line} raised nothing, not {expected}")
 
     def _run_console(self, block: Block) -> None:
-        """Run the `duetime` commands of a session and compare what they print; `…` stands for anything."""
+        """Run the `duetime` and `pytest` commands of a session and compare what they print; `…` stands for anything."""
         for session in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             command, _, expected = session.partition("\n")
-            if not command.startswith("duetime "):
+            words = shlex.split(command, comments=True)
+            if words[0] not in PROGRAMS:
                 continue
-            printed, code = _session(shlex.split(command, comments=True)[1:], block.options)
+            printed, code = _session(words, block.options)
             place = f"{self._name}:{block.line}: {command}\n{printed}"
             assert code == int(block.options.get("exits", 0)), place
             assert not expected.strip() or _fits(expected, printed), place
 
 
 def _session(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, int]:
-    """Run `duetime` and return what it printed and its exit code; a kill that was asked for counts as success."""
+    """Run a program of ours and return what it printed and its exit code; a kill that was asked for counts as success."""
     killed = "kill-at" in options
     awaited = options.get("kill-at" if killed else "stop-at")
-    process = subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    program = Path(sys.executable).with_name(words[0])
+    process = subprocess.Popen(
+        [program, *words[1:]],
+        env=os.environ | PLUGIN,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     with process, contextlib.ExitStack() as stack:
         stack.callback(process.kill)
         printed = ""

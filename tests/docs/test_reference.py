@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import click
 import pytest
 
 import duetime
-from duetime import errors
+from duetime import errors, testing
 from duetime.cli import main
 from duetime.cli.failures import ExitCode
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
 from duetime.scheduler.scheduler import Scheduler, WorkerSettings
+from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
 from tools import layout
 
@@ -79,6 +80,26 @@ def test_every_public_name_is_somewhere_in_the_reference() -> None:
     assert [name for name in duetime.__all__ if not re.search(rf"`[^`]*\b{name}\b", pages)] == []
 
 
+def test_every_verb_of_the_testing_kit_and_its_options_are_listed() -> None:
+    assert {name.partition("(")[0].removeprefix("await ") for name in names("testing.md", "## Verbs")} == {
+        *testing.__all__,
+        "blocking",
+    }
+    assert names("testing.md", "## Options of `drain`") == keywords(testing.drain)
+    assert names("testing.md", "## Options of `assert_enqueued`") == keywords(testing.assert_enqueued)
+
+
+@pytest.mark.parametrize("verb", ["assert_enqueued", "drain", "perform", "refute_enqueued"])
+def test_verbs_of_the_testing_kit_for_blocking_callers_have_the_same_parameters(verb: str) -> None:
+    twins = [inspect.signature(getattr(module, verb)) for module in (testing, blocking)]
+    assert twins[0] == twins[1]
+
+
+def test_every_fixture_of_the_plugin_is_listed() -> None:
+    fixtures = {name for name in vars(plugin) if name.startswith("duetime_")}
+    assert names("testing.md", "| Fixture |") == fixtures
+
+
 def test_every_command_and_its_options_are_listed() -> None:
     text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
     assert [words for words in commands(main, "duetime") if words not in text] == []
@@ -100,6 +121,11 @@ def test_every_test_folder_has_its_reason() -> None:
     text = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
     folders = [path for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("**/*.py"))]
     assert [path.name for path in folders if f"`tests/{path.name}/`" not in text] == []
+
+
+def keywords(function: Callable[..., object]) -> set[str]:
+    """Return the names of the keyword-only parameters."""
+    return {p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
 
 def table(page: str, heading: str) -> Iterator[str]:

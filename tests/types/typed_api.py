@@ -14,6 +14,7 @@ from typing import Any, assert_type
 from duetime import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
 from duetime.scheduler.blocking import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
+from duetime.testing import assert_enqueued, blocking, drain, perform
 
 scheduler = Scheduler()
 
@@ -146,6 +147,18 @@ async def a_batch_takes_calls_of_several_tasks() -> None:
     assert_type(handles, list[JobHandle[Any]])
     one = await scheduler.enqueue(plain.call(1))
     assert_type(one, JobHandle[str])
+
+
+async def the_testing_kit_is_typed() -> None:
+    assert_type(await perform(plain, 1), str)
+    assert_type(await perform(threaded.options(delay=5), "a", copies=2), list[str])
+    assert_type(await perform(Report.task, date(2030, 1, 1)), int)
+    assert_type(blocking.perform(plain, 1), str)
+    assert_type(await drain(scheduler, until="1h"), list[JobRecord])
+    assert_type(await assert_enqueued(scheduler, Report, date(2030, 1, 1), times=1), list[JobRecord])
+    await perform(plain, "1")  # type: ignore[arg-type]
+    blocking.perform(plain, "1")  # type: ignore[arg-type]
+    await drain(scheduler, untli="1h")  # type: ignore[call-arg]
 
 
 async def a_worker_has_typed_settings() -> None:

@@ -148,7 +148,7 @@ class Worker:
         self._identity = Identity(
             queues=tuple(options.queues), slots=options.concurrency, tasks=self._handlers
         )
-        self._time = Timekeeper()
+        self._time = self._timekeeper()
         self._threads = ThreadRunner()
         self._children = ChildPool(
             self._handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory
@@ -182,6 +182,9 @@ class Worker:
             ahead_budget=options.concurrency,
         )
         self._assemble_upkeep()
+
+    def _timekeeper(self) -> Timekeeper:
+        return Timekeeper()
 
     def _assemble_upkeep(self) -> None:
         """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.model.durations import Duration
@@ -189,6 +189,10 @@ class BlockingScheduler:
         """Store all requests or none."""
         handles = self._portal.run(self._client.enqueue_many(calls))
         return [BlockingHandle(handle, self._portal) for handle in handles]
+
+    def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        """Run a coroutine of yours where the scheduler is open, and return its result."""
+        return self._portal.run(coroutine)
 
     def close(self) -> None:
         """Let go of the connection that blocking calls opened."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
@@ -74,10 +74,13 @@ class Scheduler:
         """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder."""
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
+        self.clock = clock
         self._make_store: Callable[[], Store] = lambda: open_store(
-            self.url, namespace=namespace, auto_migrate=auto_migrate, clock=clock
+            self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
+        self.after_enqueue: Callable[[], Awaitable[None]] | None = None
+        """What to await once requests are stored, before their handles are returned; for tests."""
         self._registry = Registry()
         self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -171,6 +174,8 @@ class Scheduler:
     async def enqueue_many(self, calls: Sequence[Call[Any]], /) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go."""
         ids = await self._opened().enqueue([call.job for call in calls])
+        if self.after_enqueue is not None:
+            await self.after_enqueue()
         return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
@@ -219,6 +224,11 @@ class Scheduler:
         if self._users == 0:
             store, self._store, self._loop = self._store, None, None
             await store.close()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the scheduler is connected, in this process, to a store."""
+        return self._is_open()
 
     @property
     def store(self) -> Store:

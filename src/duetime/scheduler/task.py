@@ -82,6 +82,11 @@ class Request(Generic[P, R]):
         return await self._client.enqueue(self.call(*args, **kwargs))
 
     @property
+    def handler(self) -> Handler:
+        """What workers run."""
+        return self._handler
+
+    @property
     def sync(self) -> BlockingRequest[P, R]:
         """The same verbs for callers without an event loop."""
         return self._client.blocking_request(self)
@@ -101,11 +106,6 @@ class Task(Request[P, R]):
     def name(self) -> str:
         """The name the task is stored under."""
         return self._handler.name
-
-    @property
-    def handler(self) -> Handler:
-        """What workers run."""
-        return self._handler
 
     def options(self, **values: Unpack[JobOptionValues]) -> Request[P, R]:
         """Return the task with options for one request, such as `delay`, `queue` or `key`."""

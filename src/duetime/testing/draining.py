@@ -1,0 +1,128 @@
+"""Runs in this process whatever is due, by the real parts of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+
+from duetime.errors import InvalidOption
+from duetime.model import durations
+from duetime.model.durations import Duration
+from duetime.model.instants import SECOND, Instant, from_datetime
+from duetime.model.job import JobId, StoredJob
+from duetime.model.states import State
+from duetime.scheduler import JobRecord, Scheduler
+from duetime.stores.base import JobFilter, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.hand import Hand, Ran
+
+MOST = 10_000
+_PAGE = 1_000
+
+
+async def drain(
+    scheduler: Scheduler,
+    *,
+    until: Duration | datetime | None = None,
+    schedules: bool = True,
+    concurrency: int = 10,
+    most: int = MOST,
+) -> list[JobRecord]:
+    """Run all jobs that are due, with those they enqueue, and return the jobs that ran, in order of their start.
+
+    With `until`, a time or how long from now, the scheduler's `FakeClock` is moved from one due time to the next
+    until then, and each job and schedule runs at its own.
+    """
+    async with scheduler:
+        end = None if until is None else _end(_fake(scheduler), until)
+        if schedules:
+            await scheduler.put_declared()
+        calls: list[Ran] = []
+        while True:
+            calls += await run_due(
+                scheduler, schedules=schedules, concurrency=concurrency, most=most - len(calls)
+            )
+            if end is None or not await _step(scheduler, end, schedules=schedules):
+                break
+        ids = dict.fromkeys(call.job_id for call in calls)
+        return [JobRecord.from_stored(job) for job in await _get(scheduler.store, list(ids))]
+
+
+async def run_due(
+    scheduler: Scheduler,
+    *,
+    schedules: bool = False,
+    concurrency: int = 10,
+    most: int = MOST,
+    retries: bool = True,
+) -> list[Ran]:
+    """Run everything that is due in any queue, until nothing is, and return the calls that were made."""
+    calls: list[Ran] = []
+    while True:
+        hand = Hand(
+            scheduler.store,
+            scheduler.tasks,
+            queues=await _queues(scheduler),
+            clock=scheduler.clock,
+            schedules=schedules,
+            concurrency=concurrency,
+            retries=retries,
+        )
+        async with hand:
+            await hand.run_due(most=most - len(calls))
+        # What has run may have used queues that nobody had heard of.
+        if not hand.calls:
+            return calls
+        calls += hand.calls
+
+
+async def _queues(scheduler: Scheduler) -> set[str]:
+    stored = {queue for queue, state in await scheduler.store.counts() if state is State.PENDING}
+    return stored | {handler.options.queue for handler in scheduler.tasks.values()} | {"default"}
+
+
+async def _step(scheduler: Scheduler, end: Instant, *, schedules: bool) -> bool:
+    """Move the clock to the next time at which something falls due; False when there is none until the end."""
+    clock = _fake(scheduler)
+    times = [time async for time in _times(scheduler, schedules=schedules) if time <= end]
+    clock.set(min(times, default=max(end, clock.now())))
+    return bool(times)
+
+
+async def _times(scheduler: Scheduler, *, schedules: bool) -> AsyncIterator[Instant]:
+    store, now = scheduler.store, _fake(scheduler).now()
+    paused = await store.paused_queues()
+    async for job in _pending(store):
+        if job.task in scheduler.tasks and job.queue not in paused:
+            # One that is due and did not run waits for a limit, which time will lift.
+            yield job.due_at if job.due_at > now else now + SECOND
+    for schedule in await store.schedules() if schedules else ():
+        if schedule.next_at is not None and schedule.paused_at is None and schedule.next_at > now:
+            yield schedule.next_at
+
+
+async def _pending(store: Store) -> AsyncIterator[StoredJob]:
+    before: JobId | None = None
+    while page := await store.find(JobFilter(state=State.PENDING, before=before, limit=_PAGE)):
+        for job in page:
+            yield job
+        before = page[-1].id
+
+
+async def _get(store: Store, ids: list[JobId]) -> list[StoredJob]:
+    pages = [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
+    return [job for page in pages for job in await store.get(page)]
+
+
+def _fake(scheduler: Scheduler) -> FakeClock:
+    clock = scheduler.clock
+    if not isinstance(clock, FakeClock):
+        text = "until= moves the clock of the test; give the scheduler one: Scheduler(..., clock=FakeClock()), or sandbox(scheduler)"
+        raise InvalidOption(text)
+    return clock
+
+
+def _end(clock: FakeClock, until: Duration | datetime) -> Instant:
+    if isinstance(until, datetime):
+        return from_datetime(until, what="until")
+    return clock.now() + durations.parse(until, what="until")

@@ -1,0 +1,166 @@
+"""A worker without a heartbeat that looks for work when it is told to: the real parts, driven by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from duetime.model.clock import Clock
+from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.job import JobId
+from duetime.model.retry import NO_RETRIES
+from duetime.runtime.context import current_job
+from duetime.runtime.handler import Handler
+from duetime.runtime.options import worker_options
+from duetime.runtime.pulse import Lease, Pulsation
+from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.worker import Worker
+from duetime.stores.base import Store
+
+_LOOK = 0.02
+"""Seconds between looks for new jobs while some run: they may wait for one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One call of a handler, and what it raised."""
+
+    job_id: JobId
+    error: Exception | None = None
+
+
+class Hand(Worker):
+    """Runs what is due to its end, for `async with`."""
+
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        *,
+        queues: Collection[str],
+        clock: Clock | None,
+        schedules: bool = False,
+        concurrency: int = 10,
+        retries: bool = True,
+    ) -> None:
+        """Without `retries` the first failure of a task is its last."""
+        self.calls: list[Ran] = []
+        # A window of nothing: what is not due by the clock of the test is left alone.
+        options = worker_options(
+            queues=sorted(queues), schedules=schedules, concurrency=concurrency, window=0, grace=0
+        )
+        noted = {name: _noted(h, self.calls, retries=retries) for name, h in handlers.items()}
+        super().__init__(store, noted, options)
+        self._clock = clock
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.stop()
+
+    async def run_due(self, *, most: int) -> None:
+        """Run everything that is due, and what that makes due, until nothing is; at most so many calls."""
+        quiet = False
+        while not quiet:
+            await self._catch_up()
+            if len(self.calls) > most:
+                text = f"{most:,} calls were made and more is due: does a job enqueue itself without end?"
+                raise AssertionError(text)
+            done = self._dispatcher.done
+            if self.options.schedules:
+                await self._firer.round()
+            # Taken for slow, so that nothing is claimed in advance of a free slot.
+            self._dispatcher.pace = SECOND
+            pause = await self._fetcher.round()
+            quiet = pause != 0 and not self._dispatcher.runs and self._dispatcher.done == done
+
+    async def _catch_up(self) -> None:
+        """Let jobs end, but not for long: one may wait for another that is still to be claimed."""
+        if self._dispatcher.runs:
+            drained = asyncio.ensure_future(self._dispatcher.drained())
+            await asyncio.wait({drained}, timeout=_LOOK)
+            drained.cancel()
+        await self._settler.drain()
+        if self._dispatcher.runs:
+            self.attend(await self._store.attend(self.id))
+
+    def _timekeeper(self) -> Timekeeper:
+        return Timekeeper() if self._clock is None else _ClockKeeper(self._clock)
+
+    def _assemble_upkeep(self) -> None:
+        super()._assemble_upkeep()
+        self._intake = []
+        self._pulse = _Still(
+            store=self._store,
+            info=self._identity.info,
+            lease=Lease(length=self.options.lease),
+            listener=self,
+            time=self._time,
+            on_hang=self._hang,
+        )
+
+
+class _ClockKeeper(Timekeeper):
+    """Knows the store's time exactly, because both go by one clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def observe(self, sent: Micros, received: Micros, store_now: Instant) -> None:
+        """Learn nothing."""
+
+    def now(self) -> Instant:
+        """Return the present instant."""
+        return self._clock.now()
+
+
+class _Still(Pulsation):
+    """Registers and retires a worker, and does not beat: nobody else is there to take its jobs."""
+
+    async def start(self) -> None:
+        """Register the worker."""
+        await self._register()
+
+    async def stop(self) -> None:
+        """Retire the worker."""
+        await self._retire()
+
+
+def _noted(handler: Handler, calls: list[Ran], *, retries: bool) -> Handler:
+    """Return the handler with its calls written down."""
+
+    @functools.wraps(handler.function)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        with _Note(calls):
+            return await handler.function(*args, **kwargs)
+
+    @functools.wraps(handler.function)
+    def call_sync(*args: Any, **kwargs: Any) -> Any:
+        with _Note(calls):
+            return handler.function(*args, **kwargs)
+
+    function: Callable[..., Awaitable[Any] | Any] = call_async if handler.is_async else call_sync
+    options = handler.options if retries else replace(handler.options, retry=NO_RETRIES)
+    return replace(handler, function=function, options=options)
+
+
+class _Note:
+    """Writes a call down when it begins, and what it raises."""
+
+    def __init__(self, calls: list[Ran]) -> None:
+        self._calls = calls
+        self._call = Ran(current_job().id)
+
+    def __enter__(self) -> None:
+        self._place = len(self._calls)
+        self._calls.append(self._call)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception):
+            self._calls[self._place] = replace(self._call, error=error)

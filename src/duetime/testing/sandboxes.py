@@ -1,0 +1,32 @@
+"""Gives the scheduler of an application another database for the time of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from duetime.errors import ConfigError
+from duetime.model.clock import Clock
+from duetime.scheduler import Scheduler
+from duetime.testing.clock import FakeClock
+
+MEMORY = "sqlite://"
+"""A database in memory that is gone when the scheduler is closed."""
+
+
+@contextmanager
+def sandbox(scheduler: Scheduler, *, clock: Clock | None = None, url: str = MEMORY) -> Generator[Scheduler]:
+    """Let a scheduler use an empty database in memory, and a clock that stands still, while the block lasts.
+
+    It is not opened by this: the block may use it in any event loop, or without one by its `.sync` verbs.
+    """
+    if scheduler.is_open:
+        text = "the scheduler is open; close it before sandbox(scheduler), or enter the sandbox first"
+        raise ConfigError(text)
+    before = scheduler.url, scheduler.clock
+    scheduler.url, scheduler.clock = url, FakeClock() if clock is None else clock
+    try:
+        yield scheduler
+    finally:
+        scheduler.sync.close()
+        scheduler.url, scheduler.clock = before
