@@ -146,7 +146,10 @@ def _noted(handler: Handler, calls: list[Ran], *, retries: bool) -> Handler:
             return handler.function(*args, **kwargs)
 
     function: Callable[..., Awaitable[Any] | Any] = call_async if handler.is_async else call_sync
-    options = handler.options if retries else replace(handler.options, retry=NO_RETRIES)
+    # In a thread, where a test sees what a task does, and not in a child process, which knows nothing of the test.
+    options = replace(handler.options, cpu=False)
+    if not retries:
+        options = replace(options, retry=NO_RETRIES)
     return replace(handler, function=function, options=options)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -203,6 +204,16 @@ async def test_a_plain_function_runs_in_a_thread(scheduler: Scheduler) -> None:
     job = await where.enqueue()
     await drain(scheduler)
     assert await job.result(timeout=1) is False
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+async def test_a_task_for_child_processes_runs_in_this_one(scheduler: Scheduler) -> None:
+    job = await scheduler.task(name="pid", cpu=True)(pid).enqueue()
+    await drain(scheduler)
+    assert await job.result(timeout=1) == os.getpid()
 
 
 async def test_it_leaves_no_worker_behind(scheduler: Scheduler) -> None:
