@@ -111,6 +111,9 @@ class Child:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
             while line := await reader.readline():
                 self._hear(word_decoder.decode(line))
+        except ConnectionError:
+            # It died with orders unread: an end of the line like any other.
+            pass
         finally:
             # Before the process is waited for: until then its id, which is that of its group, cannot be reused.
             self.kill()

@@ -12,6 +12,7 @@ from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
+from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
@@ -123,3 +124,17 @@ async def test_when_no_process_can_be_started_the_claim_goes_back(
     monkeypatch.setattr(pool, "_start", refuse)
     pool.start()
     assert await who(pool) == Released(wait=SECOND)
+
+
+async def test_a_child_that_dies_with_orders_unread_has_died_like_any_other(pool: ChildPool) -> None:
+    pool.start()
+    child = pool.lend()
+    await child.ready.wait()
+    os.kill(child.pid, signal.SIGSTOP)
+    calling = asyncio.create_task(child.call(Job(pool.address(WHO), claim(), 0, None)))
+    await asyncio.sleep(0)
+    os.kill(child.pid, signal.SIGKILL)
+    outcome = await calling
+    assert isinstance(outcome, Failed)
+    assert "died while it ran the job: killed by SIGKILL" in outcome.error
+    assert child._life.exception() is None
