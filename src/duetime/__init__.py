@@ -8,10 +8,20 @@ from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
 from duetime.model.triggers import at, cron, every
 from duetime.runtime.context import JobContext, current_job
-from duetime.scheduler import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, Task
+from duetime.scheduler import (
+    CommandRecord,
+    Job,
+    JobHandle,
+    JobRecord,
+    Scheduler,
+    ScheduleRecord,
+    Task,
+    WorkerRecord,
+)
 
 __all__ = [
     "Cancel",
+    "CommandRecord",
     "Job",
     "JobContext",
     "JobHandle",
@@ -23,6 +33,7 @@ __all__ = [
     "Snooze",
     "State",
     "Task",
+    "WorkerRecord",
     "at",
     "computed",
     "cron",

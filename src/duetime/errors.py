@@ -19,6 +19,9 @@ DuetimeError
 │   ├── JobFailed · JobCancelled · JobSkipped
 │   └── ResultExpired
 ├── ScheduleNotFound       (LookupError)
+├── WorkerError
+│   ├── WorkerNotFound     (LookupError)
+│   └── WorkerGone         it has stopped or died; the text says since when
 ├── StoreError
 │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
 │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
@@ -148,6 +151,18 @@ class ResultExpired(JobError):
 
 class ScheduleNotFound(DuetimeError, LookupError):
     """No schedule has this name."""
+
+
+class WorkerError(DuetimeError):
+    """Something is wrong with a worker."""
+
+
+class WorkerNotFound(WorkerError, LookupError):
+    """No worker has this id; it never existed or its record was pruned."""
+
+
+class WorkerGone(WorkerError):
+    """The worker has stopped or died, so that it can be told nothing; the message says since when."""
 
 
 class StoreError(DuetimeError):

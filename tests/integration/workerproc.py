@@ -32,7 +32,8 @@ async def serve(plan: dict[str, Any]) -> None:
 
         loop.add_signal_handler(signal.SIGTERM, on_signal)
         ledger.write("ready", job=worker.id)
-        await stop.wait()
+        signalled, told = asyncio.ensure_future(stop.wait()), asyncio.ensure_future(worker.asked_to_stop())
+        await asyncio.wait({signalled, told}, return_when=asyncio.FIRST_COMPLETED)
     ledger.write("stopped", job=worker.id)
 
 

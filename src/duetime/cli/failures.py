@@ -16,6 +16,7 @@ from duetime.errors import (
     ScheduleNotFound,
     StoreError,
     UnknownTask,
+    WorkerNotFound,
 )
 
 _PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^\s:/@]*):\S*@", re.IGNORECASE)
@@ -37,6 +38,7 @@ _CODES: tuple[tuple[type[DuetimeError], ExitCode], ...] = (
     (JobNotFound, ExitCode.NOT_FOUND),
     (ScheduleNotFound, ExitCode.NOT_FOUND),
     (UnknownTask, ExitCode.NOT_FOUND),
+    (WorkerNotFound, ExitCode.NOT_FOUND),
     (ConfigError, ExitCode.USAGE),
     (InvalidValue, ExitCode.USAGE),
 )

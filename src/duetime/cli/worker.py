@@ -7,8 +7,9 @@ import importlib
 import importlib.util
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
+from typing import Any
 
 import click
 
@@ -123,8 +124,16 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
         async with scheduler.worker(**settings) as running:
             log.info("working on %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url))
             signals.on_second(running.hurry)
-            await signals.first()
+            await _either(signals.first(), running.asked_to_stop())
     return running.stats().running
+
+
+async def _either(*events: Coroutine[Any, Any, None]) -> None:
+    """Wait for the first of these."""
+    waiting = [asyncio.ensure_future(event) for event in events]
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for waiter in waiting:
+        waiter.cancel()
 
 
 def _queue(text: str) -> tuple[str, int | None]:

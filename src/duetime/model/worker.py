@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from duetime.model.instants import Instant, Micros
 
 WorkerId: TypeAlias = str
+WorkerState: TypeAlias = Literal["alive", "stopped", "dead"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ class StoredWorker:
     """A worker as the store has it."""
 
     id: WorkerId
-    state: str
-    """`alive`, `dead` (its lease ran out or its process is gone) or `stopped`."""
+    state: WorkerState
+    """`dead`: its lease ran out or its process is gone."""
     host: str
     host_key: str | None
     pid: int

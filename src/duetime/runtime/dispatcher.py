@@ -118,9 +118,15 @@ class Dispatcher:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
         self._cancelled = ids
         for job_id in ids:
-            if (run := self.runs.get(job_id)) is not None:
-                handler = self._handlers.get(run.claim.task)
-                run.stop(CANCELLED, grace=0 if handler is None else handler.options.cancel_grace)
+            self.stop(job_id, CANCELLED)
+
+    def stop(self, job_id: JobId, cause: StopCause) -> bool:
+        """Ask a run to end, with the grace time of its task; False when there is none."""
+        run = self.runs.get(job_id)
+        if run is not None:
+            handler = self._handlers.get(run.claim.task)
+            run.stop(cause, grace=0 if handler is None else handler.options.cancel_grace)
+        return run is not None
 
     def stop_all(self, cause: StopCause) -> None:
         """Ask every run to end, also those that were asked before."""

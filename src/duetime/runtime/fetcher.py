@@ -75,6 +75,7 @@ class Fetcher(Service):
         self._backlog = False
         self._holdable = False
         self._lost_answers: set[str] = set()
+        self._paused = False
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
         )
@@ -117,9 +118,24 @@ class Fetcher(Service):
         for claim in self.hold.take_all():
             self._release(claim)
 
+    def pause(self) -> None:
+        """Claim nothing more, and release every unstarted claim."""
+        self._paused = True
+        self.give_back_all()
+        # A claim that is on its way is given back by the next round.
+        self.wakeup.set()
+
+    def resume(self) -> None:
+        """Claim again."""
+        self._paused = self._look_first = False
+        self.wakeup.set()
+
     async def round(self) -> float | None:
         """Claim what is due; when nothing is left, hold what comes next and sleep until shortly before the rest."""
         await self._recover_unanswered()
+        if self._paused:
+            self.give_back_all()
+            return None
         await self._start_waiting()
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
@@ -166,11 +182,16 @@ class Fetcher(Service):
         return claim.on_crash == "retry" and not claim.crashes and not self._slots.in_child(claim.task)
 
     def _fill_slots(self) -> None:
-        while self._slots.free and not self.stopping:
+        while self._slots.free and not self._idle:
             claim = self.hold.take_waiting(self._slots.fits)
             if claim is None:
                 return
             self._dispatcher.start(claim, unmarked=True)
+
+    @property
+    def _idle(self) -> bool:
+        """Whether nothing more may start."""
+        return self.stopping or self._paused
 
     async def _look_ahead(self) -> float | None:
         self._look_first = True
@@ -223,7 +244,7 @@ class Fetcher(Service):
 
     def _begin(self, claim: Claim) -> None:
         # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
-        if self._slots.fits(claim) and not self.stopping:
+        if self._slots.fits(claim) and not self._idle:
             self._dispatcher.start(claim)
         else:
             self._release(claim)
@@ -283,7 +304,7 @@ class Fetcher(Service):
                     continue
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)
-                elif self._slots.fits(claim) and not self.stopping:
+                elif self._slots.fits(claim) and not self._idle:
                     self._dispatcher.start(claim, unmarked=True)
                 else:
                     self._release(claim)
@@ -299,7 +320,7 @@ class Fetcher(Service):
         self._fill_slots()
 
     def _start_held(self, claim: Claim) -> bool:
-        if self.stopping or not self._slots.fits(claim):
+        if self._idle or not self._slots.fits(claim):
             return False
         self._dispatcher.start(claim, unmarked=True)
         if self._more_ahead and self.hold.half_empty:

@@ -13,14 +13,15 @@ from typing import Protocol
 from duetime.errors import DuetimeError
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
-from duetime.runtime.loop_watch import LoopWatch
+from duetime.runtime.commands import Commanded, Commander
+from duetime.runtime.loop_watch import BLOCK_LIMIT, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
 from duetime.stores.base import Pulse, Store
 
 log = logging.getLogger("duetime.worker")
 
 
-class PulseListener(Protocol):
+class PulseListener(Commanded, Protocol):
     """Hears, in the worker's own loop, what the pulse brings."""
 
     def attend(self, pulse: Pulse) -> None:
@@ -91,6 +92,7 @@ class Pulsation:
         self._orphaned = False
         self._asked = False
         self._deadline: Micros = 0
+        self._commander = Commander(store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
         """Register the worker; raises what the store raises."""
@@ -133,6 +135,7 @@ class Pulsation:
             await self._register()
             self._in_main(self._registered.set_result, None)
             await self._beat_until_stopped(self._wake)
+            await self._obey(commands=False, report=True)
             await self._retire()
         finally:
             await self._store.close()
@@ -146,10 +149,11 @@ class Pulsation:
             await _wait(wake, min(LoopWatch.PERIOD, left))
             if hanging:
                 continue
-            if monotonic() >= next_beat:
+            if monotonic() >= next_beat or self._commander.answered:
                 pause = self._lease.beat if await self._beat() else self._lease.retry
                 next_beat = monotonic() + pause * SECOND
-            elif self._asked:
+            elif self._asked or self._watch.lag >= BLOCK_LIMIT:
+                # A loop that is blocked passes no hints on.
                 self._asked = False
                 await self._attend()
 
@@ -175,10 +179,13 @@ class Pulsation:
             return False
         if not pulse.alive:
             await self._start_over("it was declared dead")
-            return True
+            # The next beat soon, so that the new record shows how the worker is.
+            return False
         self._deadline = sent + self._lease.length - self._lease.margin
         self._observe(mono, pulse.now)
         self._in_main(self._listener.attend, pulse)
+        # After the pulse, so that whoever reads an answer finds the worker's record to agree with it.
+        await self._obey(commands=pulse.commands, report=True)
         return True
 
     async def _attend(self) -> None:
@@ -189,6 +196,18 @@ class Pulsation:
             return
         if pulse.alive:
             self._in_main(self._listener.attend, pulse)
+            await self._obey(commands=pulse.commands)
+
+    async def _obey(self, *, commands: bool, report: bool = False) -> None:
+        """Begin what the worker was told, and store the answers that there are."""
+        try:
+            async with asyncio.timeout(self._lease.beat):
+                if commands:
+                    await self._commander.attend(self._info.id)
+                if report:
+                    await self._commander.report()
+        except Exception as error:  # noqa: BLE001 - the next pulse tries again
+            log.debug("commands could not be read or answered: %s", error)
 
     async def _start_over(self, why: str) -> None:
         """Drop all claims and go on as another worker."""

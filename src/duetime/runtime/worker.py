@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 
 from duetime.model import durations
-from duetime.model.instants import SECOND
-from duetime.model.job import Token
-from duetime.model.outcome import Interrupted
+from duetime.model.instants import SECOND, Instant
+from duetime.model.job import JobId, Token
+from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.dispatcher import CANCELLED, Dispatcher
@@ -30,6 +30,7 @@ from duetime.runtime.reporter import Reporter
 from duetime.runtime.service import Service
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
+from duetime.runtime.stacks import describe_stacks
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.threads import ThreadRunner
 from duetime.runtime.timekeeper import Timekeeper
@@ -53,6 +54,9 @@ class Worker:
         self._store = store
         self._handlers = handlers
         self._running = False
+        self._ending: asyncio.Task[asyncio.Task[None] | None] | None = None
+        self._paused_at: Instant | None = None
+        self._paused_reason: str | None = None
 
     @property
     def id(self) -> WorkerId:
@@ -69,6 +73,7 @@ class Worker:
             await self._children.close()
             raise
         self._running = True
+        self._hints.start()
         self._settler.start()
         self._marker.start()
         self._reporter.start()
@@ -89,22 +94,14 @@ class Worker:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
 
         Threads that do not end keep their claims: then a task is returned that ends, and lets the lease go,
-        when they have.
+        when they have. A stop that is under way is waited for.
         """
-        if not self._running:
-            return None
-        self._running = False
-        self._fetcher.stopping = True
-        self._fetcher.give_back_all()
-        for service in self._intake:
-            await service.stop()
-        self._fetcher.give_back_all()
-        await self._drain()
-        await self._children.close()
-        if self._dispatcher.runs:
-            return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
-        await self._sign_off()
-        return None
+        ending = self._begin_to_stop()
+        return None if ending is None else await asyncio.shield(ending)
+
+    async def asked_to_stop(self) -> None:
+        """Wait until the worker is told to stop by a command, which it then does by itself."""
+        await self._told_to_stop.wait()
 
     def hurry(self) -> None:
         """Cut the grace time short."""
@@ -119,6 +116,43 @@ class Worker:
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.hold.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
+
+    def pause(self, reason: str | None, *, since: Instant) -> int:
+        """Claim nothing more and give unstarted claims back; return how many jobs go on."""
+        self._paused_at, self._paused_reason = since, reason
+        self._fetcher.pause()
+        return len(self._dispatcher.runs)
+
+    def resume(self) -> bool:
+        """Claim again; False when it was not paused."""
+        was_paused = self._paused_at is not None
+        self._paused_at = self._paused_reason = None
+        self._fetcher.resume()
+        return was_paused
+
+    def ask_to_stop(self, *, now: bool) -> int:
+        """Stop as after a signal, `now` without the grace time; return how many jobs still run."""
+        if now:
+            self.hurry()
+        self._told_to_stop.set()
+        self._begin_to_stop()
+        return len(self._dispatcher.runs)
+
+    def stop_job(self, job_id: JobId, reason: str | None) -> bool:
+        """Cancel one job that this worker has; False when it has not."""
+        cancelled = CANCELLED if reason is None else Cancelled(reason)
+        if (claim := self._fetcher.hold.take(job_id)) is not None:
+            self._dispatcher.settle(claim, cancelled)
+            return True
+        return self._dispatcher.stop(job_id, cancelled)
+
+    def stacks(self) -> str:
+        """Show where everything stands; called from the pulse's thread."""
+        runs = list(self._dispatcher.runs.values())
+        jobs = {
+            run.task: f"job {run.claim.job_id} of {run.claim.task}" for run in runs if run.task is not None
+        }
+        return describe_stacks(self._loop, jobs)
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
@@ -137,12 +171,36 @@ class Worker:
             done=self._dispatcher.done,
             failed=self._dispatcher.failed,
             last_error=self.health.last_error,
+            paused_at=self._paused_at,
+            paused_reason=self._paused_reason,
         )
+
+    def _begin_to_stop(self) -> asyncio.Task[asyncio.Task[None] | None] | None:
+        if self._running:
+            self._running = False
+            self._ending = asyncio.create_task(self._end(), name="duetime-stopping-worker")
+        return self._ending
+
+    async def _end(self) -> asyncio.Task[None] | None:
+        self._fetcher.stopping = True
+        self._fetcher.give_back_all()
+        for service in self._intake:
+            await service.stop()
+        self._fetcher.give_back_all()
+        await self._drain()
+        await self._children.close()
+        if self._dispatcher.runs:
+            return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
+        await self._sign_off()
+        return None
 
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
         options, store, health = self.options, self._store, self.health
+        self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
+        self._told_to_stop = asyncio.Event()
+        self._ending = self._paused_at = self._paused_reason = None
         self._strays: frozenset[Token] = frozenset()
         self._looking_around: asyncio.TimerHandle | None = None
         self._identity = Identity(
@@ -207,8 +265,8 @@ class Worker:
             time=self._time,
             on_hang=self._hang,
         )
-        listener = HintListener(store, health, self._hear)
-        self._intake: list[Service] = [listener, self._fetcher, self._janitor]
+        self._hints = HintListener(store, health, self._hear)
+        self._intake: list[Service] = [self._fetcher, self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
 
@@ -233,6 +291,8 @@ class Worker:
                 await self._settler.drain()
         await self._settler.stop()
         self._threads.close()
+        # Heard to the last, since someone may cancel a job, or have the worker stop now, while it drains.
+        await self._hints.stop()
         await self._pulse.stop()
         log.info("worker %s stopped", self.id)
 

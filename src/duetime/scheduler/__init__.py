@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
-from duetime.scheduler.records import JobRecord, ScheduleRecord
+from duetime.scheduler.records import CommandRecord, JobRecord, ScheduleRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
-__all__ = ["Job", "JobHandle", "JobRecord", "ScheduleRecord", "Scheduler", "Task"]
+__all__ = [
+    "CommandRecord",
+    "Job",
+    "JobHandle",
+    "JobRecord",
+    "ScheduleRecord",
+    "Scheduler",
+    "Task",
+    "WorkerRecord",
+]

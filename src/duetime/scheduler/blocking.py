@@ -10,6 +10,7 @@ from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
+from duetime.scheduler.blocking_workers import BlockingWorkers
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
@@ -17,6 +18,7 @@ from duetime.scheduler.queues import Queues
 from duetime.scheduler.records import JobRecord, ScheduleRecord
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Call, Client, Request
+from duetime.scheduler.workers import Workers
 from duetime.stores.base import CancelAnswer, ReleaseAnswer
 
 P = ParamSpec("P")
@@ -177,11 +179,19 @@ class BlockingScheduler:
     """The scheduler's client verbs for callers without an event loop."""
 
     def __init__(
-        self, *, client: Client, jobs: Jobs, schedules: Schedules, queues: Queues, portal: Portal
+        self,
+        *,
+        client: Client,
+        jobs: Jobs,
+        schedules: Schedules,
+        queues: Queues,
+        workers: Workers,
+        portal: Portal,
     ) -> None:
         self.jobs = BlockingJobs(jobs, portal)
         self.schedules = BlockingSchedules(schedules, portal)
         self.queues = BlockingQueues(queues, portal)
+        self.workers = BlockingWorkers(workers, portal)
         self._client = client
         self._portal = portal
 

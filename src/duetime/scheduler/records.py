@@ -8,12 +8,14 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash, StoredJob
 from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import split_tags
 from duetime.model.triggers import Trigger, from_spec
+from duetime.model.worker import StoredWorker, WorkerId, WorkerState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,101 @@ class ScheduleRecord:
             paused_reason=schedule.paused_reason,
             next_at=_moment(schedule.next_at),
             live=schedule.live,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRecord:
+    """A worker as it was when it was last heard of."""
+
+    id: WorkerId
+    state: WorkerState
+    """`stopped` by itself, or `dead`: its lease ran out or its process is gone."""
+    host: str
+    pid: int
+    version: str
+    queues: tuple[str, ...]
+    tasks: tuple[str, ...]
+    """The tasks it can run."""
+    slots: int
+    """How many jobs it runs at once at the most."""
+    started_at: datetime
+    heartbeat_at: datetime
+    """When it was last heard of."""
+    lease_until: datetime
+    """Until when it is believed to be alive; for one that has stopped, when it did."""
+    running: int
+    done: int
+    failed: int
+    """How many jobs run, have run, and ended in failure."""
+    loop_lag: timedelta
+    """For how long its event loop had been blocked."""
+    paused: bool
+    paused_at: datetime | None
+    paused_reason: str | None
+    last_error: str | None
+    """What last went wrong in the worker itself, not in a job."""
+
+    @classmethod
+    def from_stored(cls, worker: StoredWorker) -> Self:
+        """Read a stored worker."""
+        stats = worker.stats
+        return cls(
+            id=worker.id,
+            state=worker.state,
+            host=worker.host,
+            pid=worker.pid,
+            version=worker.version,
+            queues=worker.queues,
+            tasks=worker.tasks,
+            slots=worker.slots,
+            started_at=to_datetime(worker.started_at),
+            heartbeat_at=to_datetime(worker.beat_at),
+            lease_until=to_datetime(worker.lease_until),
+            running=stats.running,
+            done=stats.done,
+            failed=stats.failed,
+            loop_lag=timedelta(microseconds=stats.loop_lag),
+            paused=stats.paused_at is not None,
+            paused_at=_moment(stats.paused_at),
+            paused_reason=stats.paused_reason,
+            last_error=stats.last_error,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRecord:
+    """Something a worker was told, and what came of it."""
+
+    id: CommandId
+    worker: WorkerId
+    kind: str
+    """`pause`, `resume`, `stop`, `stop_now`, `stop_job` or `stacks`."""
+    job: JobId | None
+    reason: str | None
+    created_at: datetime
+    taken_at: datetime | None
+    done_at: datetime | None
+    """When it was answered or dropped."""
+    outcome: str | None
+    """The worker's answer; for a dropped one, why."""
+    dropped: bool
+    """Whether the worker was gone before it had answered."""
+
+    @classmethod
+    def from_stored(cls, command: Command) -> Self:
+        """Read a stored command."""
+        return cls(
+            id=command.id,
+            worker=command.worker,
+            kind=command.kind,
+            job=command.job,
+            reason=command.reason,
+            created_at=to_datetime(command.created_at),
+            taken_at=_moment(command.taken_at),
+            done_at=_moment(command.done_at),
+            outcome=command.outcome,
+            dropped=command.dropped,
         )
 
 

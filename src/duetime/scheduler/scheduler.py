@@ -33,6 +33,7 @@ from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task
+from duetime.scheduler.workers import Workers
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 
@@ -90,11 +91,17 @@ class Scheduler:
         self.jobs = Jobs(self._opened)
         self.schedules = Schedules(self._opened)
         self.queues = Queues(self._opened)
+        self.workers = Workers(self._opened)
         self._portal = Portal(
             current_loop=lambda: self._loop if self._is_open() else None, open_=self.open, close=self.close
         )
         self.sync = BlockingScheduler(
-            client=self, jobs=self.jobs, schedules=self.schedules, queues=self.queues, portal=self._portal
+            client=self,
+            jobs=self.jobs,
+            schedules=self.schedules,
+            queues=self.queues,
+            workers=self.workers,
+            portal=self._portal,
         )
 
     def __repr__(self) -> str:

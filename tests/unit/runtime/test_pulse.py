@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
 from duetime.errors import StoreUnavailable
+from duetime.model.command import Command
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.job import JobId
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import Identity
 from duetime.runtime.pulse import Lease, Pulsation
@@ -46,7 +50,11 @@ class PulsingStore:
 
 
 class Listener:
+    """A worker that is told what the pulse brings, and notes what it is told to do."""
+
     def __init__(self) -> None:
+        self.told: list[object] = []
+        self.reported = WorkerStats()
         self.identity = Identity(queues=["default"], slots=1)
         self.attended: asyncio.Queue[Pulse] = asyncio.Queue()
         self.lost = asyncio.Event()
@@ -62,7 +70,27 @@ class Listener:
         return False
 
     def stats(self) -> WorkerStats:
-        return WorkerStats()
+        return self.reported
+
+    def pause(self, reason: str | None, *, since: Instant) -> int:
+        self.told.append(("pause", reason, since))
+        self.reported = WorkerStats(paused_at=since, paused_reason=reason)
+        return 3
+
+    def resume(self) -> bool:
+        self.told.append("resume")
+        return False
+
+    def ask_to_stop(self, *, now: bool) -> int:
+        self.told.append(("stop", now))
+        return 1
+
+    def stop_job(self, job_id: JobId, reason: str | None) -> bool:
+        self.told.append((job_id, reason))
+        return job_id == "mine"
+
+    def stacks(self) -> str:
+        return f"asked in {threading.current_thread().name}"
 
 
 def pulsation(store: Any, listener: Listener, *, lease: Micros) -> Pulsation:
@@ -134,3 +162,88 @@ async def test_a_store_that_cannot_be_used_is_told_at_the_start() -> None:
 
     with pytest.raises(StoreUnavailable, match="nobody there"):
         await pulsation(Closed(), Listener(), lease=SECOND).start()
+
+
+class CommandingStore(PulsingStore):
+    """Has one command open until it is answered."""
+
+    def __init__(self, kind: str, *answers: BaseException | bool) -> None:
+        super().__init__(*answers)
+        self.command = Command(
+            id="c1",
+            worker="w1",
+            kind=kind,
+            job=None,
+            reason="because",
+            created_at=5,
+            taken_at=6,
+            done_at=None,
+            outcome=None,
+            dropped=False,
+        )
+        self.events: list[object] = []
+        self.finished = threading.Event()
+
+    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
+        answer = await super().pulse(worker, stats, lease=lease)
+        self.events.append(("pulse", stats.paused_reason))
+        return replace(answer, commands=not self.finished.is_set())
+
+    async def attend(self, worker: WorkerId) -> Pulse:
+        return Pulse(alive=True, now=2, commands=not self.finished.is_set())
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        return [self.command]
+
+    async def finish_command(self, command: str, outcome: str) -> None:
+        self.events.append(outcome)
+        self.finished.set()
+
+    async def answered(self) -> None:
+        assert await asyncio.to_thread(self.finished.wait, 10)
+
+
+async def test_a_command_is_answered_after_a_pulse_that_shows_what_it_did() -> None:
+    store, listener = CommandingStore("pause"), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    pulse.ask()
+    await store.answered()
+    await pulse.stop()
+    assert listener.told == [("pause", "because", 6)]
+    assert store.events == [("pulse", "because"), "paused; 3 jobs still running"]
+
+
+async def test_a_command_comes_with_a_pulse_when_no_hint_is_heard() -> None:
+    store, listener = CommandingStore("resume"), Listener()
+    pulse = pulsation(store, listener, lease=300 * MILLISECOND)
+    await pulse.start()
+    await store.answered()
+    await pulse.stop()
+    assert listener.told == ["resume"]
+
+
+async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off() -> None:
+    class Slow(CommandingStore):
+        async def finish_command(self, command: str, outcome: str) -> None:
+            assert self.retired == []
+            await super().finish_command(command, outcome)
+
+    store, listener = Slow("stop"), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    pulse.ask()
+    while not listener.told:  # noqa: ASYNC110 - the thread of the pulse is what is waited for
+        await asyncio.sleep(0.001)
+    await pulse.stop()
+    assert store.events[-1] == "stopping; 1 job may end within the grace time"
+
+
+async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_blocked() -> None:
+    store, listener = CommandingStore("stacks"), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    # Nobody asks: a loop that is blocked passes no hints on.
+    assert store.finished.wait(10)
+    await pulse.stop()
+    assert store.events[-1] == "asked in duetime-pulse"

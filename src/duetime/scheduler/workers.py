@@ -1,0 +1,134 @@
+"""Workers as a client sees them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
+from duetime.model import durations
+from duetime.model.command import Command, CommandKind, NewCommand
+from duetime.model.durations import Duration
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND, Micros, to_datetime
+from duetime.model.job import JobId
+from duetime.model.worker import StoredWorker, WorkerId
+from duetime.scheduler.records import CommandRecord, WorkerRecord
+from duetime.stores.base import Store
+
+DEFAULT_WAIT = "10s"
+
+_FIRST_LOOK = 0.005
+_LAST_LOOK = 0.1
+
+
+class Workers:
+    """Reads workers and tells them what to do.
+
+    Each verb waits for the worker's answer and returns it; with `wait=0` it returns `None` as soon as the
+    command is stored. A worker that does not answer in time keeps the command: `TimeoutError` says so.
+    """
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    async def get(self, worker_id: WorkerId) -> WorkerRecord:
+        """Return one worker; raises `WorkerNotFound`."""
+        return WorkerRecord.from_stored(await self._stored(worker_id))
+
+    async def pause(
+        self, worker_id: WorkerId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
+    ) -> str | None:
+        """Have a worker start nothing more; what runs goes on, and what it had claimed goes back."""
+        return await self._tell(worker_id, CommandKind.PAUSE, reason=reason, wait=wait)
+
+    async def resume(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str | None:
+        """Have a paused worker start jobs again."""
+        return await self._tell(worker_id, CommandKind.RESUME, wait=wait)
+
+    async def stop(
+        self,
+        worker_id: WorkerId,
+        *,
+        now: bool = False,
+        reason: str | None = None,
+        wait: Duration = DEFAULT_WAIT,
+    ) -> str | None:
+        """Have a worker stop as after a signal: its jobs have the grace time to end, with `now` they have none."""
+        kind = CommandKind.STOP_NOW if now else CommandKind.STOP
+        return await self._tell(worker_id, kind, reason=reason, wait=wait)
+
+    async def stop_job(
+        self,
+        worker_id: WorkerId,
+        job_id: JobId,
+        *,
+        reason: str | None = None,
+        wait: Duration = DEFAULT_WAIT,
+    ) -> str | None:
+        """Have a worker cancel one job that it runs."""
+        return await self._tell(worker_id, CommandKind.STOP_JOB, job=job_id, reason=reason, wait=wait)
+
+    async def stacks(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str:
+        """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
+        if not durations.parse(wait, what="wait"):
+            text = "stacks() is its answer: wait must be longer than 0"
+            raise InvalidOption(text)
+        return await self._tell(worker_id, CommandKind.STACKS, wait=wait) or ""
+
+    async def commands(self, worker_id: WorkerId, *, limit: int = 20) -> list[CommandRecord]:
+        """Return what a worker was told last and what came of it, newest first."""
+        await self._stored(worker_id)
+        return [
+            CommandRecord.from_stored(one) for one in await self._store().commands_of(worker_id, limit=limit)
+        ]
+
+    async def list(self) -> list[WorkerRecord]:
+        """Return all workers that are known, newest first; those that are gone are kept for a while."""
+        return [WorkerRecord.from_stored(worker) for worker in await self._store().workers()]
+
+    async def _tell(
+        self,
+        worker_id: WorkerId,
+        kind: CommandKind,
+        *,
+        wait: Duration,
+        job: JobId | None = None,
+        reason: str | None = None,
+    ) -> str | None:
+        patience = durations.parse(wait, what="wait")
+        new = NewCommand(id=new_job_id(), worker=worker_id, kind=kind, job=job, reason=reason)
+        if not await self._store().send([new]):
+            raise _gone(await self._stored(worker_id), kind)
+        return (await self._answer(new, patience)).outcome if patience else None
+
+    async def _answer(self, sent: NewCommand, patience: Micros) -> Command:
+        pause = _FIRST_LOOK
+        try:
+            async with asyncio.timeout(patience / SECOND):
+                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:
+                    await asyncio.sleep(pause)
+                    pause = min(_LAST_LOOK, pause * 1.5)
+        except TimeoutError:
+            text = (
+                f"worker {sent.worker} has not answered {sent.kind} within {durations.describe(patience)}; "
+                "it will be carried out when the worker comes to it"
+            )
+            raise TimeoutError(text) from None
+        if found[0].dropped:
+            raise _gone(await self._stored(sent.worker), sent.kind)
+        return found[0]
+
+    async def _stored(self, worker_id: WorkerId) -> StoredWorker:
+        for worker in await self._store().workers():
+            if worker.id == worker_id:
+                return worker
+        text = f"there is no worker {worker_id}; it never existed or its record was pruned"
+        raise WorkerNotFound(text)
+
+
+def _gone(worker: StoredWorker, kind: CommandKind) -> WorkerGone:
+    since = worker.lease_until if worker.state == "stopped" else worker.beat_at
+    how = "stopped at" if worker.state == "stopped" else "is dead, last heard of at"
+    moment = to_datetime(since).isoformat(timespec="seconds")
+    return WorkerGone(f"worker {worker.id} on {worker.host} {how} {moment}; {kind} was not carried out")
