@@ -65,7 +65,16 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
     }
 
 
-@pytest.mark.parametrize("record", [duetime.JobRecord, duetime.ScheduleRecord, duetime.JobContext])
+@pytest.mark.parametrize(
+    "record",
+    [
+        duetime.JobRecord,
+        duetime.ScheduleRecord,
+        duetime.WorkerRecord,
+        duetime.CommandRecord,
+        duetime.JobContext,
+    ],
+)
 def test_every_field_of_a_record_is_listed(record: type) -> None:
     public = {name for name in dir(record) if not name.startswith("_")}
     methods = {name for name in public if callable(getattr(record, name))}

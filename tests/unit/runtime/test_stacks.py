@@ -75,10 +75,9 @@ async def test_a_task_that_runs_is_not_looked_into() -> None:
 
 
 async def test_a_very_long_answer_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = await show({})
     monkeypatch.setattr(stacks, "LONGEST", 100)
     text = await show({})
-    assert text.startswith(whole[:50])
+    assert text.startswith("thread ")
     assert len(text) < 150
     assert text.endswith("characters more")
 
