@@ -6,15 +6,16 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from signal import SIGSTOP
 from statistics import median
 
 import pytest
 
 from duetime import Scheduler, WorkerRecord
-from duetime.errors import WorkerGone
+from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
+from duetime.model.instants import SECOND
 from duetime.model.states import State
 from duetime.runtime import worker as worker_module
+from duetime.testing.conformance.kit import worker_info
 from tests.integration.kit import PATIENCE, Fleet, until
 from tests.integration.tasks import App
 
@@ -223,29 +224,39 @@ async def test_stacks_of_a_worker_whose_loop_is_blocked_show_what_blocks_it(flee
     assert f"task job {job.id} of block_loop\n  running; its stack is that of its thread" in text
 
 
-async def test_a_worker_killed_with_a_command_pending_leaves_it_recorded(fleet: Fleet) -> None:
+@pytest.mark.parametrize("moment", ["before:take_commands", "after:take_commands", "before:finish_command"])
+async def test_a_worker_killed_with_a_command_pending_leaves_it_recorded(fleet: Fleet, moment: str) -> None:
     app = fleet.app()
     async with app.scheduler as scheduler:
-        victim = await fleet.start()
+        victim = await fleet.start(failpoint=f"{moment}:kill")
         worker = await the_worker(scheduler)
-        victim.signal(SIGSTOP)  # It is there, and cannot take what it is told.
-        assert await scheduler.workers.pause(worker.id, reason="why not", wait=0) is None
-        with pytest.raises(TimeoutError, match="has not answered resume within 50 milliseconds"):
-            await scheduler.workers.resume(worker.id, wait="50ms")
-        waiting = asyncio.ensure_future(scheduler.workers.stacks(worker.id, wait=PATIENCE))
+        waiting = asyncio.ensure_future(scheduler.workers.pause(worker.id, reason="why", wait=PATIENCE))
+        await until(lambda: victim.ended, what="the death of the worker")
         victim.reap()
         await fleet.start()
-        with pytest.raises(WorkerGone, match="is dead, last heard of at"):
+        with pytest.raises(WorkerGone, match=f"{worker.id} on .* is dead, last heard of at 20"):
             await waiting
-        commands = await scheduler.workers.commands(worker.id)
+        (command,) = await scheduler.workers.commands(worker.id)
         assert (await scheduler.workers.get(worker.id)).state == "dead"
 
-    assert [(command.kind, command.dropped, command.taken_at) for command in commands] == [
-        ("stacks", True, None),
-        ("resume", True, None),
-        ("pause", True, None),
-    ]
-    assert {command.outcome for command in commands} == {"the worker died before it answered"}
+    assert (command.kind, command.reason, command.dropped) == ("pause", "why", True)
+    assert command.outcome == "the worker died before it answered"
+    assert (command.taken_at is None) == (moment == "before:take_commands")
+
+
+async def test_a_worker_that_does_not_answer_keeps_the_command(store_url: str) -> None:
+    async with App(store_url).scheduler as scheduler:
+        await scheduler.store.register(worker_info("silent"), lease=3600 * SECOND)
+        with pytest.raises(TimeoutError, match="silent has not answered pause within 50 milliseconds"):
+            await scheduler.workers.pause("silent", wait="50ms")
+        assert await scheduler.workers.resume("silent", wait=0) is None
+        kinds = [command.kind for command in await scheduler.workers.commands("silent")]
+        with pytest.raises(InvalidOption, match="wait must be longer than 0"):
+            await scheduler.workers.stacks("silent", wait=0)
+        with pytest.raises(WorkerNotFound, match="there is no worker nobody"):
+            await scheduler.workers.stop("nobody")
+
+    assert kinds == ["resume", "pause"]
 
 
 async def test_an_embedded_worker_stops_working_and_its_program_goes_on(store_url: str) -> None:
