@@ -11,6 +11,7 @@ import msgspec
 from duetime.cli import options
 from duetime.cli.database import client
 from duetime.cli.job_moves import cancel, release, rerun, snooze
+from duetime.cli.tail import logs, tail
 from duetime.cli.text import relative, say, say_json, say_lines, say_table, shortened
 from duetime.model.instants import to_datetime
 from duetime.model.job import AttemptRecord
@@ -22,17 +23,18 @@ _ERROR_WIDTH = 60
 
 @click.group()
 def jobs() -> None:
-    """List and show jobs, cancel them, run them again.
+    """List, show and follow jobs, cancel them, run them again.
 
     \b
       duetime jobs list --state failed
       duetime jobs show 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
+      duetime jobs tail 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs cancel 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs rerun 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
     """  # noqa: D301
 
 
-for command in (cancel, rerun, snooze, release):
+for command in (logs, tail, cancel, rerun, snooze, release):
     jobs.add_command(command)
 
 

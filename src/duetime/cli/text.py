@@ -34,6 +34,11 @@ def say_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
+def say_json_line(value: object) -> None:
+    """Print a value as one line of JSON, at once."""
+    click.echo(json.dumps(value))
+
+
 def say_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows in columns; the last column is as wide as it likes."""
     lines = [list(head), *([printable(cell) for cell in row] for row in rows)]

@@ -56,6 +56,7 @@ log = logging.getLogger("duetime.cli")
     help="Replace a child process that holds more than this after a job, such as 500MB.",
 )
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
+@click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -80,6 +81,7 @@ def worker(
     cpu_max_jobs: int | None,
     cpu_max_memory: str | None,
     no_schedules: bool,
+    no_job_logs: bool,
     log_level: str,
     log_format: logs.Format,
 ) -> None:
@@ -105,6 +107,7 @@ def worker(
         "cpu_max_jobs": cpu_max_jobs,
         "cpu_max_memory": cpu_max_memory,
         "schedules": not no_schedules,
+        "capture_logs": not no_job_logs,
         "dedicated": True,
     }
     scheduler = load_scheduler(target)
