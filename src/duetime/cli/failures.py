@@ -19,7 +19,8 @@ from duetime.errors import (
     WorkerNotFound,
 )
 
-_PASSWORD = re.compile(r"(?P<before>[a-z][a-z0-9+.-]*://[^\s:/@]*):\S*@", re.IGNORECASE)
+# Bounded, and without the scheme before it: log lines of any length go through here.
+_PASSWORD = re.compile(r"(?P<before>://[^\s:/@]{0,300}):\S{0,4000}@")
 _PASSWORD_OPTION = re.compile(r"(?P<before>[?&](?:password|sslpassword)=)[^\s&]*", re.IGNORECASE)
 
 
