@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import datetime
+from functools import partial
+from typing import Self
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import DEFAULT_QUEUE, JobId, StoredJob
 from duetime.model.states import State
 from duetime.scheduler import JobRecord, Scheduler
 from duetime.stores.base import JobFilter, Store
@@ -37,48 +39,70 @@ async def drain(
         end = None if until is None else _end(_fake(scheduler), until)
         if schedules:
             await scheduler.put_declared()
-        calls: list[Ran] = []
-        while True:
-            calls += await run_due(
-                scheduler, schedules=schedules, concurrency=concurrency, most=most - len(calls)
-            )
-            if end is None or not await _step(scheduler, end, schedules=schedules):
-                break
-        ids = dict.fromkeys(call.job_id for call in calls)
+        async with Shift(scheduler, schedules=schedules, concurrency=concurrency, most=most) as shift:
+            await shift.run_due()
+            while end is not None and await _step(scheduler, end, schedules=schedules):
+                await shift.run_due()
+        ids = dict.fromkeys(call.job_id for call in shift.calls)
         return [JobRecord.from_stored(job) for job in await _get(scheduler.store, list(ids))]
 
 
-async def run_due(
-    scheduler: Scheduler,
-    *,
-    schedules: bool = False,
-    concurrency: int = 10,
-    most: int = MOST,
-    retries: bool = True,
-) -> list[Ran]:
-    """Run everything that is due in any queue, until nothing is, and return the calls that were made."""
-    calls: list[Ran] = []
-    while True:
-        hand = Hand(
+class Shift:
+    """Runs what is due in any queue; one worker does it, until there are queues that it does not serve."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        schedules: bool = False,
+        concurrency: int = 10,
+        most: int = MOST,
+        retries: bool = True,
+    ) -> None:
+        self.calls: list[Ran] = []
+        self._scheduler = scheduler
+        self._most = most
+        self._make = partial(
+            Hand,
             scheduler.store,
             scheduler.tasks,
-            queues=await _queues(scheduler),
+            calls=self.calls,
             clock=scheduler.clock,
             schedules=schedules,
             concurrency=concurrency,
             retries=retries,
         )
-        async with hand:
-            await hand.run_due(most=most - len(calls))
+        self._hand: Hand | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if self._hand is not None:
+            await self._hand.stop()
+
+    async def run_due(self) -> None:
+        """Run everything that is due, and what that makes due, until nothing is."""
+        hand = await self._fitting_hand()
+        await hand.run_due(most=self._most)
         # What has run may have used queues that nobody had heard of.
-        if not hand.calls:
-            return calls
-        calls += hand.calls
+        while (other := await self._fitting_hand()) is not hand:
+            hand = other
+            await hand.run_due(most=self._most)
+
+    async def _fitting_hand(self) -> Hand:
+        queues = await _queues(self._scheduler)
+        if self._hand is None or not queues <= {*self._hand.options.queues}:
+            if self._hand is not None:
+                await self._hand.stop()
+            self._hand = self._make(queues=queues)
+            await self._hand.start()
+        return self._hand
 
 
 async def _queues(scheduler: Scheduler) -> set[str]:
     stored = {queue for queue, state in await scheduler.store.counts() if state is State.PENDING}
-    return stored | {handler.options.queue for handler in scheduler.tasks.values()} | {"default"}
+    return stored | {handler.options.queue for handler in scheduler.tasks.values()} | {DEFAULT_QUEUE}
 
 
 async def _step(scheduler: Scheduler, end: Instant, *, schedules: bool) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 from duetime.model.clock import Clock
 from duetime.model.instants import SECOND, Instant, Micros
@@ -33,42 +33,36 @@ class Ran:
 
 
 class Hand(Worker):
-    """Runs what is due to its end, for `async with`."""
+    """Runs what is due to its end."""
 
     def __init__(
         self,
         store: Store,
         handlers: Mapping[str, Handler],
         *,
+        calls: list[Ran],
         queues: Collection[str],
         clock: Clock | None,
         schedules: bool = False,
         concurrency: int = 10,
         retries: bool = True,
     ) -> None:
-        """Without `retries` the first failure of a task is its last."""
-        self.calls: list[Ran] = []
+        """Note in `calls` what is called; without `retries` the first failure of a task is its last."""
         # A window of nothing: what is not due by the clock of the test is left alone.
         options = worker_options(
             queues=sorted(queues), schedules=schedules, concurrency=concurrency, window=0, grace=0
         )
-        noted = {name: _noted(h, self.calls, retries=retries) for name, h in handlers.items()}
+        noted = {name: _noted(h, calls, retries=retries) for name, h in handlers.items()}
         super().__init__(store, noted, options)
+        self._calls = calls
         self._clock = clock
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        await self.stop()
 
     async def run_due(self, *, most: int) -> None:
         """Run everything that is due, and what that makes due, until nothing is; at most so many calls."""
         quiet = False
         while not quiet:
             await self._catch_up()
-            if len(self.calls) > most:
+            if len(self._calls) > most:
                 text = f"{most:,} calls were made and more is due: does a job enqueue itself without end?"
                 raise AssertionError(text)
             done = self._dispatcher.done

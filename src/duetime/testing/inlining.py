@@ -6,7 +6,7 @@ from typing import Self
 
 from duetime.errors import InvalidOption
 from duetime.scheduler import Scheduler
-from duetime.testing.draining import run_due
+from duetime.testing.draining import Shift
 
 
 class inline:  # noqa: N801 - it is used like a function: `async with inline(scheduler):`
@@ -43,8 +43,9 @@ class inline:  # noqa: N801 - it is used like a function: `async with inline(sch
         await self._scheduler.close()
 
     async def _run(self) -> None:
-        calls = await run_due(self._scheduler, retries=False)
-        failed = {call.job_id: call.error for call in calls}
+        async with Shift(self._scheduler, retries=False) as shift:
+            await shift.run_due()
+        failed = {call.job_id: call.error for call in shift.calls}
         for job in await self._scheduler.store.get(list(failed)):
             if job.failures and (error := failed[job.id]) is not None:
                 raise error

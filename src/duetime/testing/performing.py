@@ -11,7 +11,7 @@ from duetime.scheduler import JobHandle
 from duetime.scheduler.task import Request
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
-from duetime.testing.hand import Hand
+from duetime.testing.hand import Hand, Ran
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,10 +36,14 @@ async def perform(task: Request[P, R], /, *args: P.args, **kwargs: P.kwargs) -> 
 
 async def _run(store: Store, task: Request[P, R], job: NewJob) -> None:
     await store.enqueue([job])
-    handlers = {job.task: task.handler}
-    async with Hand(store, handlers, queues={job.queue}, clock=None) as hand:
+    calls: list[Ran] = []
+    hand = Hand(store, {job.task: task.handler}, calls=calls, queues={job.queue}, clock=None)
+    await hand.start()
+    try:
         await hand.run_due(most=1)
-    for call in hand.calls:
+    finally:
+        await hand.stop()
+    for call in calls:
         if call.error is not None:
             raise call.error
     (stored,) = await store.get([job.id])
