@@ -6,6 +6,7 @@ DuetimeError
 ├── InvalidValue           (ValueError)  a value that can never be accepted
 │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime
 │   ├── InvalidTrigger ── InvalidCron
+│   ├── InvalidTransaction               a tx= that a job cannot be stored in
 │   └── InvalidArguments ── PayloadTooLarge
 ├── TaskError
 │   ├── InvalidTask        (TypeError)   a function that cannot be a task
@@ -17,6 +18,8 @@ DuetimeError
 │   ├── JobActive          it still waits or runs
 │   ├── JobEnded           it has ended
 │   ├── JobFailed · JobCancelled · JobSkipped
+│   ├── ClaimLost          the store has given the job to another worker; this run records nothing
+│   ├── TransactionMisused (RuntimeError) a handler ended the transaction it was lent, or asked for a second
 │   └── ResultExpired
 ├── ScheduleNotFound       (LookupError)
 ├── WorkerError
@@ -73,6 +76,10 @@ class InvalidTrigger(InvalidValue):
 
 class InvalidCron(InvalidTrigger):
     """A cron expression that cannot be read or never comes."""
+
+
+class InvalidTransaction(InvalidValue):
+    """A `tx=` of another database or type, without an open transaction, or closed."""
 
 
 class InvalidArguments(InvalidValue):
@@ -143,6 +150,14 @@ class JobCancelled(JobError):
 
 class JobSkipped(JobError):
     """The job was skipped; the message has the reason."""
+
+
+class ClaimLost(JobError):
+    """The job was given to another worker, or is gone; what this run wanted to write was rolled back."""
+
+
+class TransactionMisused(JobError, RuntimeError):
+    """A handler committed, rolled back or closed the transaction it was lent, or asked for a second one."""
 
 
 class ResultExpired(JobError):

@@ -93,6 +93,8 @@ class JobOptions:
     timeout: Micros | None = None
     key: Key | None = None
     expires_at: Instant | None = None
+    tx: object | None = None
+    """The caller's own transaction, as the store knows it."""
     terms: Terms = PLAIN
     """Where they say something, they stand before the task's; tags are added to the task's."""
 
@@ -121,6 +123,7 @@ class JobOptionValues(TypedDict, total=False):
     debounce: Duration
     throttle: Duration
     expires: Duration | datetime
+    tx: object
     tags: Sequence[str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
@@ -151,6 +154,7 @@ def job_options(values: JobOptionValues) -> JobOptions:
         timeout=check_timeout(values["timeout"]) if "timeout" in values else None,
         key=_key(values),
         expires_at=from_datetime(expires, what="expires") if isinstance(expires, datetime) else None,
+        tx=values.get("tx"),
         terms=PLAIN if terms == PLAIN else terms,
     )
 

@@ -68,8 +68,12 @@ class BlockingRequest(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
-        call = self._request.call(*args, **kwargs)
-        return BlockingHandle(self._portal.run(self._client.enqueue(call)), self._portal)
+        call, tx = self._request.prepared(*args, **kwargs), self._request.tx
+        if tx is not None:
+            [handle] = self._client.enqueue_blocking([call], tx=tx)
+        else:
+            handle = self._portal.run(self._client.enqueue(call))
+        return BlockingHandle(handle, self._portal)
 
 
 class BlockingJobs:
@@ -195,9 +199,14 @@ class BlockingScheduler:
         self._client = client
         self._portal = portal
 
-    def enqueue_many(self, calls: Sequence[Call[Any]]) -> list[BlockingHandle[Any]]:
-        """Store all requests or none."""
-        handles = self._portal.run(self._client.enqueue_many(calls))
+    def enqueue_many(
+        self, calls: Sequence[Call[Any]], *, tx: object | None = None
+    ) -> list[BlockingHandle[Any]]:
+        """Store all requests or none; with `tx`, in that transaction and in this thread."""
+        if tx is not None:
+            handles = self._client.enqueue_blocking(calls, tx=tx)
+        else:
+            handles = self._portal.run(self._client.enqueue_many(calls))
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:

@@ -174,15 +174,23 @@ class Scheduler:
 
         return decorate
 
-    async def enqueue(self, call: Call[R], /) -> JobHandle[R]:
+    async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request that `task.call(...)` made."""
-        return (await self.enqueue_many([call]))[0]
+        return (await self.enqueue_many([call], tx=tx))[0]
 
-    async def enqueue_many(self, calls: Sequence[Call[Any]], /) -> list[JobHandle[Any]]:
-        """Store all requests or none, in one go."""
-        ids = await self._opened().enqueue([call.job for call in calls])
-        if self.after_enqueue is not None:
+    async def enqueue_many(
+        self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
+    ) -> list[JobHandle[Any]]:
+        """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
+        ids = await self._opened().enqueue([call.job for call in calls], tx=tx)
+        if self.after_enqueue is not None and tx is None:
             await self.after_enqueue()
+        return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
+
+    def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
+        """Store all requests or none in a blocking transaction, in the thread that has it open."""
+        store = self._portal.run(self._introduced())
+        ids = store.enqueue_blocking([call.job for call in calls], tx=tx)
         return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
@@ -283,6 +291,12 @@ class Scheduler:
             raise NotOpen(text)
         self._check_loop()
         return self._store
+
+    async def _introduced(self) -> Store:
+        """Return the open store once it knows what it is called."""
+        store = self._opened()
+        await store.identity()
+        return store
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Un
 
 import msgspec
 
+from duetime.errors import InvalidOption
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.task import JobOptions, JobOptionValues, job_options
@@ -35,12 +36,18 @@ class Call(Generic[R_co]):
 class Client(Protocol):
     """What a task needs of its scheduler."""
 
-    async def enqueue(self, call: Call[R], /) -> JobHandle[R]:
+    async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request."""
         ...
 
-    async def enqueue_many(self, calls: Sequence[Call[Any]], /) -> list[JobHandle[Any]]:
+    async def enqueue_many(
+        self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
+    ) -> list[JobHandle[Any]]:
         """Store all requests or none."""
+        ...
+
+    def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
+        """Store all requests or none in a transaction of this very thread."""
         ...
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
@@ -57,8 +64,20 @@ class Request(Generic[P, R]):
         self._options = options
         self._terms = options.over(handler.options.terms)
 
+    @property
+    def tx(self) -> object | None:
+        """The caller's own transaction that the request is stored in."""
+        return self._options.tx
+
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
+        if self._options.tx is not None:
+            text = "a call has no transaction of its own; write scheduler.enqueue_many(calls, tx=...)"
+            raise InvalidOption(text)
+        return self.prepared(*args, **kwargs)
+
+    def prepared(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Check the arguments and return what to store."""
         handler, given, defaults = self._handler, self._options, self._handler.options
         job = NewJob(
             id=new_job_id(),
@@ -78,8 +97,11 @@ class Request(Generic[P, R]):
         return Call(job, functools.partial(_decode_result, handler))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
-        return await self._client.enqueue(self.call(*args, **kwargs))
+        """Store a job that calls the task with these arguments; once this returns, the job is not lost.
+
+        With `options(tx=...)` that is so once the transaction is committed.
+        """
+        return await self._client.enqueue(self.prepared(*args, **kwargs), tx=self._options.tx)
 
     @property
     def handler(self) -> Handler:

@@ -171,6 +171,16 @@ class JobStore(Protocol):
         A request whose key another job of its task has is served by that job, replaces it, or takes the key
         over, as `model.keys.judge` decides; two with one key in a batch count as coming one after the other.
         Raises `KeyTaken` for one that insists on its own job, and then stores nothing.
+
+        With `tx`, a caller's own transaction on this store's database, they are stored when that commits, and
+        workers are hinted then. Raises `InvalidTransaction`, and leaves it as it was, if it cannot be used.
+        """
+        ...
+
+    def enqueue_blocking(self, jobs: Sequence[NewJob], *, tx: object) -> list[JobId]:
+        """Store jobs in the transaction of a caller without an event loop, in the caller's own thread.
+
+        The store must be open and must have been asked for its `identity` before.
         """
         ...
 
@@ -324,6 +334,10 @@ class ControlStore(Protocol):
 
 class ReadStore(Protocol):
     """For clients, command line and dashboards; never used on the hot path."""
+
+    async def identity(self) -> str:
+        """Return what tells this store from every other."""
+        ...
 
     async def now(self) -> Instant:
         """Return the store's clock."""

@@ -7,12 +7,12 @@ import asyncpg
 import pytest
 
 from duetime.errors import (
+    InvalidTransaction,
     NotOpen,
     SchemaMismatch,
     StoreError,
     StoreUnavailable,
     StoreUnusable,
-    Unsupported,
 )
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
@@ -149,11 +149,11 @@ async def test_a_script_runs_inside_the_callers_own_transaction(postgres_url: st
         await driver.write(do("CREATE TABLE t (n int)"))
         transaction = own.transaction()
         await transaction.start()
-        await driver.run_in(own, do("INSERT INTO t VALUES (1)"))
+        await driver.borrow(own).run(do("INSERT INTO t VALUES (1)"))
         await transaction.rollback()
         assert await driver.read(ask("SELECT count(*) FROM t")) == [(0,)]
         async with own.transaction():
-            await driver.run_in(own, do("INSERT INTO t VALUES (1)"))
+            await driver.borrow(own).run(do("INSERT INTO t VALUES (1)"))
         assert await driver.read(ask("SELECT count(*) FROM t")) == [(1,)]
     await own.close()
 
@@ -161,10 +161,10 @@ async def test_a_script_runs_inside_the_callers_own_transaction(postgres_url: st
 async def test_what_is_not_an_open_transaction_is_refused(postgres_url: str) -> None:
     own: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(postgres_url)
     async with opened(postgres_url) as driver:
-        with pytest.raises(Unsupported, match="no transaction open"):
-            await driver.run_in(own, ask("SELECT 1"))
-        with pytest.raises(Unsupported, match="not dict"):
-            await driver.run_in({}, ask("SELECT 1"))
+        with pytest.raises(InvalidTransaction, match="no transaction open"):
+            driver.borrow(own)
+        with pytest.raises(InvalidTransaction, match="not dict"):
+            driver.borrow({})
     await own.close()
 
 

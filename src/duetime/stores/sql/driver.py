@@ -48,6 +48,34 @@ def script_name(script: Script[T]) -> str:
     return name
 
 
+def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
+    """Run a script to its end in this thread."""
+    try:
+        query = next(script)
+        while True:
+            query = script.send(execute(query))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+class Borrowed(Protocol):
+    """A caller's own transaction, on the caller's own connection."""
+
+    @property
+    def database(self) -> object | None:
+        """What stands for its database, of which it is enough to ask once which one it is; None: ask each time."""
+        ...
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction; if it fails, the transaction is as it was before."""
+        ...
+
+    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+        """Do the same in this thread; raises `InvalidTransaction` for a connection that needs an event loop."""
+        ...
+
+
 class Driver(Protocol):
     """Runs scripts on one database."""
 
@@ -67,8 +95,12 @@ class Driver(Protocol):
         """Run a script that changes nothing."""
         ...
 
-    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
-        """Run a script inside the caller's own transaction."""
+    def borrow(self, tx: object) -> Borrowed:
+        """Take a caller's own transaction for use; raises `InvalidTransaction` for what cannot be used."""
+        ...
+
+    def announcement(self, hint: Hint) -> Query | None:
+        """Return the statement that gives a hint when its transaction commits; None if the commit itself does."""
         ...
 
     async def hold(self, worker: str) -> bool:

@@ -102,6 +102,7 @@ class Statements:
     has_schema: Statement
     migration_lock: Statement
     schema_version: Statement
+    store_id: Statement
 
 
 @cache

@@ -542,3 +542,7 @@ SELECT queue, state, count(*) FROM {jobs} GROUP BY queue, state
 -- name: schema_version
 -- Tell the version of the tables.
 SELECT coalesce(max(version), 0) FROM {meta}
+
+-- name: store_id
+-- Tell what this store and no other is called.
+SELECT store_id FROM {meta} WHERE version = 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, Self
 
 from duetime.model.clock import Clock
 from duetime.model.command import Command, CommandId, NewCommand
-from duetime.model.durations import DAY, MINUTE
+from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
@@ -32,6 +31,7 @@ from duetime.stores.base import (
 from duetime.stores.sql import migrate
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import commands as on_commands
@@ -39,12 +39,7 @@ from duetime.stores.sql.scripts import control, reads
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import schedules as on_schedules
 from duetime.stores.sql.scripts import workers as on_workers
-from duetime.stores.sql.scripts.keys import Clash
 
-log = logging.getLogger("duetime.store")
-
-_SOON: Final = MINUTE
-"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
 _STRETCH: Final = 2_000
 """How many jobs are looked at in one step of a prune."""
 _STRETCHES: Final = 20
@@ -66,6 +61,7 @@ class SqlStore(Operations):
         self._sql = load(dialect, namespace)
         self._steps = migrate.migrations(dialect, namespace)
         self._pruned_through: JobId = ""
+        self._enqueuing = Enqueuing(driver, self._sql, clock)
 
     async def open(self, *, check: bool = True) -> None:
         """Connect, and bring the tables to this version or check that they are."""
@@ -122,15 +118,11 @@ class SqlStore(Operations):
         """Store all jobs or none, and hint the workers."""
         if not jobs:
             return []
-        if tx is not None:
-            done = await self._driver.run_in(tx, lambda: on_jobs.enqueue(self._sql, jobs))
-        else:
-            single = all(job.schedule is None and job.key is None for job in jobs)
-            done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
-        for clash in done.clashes:
-            _warn_of(clash)
-        self._hint_jobs(jobs)
-        return done.ids
+        return await (self._enqueuing.enqueue(jobs) if tx is None else self._enqueuing.enqueue_in(tx, jobs))
+
+    def enqueue_blocking(self, jobs: Sequence[NewJob], *, tx: object) -> list[JobId]:
+        """Store jobs in a blocking caller's transaction, in this thread."""
+        return self._enqueuing.enqueue_blocking(tx, jobs) if jobs else []
 
     async def claim(self, demand: Demand) -> list[Claim]:
         """Atomically hand out jobs."""
@@ -254,7 +246,7 @@ class SqlStore(Operations):
         if not firings:
             return frozenset()
         applied = await self._driver.write(lambda: on_schedules.fire(self._sql, firings))
-        self._hint_jobs(job for firing in firings if firing.name in applied for job in firing.jobs)
+        self._enqueuing.hint(job for firing in firings if firing.name in applied for job in firing.jobs)
         return applied
 
     async def pause_schedule(self, name: str, *, reason: str | None) -> bool:
@@ -317,6 +309,10 @@ class SqlStore(Operations):
     def _prunable(self, before: Instant) -> Script[control.Stretch]:
         return control.prunable(self._sql, before=before, after=self._pruned_through, stretch=_STRETCH)
 
+    async def identity(self) -> str:
+        """Return what tells this store from every other."""
+        return await self._enqueuing.identity()
+
     async def now(self) -> Instant:
         """Return the store's clock."""
         return await self._driver.read(lambda: reads.clock(self._sql))
@@ -365,13 +361,8 @@ class SqlStore(Operations):
         )
         return [schema, *await self._driver.doctor()]
 
-    def _hint_jobs(self, new: Iterable[NewJob]) -> None:
-        soon = self._clock.now() + _SOON
-        if any(job.state is State.PENDING and _due_by(job, soon) for job in new):
-            self._driver.hint(Hint("jobs"))
-
     def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
-        soon = self._clock.now() + _SOON
+        soon = self._clock.now() + SOON
         if any(
             (change.state is State.PENDING and (change.due_at or 0) <= soon) or change.new_jobs
             for change in settlements
@@ -387,16 +378,3 @@ class SqlStore(Operations):
 def _is_several(change: Settlement) -> bool:
     """Whether a change takes more than one statement."""
     return bool(change.attempt is not None or change.new_jobs or change.progress or change.logs)
-
-
-def _warn_of(clash: Clash) -> None:
-    log.warning(
-        "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
-        clash.job.task,
-        clash.job.key and clash.job.key.value,
-        clash.served_by,
-    )
-
-
-def _due_by(job: NewJob, moment: Instant) -> bool:
-    return job.delay <= _SOON if job.due_at is None else job.due_at <= moment

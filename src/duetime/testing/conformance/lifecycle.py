@@ -37,6 +37,13 @@ class TestLifecycle(StoreSuite):
         assert {status.found for status in statuses} == {before.wanted}
         assert (await read(other, job_id)).id == job_id
 
+    async def test_a_store_has_one_identity_wherever_it_is_opened_and_another_store_another(
+        self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        stranger = await make_store(clock, namespace="stranger")
+        assert await store.identity() == await other.identity()
+        assert await stranger.identity() != await store.identity()
+
     async def test_closing_twice_is_harmless(self, store: Store) -> None:
         await put(store)
         await store.close()

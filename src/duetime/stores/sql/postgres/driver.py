@@ -10,21 +10,26 @@ import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import closing
 from functools import partial
-from typing import Any, Final, NamedTuple, Self, TypeVar, cast
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
-from duetime.errors import NotOpen, Unsupported
+from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
 from duetime.stores.base import Check, Hint
-from duetime.stores.sql.driver import Script, script_name
+from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
+from duetime.stores.sql.borrowing import not_accepted
+from duetime.stores.sql.driver import Borrowed, Query, Script, Statement, script_name
 from duetime.stores.sql.postgres import checks
+from duetime.stores.sql.postgres.borrowed import BorrowedPostgres
 from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
 from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection, was_never_sent
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
-from duetime.stores.sql.postgres.notify import Notifier, channel
+from duetime.stores.sql.postgres.notify import Notifier, channel, encode
+from duetime.stores.sql.postgres.play import play
 from duetime.stores.sql.postgres.pool import Pool
 from duetime.stores.sql.subscribers import Subscribers
 
@@ -34,6 +39,7 @@ _Work = Callable[[Connection], Awaitable[T]]
 _MOST_TRIES: Final = 5
 """How often a script is run that collides with others."""
 _SHORTEST_PAUSE: Final = 0.005
+_NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", ("channel", "text"))
 
 
 class _Links(NamedTuple):
@@ -108,23 +114,19 @@ class PostgresDriver:
         """Run a script that changes nothing; again if the connection was lost."""
         return await self._run(partial(self._do, script, atomic=False), repeatable=True)
 
-    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
-        """Run a script on the caller's own asyncpg connection, inside the transaction that is open there.
+    def borrow(self, tx: object) -> Borrowed:
+        """Take a caller's connection, which belongs to the event loop that asks."""
+        if isinstance(tx, asyncpg.Connection | PoolConnectionProxy):
+            own: Any = tx  # pyright: ignore[reportUnknownVariableType] -- with records of any kind
+            return BorrowedPostgres(own, connector=self._connector, clock=self._clock)
+        if is_alchemy(tx):
+            return borrow_alchemy(tx, dialect="postgresql", clock=self._clock)
+        raise not_accepted(tx, "an asyncpg connection")
 
-        If it fails, that transaction is as it was before.
-        """
-        if not isinstance(tx, asyncpg.Connection):
-            raise Unsupported(
-                f"tx must be an asyncpg.Connection to the same database, not {type(tx).__name__}"
-            )
-        if not tx.is_in_transaction():
-            raise Unsupported(
-                "tx has no transaction open; use it inside `async with connection.transaction():`"
-            )
-        connection = cast("Connection", tx)
-        with self._connector.errors():
-            async with connection.transaction():  # A savepoint.
-                return await self._play(connection, script())
+    def announcement(self, hint: Hint) -> Query:
+        """Return a notification, which the server delivers when the transaction commits; to us as well."""
+        text = encode("", [hint])
+        return Query(_NOTIFY, {"channel": channel(self._namespace), "text": text})
 
     async def hold(self, worker: str) -> bool:
         """Mark the worker as living for as long as our connection does.
@@ -241,7 +243,7 @@ class PostgresDriver:
             name = script_name(steps)
             if not transaction:
                 failpoint(f"before:{name}")
-            answer = await self._play(connection, steps)
+            answer = await play(connection, steps, self._clock)
         if transaction:
             failpoint(f"before:{name}")
             await connection.execute("COMMIT")
@@ -255,20 +257,6 @@ class PostgresDriver:
             if is_lost(error):
                 raise Stale(str(error)) from error
             raise
-
-    async def _play(self, connection: Connection, steps: Script[T]) -> T:
-        """Run a script to its end; with a clock of our own, all of it at one moment."""
-        now = self._clock.now() if self._clock else None
-        try:
-            query = next(steps)
-            while True:
-                statement, params = query
-                values = [now if name == "now" else params[name] for name in statement.params]
-                rows: list[Any] = await connection.fetch(statement.sql, *values)
-                query = steps.send(rows)
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
 
 
 async def _nothing(_connection: Connection) -> None:

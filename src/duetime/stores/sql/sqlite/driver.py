@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
-from typing import Any, Final, Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Final, Self, TypeVar
 
-from duetime.errors import NotOpen, Unsupported
+from duetime.errors import NotOpen
 from duetime.model.clock import Clock
 from duetime.stores.base import Check, Hint
-from duetime.stores.sql.driver import Row, Script, Statement, script_name
+from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
+from duetime.stores.sql.borrowing import not_accepted
+from duetime.stores.sql.driver import Borrowed, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
+from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
 from duetime.stores.sql.sqlite.lane import Lane
+from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
 from duetime.stores.sql.subscribers import Subscriber, Subscribers
 
@@ -54,14 +58,17 @@ class SqliteDriver:
         """Run a script that changes nothing, beside the writer."""
         return await self._run(self._database.reader, script, grouped=False)
 
-    async def run_in(self, tx: object, script: Callable[[], Script[T]]) -> T:
-        """Run a script on the caller's own connection, in the caller's thread; if it fails, nothing is changed."""
-        if not isinstance(tx, sqlite3.Connection):
-            raise Unsupported(
-                f"tx must be an open sqlite3.Connection to the same file, not {type(tx).__name__}"
-            )
-        with self._errors(), _savepoint(tx):
-            return _play(tx, script(), self._clock)
+    def borrow(self, tx: object) -> Borrowed:
+        """Take a caller's connection, which is used in the thread of whoever asks."""
+        if isinstance(tx, sqlite3.Connection):
+            return BorrowedSqlite(tx, clock=self._clock, path=self._database.path)
+        if is_alchemy(tx):
+            return borrow_alchemy(tx, dialect="sqlite", clock=self._clock)
+        raise not_accepted(tx, "a sqlite3.Connection")
+
+    def announcement(self, hint: Hint) -> Query | None:  # noqa: ARG002 -- all hints are alike
+        """Say that nothing needs to be said: a commit is seen in the file."""
+        return None
 
     async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
         """Say that the end of a connection cannot be seen."""
@@ -105,7 +112,7 @@ class SqliteDriver:
         steps = script()
         with self._errors():
             answer: T = await lane.do(
-                lambda connection: _play(connection, steps, self._clock),
+                lambda connection: play_at(connection, steps, self._clock.now()),
                 name=script_name(steps),
                 grouped=grouped,
             )
@@ -141,50 +148,6 @@ class SqliteDriver:
             if translated is error:
                 raise
             raise translated from error
-
-
-def _play(connection: sqlite3.Connection, script: Script[T], clock: Clock) -> T:
-    """Run a script to its end, all of it at one moment of the store's clock."""
-    now = clock.now()
-    try:
-        query = next(script)
-        while True:
-            values: Any = {**query.params, "now": now}
-            query = script.send(
-                _each_row(connection, query.statement, values)
-                if query.statement.columns
-                else _rows(connection.execute(query.statement.sql, values))
-            )
-    except StopIteration as stop:
-        answer: T = stop.value
-        return answer
-
-
-@contextlib.contextmanager
-def _savepoint(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("SAVEPOINT duetime")
-    try:
-        yield
-    except BaseException:
-        # Some errors, such as a full disk, end the whole transaction.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK TO duetime")
-        raise
-    finally:
-        if connection.in_transaction:
-            connection.execute("RELEASE duetime")
-
-
-def _rows(cursor: sqlite3.Cursor) -> list[Row]:
-    """Return what a statement answers; one that returns no rows answers how many it has changed."""
-    return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
-
-
-def _each_row(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
-    """Run a statement for each row of its batch and return those that have changed something."""
-    cursor = connection.cursor()
-    rest = [values[name] for name in statement.params[len(statement.columns) :]]
-    return [row for row in values["rows"] if cursor.execute(statement.sql, (*row, *rest)).rowcount]
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

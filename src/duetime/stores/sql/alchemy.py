@@ -1,0 +1,177 @@
+"""Callers' transactions that SQLAlchemy manages; it is imported only for objects that are its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
+from duetime.model.clock import Clock
+from duetime.stores.sql.borrowing import another_database, needs_loop, no_transaction
+from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.orm import Session
+
+T = TypeVar("T")
+Execute: TypeAlias = "Callable[[Connection, Query, int | None], list[Row]]"
+
+_NUMBERED: Final = re.compile(r"\$(\d+)")
+_NO_TRANSACTION: Final = "25P01"
+
+
+def is_alchemy(tx: object) -> bool:
+    """Whether something is SQLAlchemy's, or made from it."""
+    return _comes_from("sqlalchemy", tx)
+
+
+def borrow_alchemy(tx: object, *, dialect: str, clock: Clock | None) -> Borrowed:
+    """Take a transaction of SQLAlchemy's; `dialect` is its name of the store's database."""
+    # Half of it cannot even be imported where only the blocking half is installed.
+    looping = _comes_from("sqlalchemy.ext.asyncio", tx)
+    taken = _taken_async(tx) if looping else _taken(tx)
+    return (_BorrowedAsync if looping else _Borrowed)(taken, dialect=dialect, clock=clock)
+
+
+class _Borrowed:
+    """Runs scripts through a Session or a Connection, in the thread of whoever asks."""
+
+    def __init__(self, tx: Any, *, dialect: str, clock: Clock | None) -> None:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        self._tx = tx
+        self._execute = _EXECUTE[dialect]
+        self._clock = clock
+        try:
+            engine: Engine = _engine(tx)
+        except SQLAlchemyError as error:
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
+        if engine.dialect.name != dialect:
+            raise another_database()
+        self.database: object | None = engine
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        return self._run(self._tx, script)
+
+    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        return self._run(self._tx, script)
+
+    def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+        from sqlalchemy.orm import Session
+
+        now = self._clock.now() if self._clock else None
+        try:
+            connection = tx.connection() if isinstance(tx, Session) else tx
+            if connection.dialect.name == "sqlite":
+                _begin_sqlite(connection)
+            with connection.begin_nested():
+                return play(script(), lambda query: self._execute(connection, query, now))
+        except DBAPIError as error:
+            raise _translated(error) from error
+        except SQLAlchemyError as error:
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
+
+
+class _BorrowedAsync(_Borrowed):
+    """Runs scripts through an AsyncSession or an AsyncConnection."""
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        answer: T = await self._tx.run_sync(self._run, script)
+        return answer
+
+    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+        """Refuse: this connection lives in an event loop."""
+        del script
+        raise needs_loop(self._tx)
+
+
+def _comes_from(package: str, tx: object) -> bool:
+    return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
+
+
+def _taken(tx: Any) -> Any:
+    from sqlalchemy import Connection
+    from sqlalchemy.orm import Session, scoped_session
+
+    return _checked(tx, (Session, Connection), registry=scoped_session)
+
+
+def _taken_async(tx: Any) -> Any:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+
+    return _checked(tx, (AsyncSession, AsyncConnection), registry=async_scoped_session)
+
+
+def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
+    """Return the transaction itself, also where a registry of sessions was given, or say what is expected."""
+    if isinstance(tx, registry):
+        return tx()
+    if isinstance(tx, kinds):
+        return tx
+    raise InvalidTransaction(
+        "of SQLAlchemy, tx must be a Session, Connection, AsyncSession or AsyncConnection, "
+        f"not {type(tx).__name__}"
+    )
+
+
+def _engine(tx: Any) -> Any:
+    """Return the engine of a session or connection; an async one is only a face of a blocking one."""
+    face = getattr(tx, "sync_session", tx)
+    face = getattr(face, "sync_connection", None) or face
+    return face.get_bind().engine if hasattr(face, "get_bind") else face.engine
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Begin what SQLAlchemy leaves for the driver to begin: a savepoint alone would be committed by its end."""
+    driver: Any = connection.connection.driver_connection
+    if driver.in_transaction:
+        return
+    if driver.isolation_level is None:
+        raise no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+    connection.exec_driver_sql("BEGIN")
+
+
+def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    statement = query.statement
+    values = {**query.params, "now": now}
+    if not statement.columns:
+        found = connection.exec_driver_sql(statement.sql, {name: values[name] for name in statement.params})
+        return list(found) if found.returns_rows else [(found.rowcount,)]
+    rest = [values[name] for name in statement.params[len(statement.columns) :]]
+    batch: Sequence[Row] = query.params["rows"]  # type: ignore[assignment]  # such a statement gets rows
+    return [row for row in batch if connection.exec_driver_sql(statement.sql, (*row, *rest)).rowcount]
+
+
+def _execute_postgres(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    """Run a statement in the words of whichever driver the engine has."""
+    from sqlalchemy import BigInteger, Text, bindparam, text
+
+    values = {**query.params, "now": now}
+    bound = [
+        bindparam(f"p{n}", values[name], type_=BigInteger() if isinstance(values[name], int) else Text())
+        for n, name in enumerate(query.statement.params, 1)
+    ]
+    found = connection.execute(text(_named(query.statement)).bindparams(*bound))
+    return list(found) if found.returns_rows else []
+
+
+def _named(statement: Statement) -> str:
+    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
+    return _NUMBERED.sub(r"(:p\1)", statement.sql)
+
+
+def _translated(error: Any) -> Exception:
+    if getattr(error.orig, "sqlstate", None) == _NO_TRANSACTION:
+        return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+    if error.connection_invalidated:
+        return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
+    return StoreError(f"your transaction refused a statement: {error.orig}")
+
+
+_EXECUTE: Final[dict[str, Execute]] = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres}

@@ -1,0 +1,109 @@
+"""Stores jobs, in a transaction of our own or in one that belongs to the caller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+from weakref import WeakSet
+
+from duetime.errors import NotOpen, SchemaMismatch
+from duetime.model.clock import Clock
+from duetime.model.durations import MINUTE
+from duetime.model.instants import Instant
+from duetime.model.job import JobId, NewJob
+from duetime.model.states import State
+from duetime.stores.base import Hint
+from duetime.stores.sql.driver import Borrowed, Driver, Script
+from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts import identity as on_identity
+from duetime.stores.sql.scripts import jobs as on_jobs
+from duetime.stores.sql.scripts.jobs import Enqueued
+
+log = logging.getLogger("duetime.store")
+
+SOON: Final = MINUTE
+"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
+
+
+class Enqueuing:
+    """Knows which store this is, and whose transactions are on its database."""
+
+    def __init__(self, driver: Driver, sql: Statements, clock: Clock) -> None:
+        self._driver = driver
+        self._sql = sql
+        self._clock = clock
+        self._identity: str | None = None
+        self._acquainted: WeakSet[object] = WeakSet()
+        """Connections and engines that have been found to lead to this store."""
+
+    async def identity(self) -> str:
+        """Return what tells this store from every other; asked once."""
+        if self._identity is None:
+            self._identity = await self._driver.read(lambda: on_identity.identity(self._sql))
+        if self._identity is None:
+            raise SchemaMismatch("there are no tables yet: run `duetime migrate`")
+        return self._identity
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[JobId]:
+        """Store jobs and hint the workers."""
+        single = all(job.schedule is None and job.key is None for job in jobs)
+        done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
+        self.hint(jobs)
+        return _ids(done)
+
+    async def enqueue_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        """Store jobs in a caller's transaction; workers are hinted by its commit."""
+        borrowed = self._driver.borrow(tx)
+        return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity())))
+
+    def enqueue_blocking(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
+        """Do the same in this thread."""
+        if self._identity is None:
+            raise NotOpen("the store has not been asked for its identity yet")
+        borrowed = self._driver.borrow(tx)
+        return _ids(borrowed.run_blocking(self._storing(borrowed, jobs, self._identity)))
+
+    def hint(self, jobs: Iterable[NewJob]) -> None:
+        """Wake workers for what is due soon."""
+        if self._due_soon(jobs):
+            self._driver.hint(Hint("jobs"))
+
+    def _storing(
+        self, borrowed: Borrowed, jobs: Sequence[NewJob], identity: str
+    ) -> Callable[[], Script[Enqueued]]:
+        database = borrowed.database
+        known = database is not None and database in self._acquainted
+        hint = self._driver.announcement(Hint("jobs")) if self._due_soon(jobs) else None
+
+        def script() -> Script[Enqueued]:
+            if not known:
+                yield from on_identity.check(self._sql, identity)
+            done = yield from on_jobs.enqueue(self._sql, jobs)
+            if hint is not None:
+                yield hint
+            if database is not None:
+                self._acquainted.add(database)
+            return done
+
+        return script
+
+    def _due_soon(self, jobs: Iterable[NewJob]) -> bool:
+        soon = self._clock.now() + SOON
+        return any(job.state is State.PENDING and _due_by(job, soon) for job in jobs)
+
+
+def _due_by(job: NewJob, moment: Instant) -> bool:
+    return job.delay <= SOON if job.due_at is None else job.due_at <= moment
+
+
+def _ids(done: Enqueued) -> list[JobId]:
+    """Return under which ids requests are stored, and warn of those that are not stored as they were made."""
+    for clash in done.clashes:
+        log.warning(
+            "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
+            clash.job.task,
+            clash.job.key and clash.job.key.value,
+            clash.served_by,
+        )
+    return done.ids
