@@ -56,5 +56,7 @@ class Tap:
 def tapped(store: Store) -> list[Sent]:
     """Listen to an open store from here on; a worker must be started after this."""
     sent: list[Sent] = []
-    store._driver = Tap(store._driver, sent)  # type: ignore[attr-defined]  # noqa: SLF001 - no public name shows it
+    whole: Any = store
+    # No public name shows it.
+    whole._driver = whole._enqueuing._driver = Tap(whole._driver, sent)  # noqa: SLF001
     return sent
