@@ -3,126 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from duetime.cli import main
 from duetime.cli.failures import without_passwords
+from tests.acceptance.kit import URL, duetime, from_json, until, worker
 from tests.unit.test_import import HEAVY
-
-APP = """
-from __future__ import annotations
-
-import asyncio
-import datetime
-import os
-import time
-
-import duetime.runtime.worker
-from duetime import Scheduler
-
-# How long a stop waits for what does not end; the tests are in a hurry.
-duetime.runtime.worker._LAST_WAIT = 0.2
-
-scheduler = Scheduler("sqlite:///jobs.db")
-something = 7
-
-
-def say(line: str) -> None:
-    os.write(1, f"{line}\\n".encode())
-
-
-@scheduler.task
-async def greet(name: str, times: int = 1, day: datetime.date | None = None, more: list[int] | None = None) -> str:
-    say(f"hello {name} {times} {day!r} {more}")
-    return name
-
-
-@scheduler.task
-def plain(value) -> None:
-    say(f"plain {value!r}")
-
-
-@scheduler.task
-async def slow() -> None:
-    say("slow began")
-    await asyncio.sleep(60)
-
-
-@scheduler.task
-def stuck() -> None:
-    say("stuck began")
-    time.sleep(60)
-
-
-@scheduler.task
-async def block() -> None:
-    say("block began")
-    time.sleep(60)
-
-
-@scheduler.task
-async def fail() -> None:
-    raise RuntimeError("bell \\x07 and \\x1b[31mred")
-"""
-
-URL = ("--url", "sqlite:///jobs.db")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A current folder with an application in it; what it imports is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DUETIME_URL", raising=False)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "shop.py").write_text(APP)
-    known = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
-
-
-def duetime(*arguments: str, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(main, arguments, input=stdin)
-
-
-def from_json(*arguments: str) -> Any:
-    return json.loads(duetime(*arguments, "--json").stdout)
-
-
-@contextmanager
-def worker(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A real worker whose output and log can be read."""
-    command = [sys.executable, "-m", "duetime.cli", "worker", "shop:scheduler", *arguments]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def until(process: subprocess.Popen[str], text: str) -> str:
-    """Read what a process says until a line has the text, and return that line."""
-    assert process.stdout is not None
-    seen = []
-    for line in process.stdout:
-        seen.append(line)
-        if text in line:
-            return line
-    raise AssertionError(f"it never said {text!r}:\n{''.join(seen)}")
 
 
 def test_importing_the_command_line_loads_no_driver_and_no_web_code() -> None:
@@ -141,7 +34,7 @@ def test_help_names_the_exit_codes_and_shows_examples() -> None:
     assert "duetime worker jobs:scheduler" in text
 
 
-@pytest.mark.parametrize("command", ["worker", "enqueue", "jobs", "migrate", "doctor"])
+@pytest.mark.parametrize("command", ["worker", "workers", "enqueue", "jobs", "migrate", "doctor"])
 def test_every_command_shows_an_example(command: str) -> None:
     assert f"\n    duetime {command} " in duetime(command, "--help").stdout
 
@@ -223,7 +116,7 @@ def test_to_look_for_passwords_in_a_long_line_is_no_work(text: str) -> None:
 
 def test_a_database_that_does_not_answer_is_told_without_its_password(folder: Path) -> None:
     for command in (["jobs", "list"], ["migrate"], ["doctor"]):
-        result = CliRunner().invoke(main, [*command, "--url", "postgresql://me:secret@127.0.0.1:1/app"])
+        result = duetime(*command, "--url", "postgresql://me:secret@127.0.0.1:1/app")
         assert result.exit_code == 4
         assert "secret" not in result.output
 

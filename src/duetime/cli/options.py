@@ -61,13 +61,14 @@ dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be d
 
 def job_ids(command: F) -> F:
     """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
-    ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=_read_ids)
+    ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=read_ids)
     return ids(command)
 
 
-def _read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+def read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Put the ids on standard input in the place of `-`."""
     ids = [found for word in given for found in (_ids_on_input() if word == "-" else [word])]
-    if not ids:
+    if given and not ids:
         raise click.BadParameter("there are no ids on standard input")
     return tuple(dict.fromkeys(ids))
 

@@ -15,6 +15,7 @@ from duetime.cli.failures import Failure, as_failure
 from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.worker import worker
+from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
 
 
@@ -54,7 +55,7 @@ def main(*, debug: bool) -> None:
       0  done
       1  it failed, or something was found wrong
       2  the command, a name or a value is not right
-      3  there is no such job or task
+      3  there is no such job, task or worker
       4  the database cannot be reached or used
     """  # noqa: D301 - \b is click's own mark for text that keeps its lines
     del debug  # Read by `Program`.
@@ -62,5 +63,5 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (worker, enqueue, jobs, migrate, doctor, demo):
+for command in (worker, workers, enqueue, jobs, migrate, doctor, demo):
     main.add_command(command)
