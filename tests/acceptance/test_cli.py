@@ -34,7 +34,7 @@ def test_help_names_the_exit_codes_and_shows_examples() -> None:
     assert "duetime worker jobs:scheduler" in text
 
 
-@pytest.mark.parametrize("command", ["worker", "workers", "enqueue", "jobs", "migrate", "doctor"])
+@pytest.mark.parametrize("command", ["worker", "workers", "enqueue", "jobs", "prune", "migrate", "doctor"])
 def test_every_command_shows_an_example(command: str) -> None:
     assert f"\n    duetime {command} " in duetime(command, "--help").stdout
 
@@ -271,6 +271,18 @@ def test_jobs_can_be_taken_from_their_workers(folder: Path) -> None:
         assert (result.exit_code, json.loads(result.stdout)) == (0, {job_id: "released"})
         assert from_json("jobs", "show", job_id, *URL)["state"] == "pending"
     assert duetime("jobs", "release", "unknown", *URL).exit_code == 3
+
+
+@pytest.mark.covers("retention")
+def test_prune_says_how_many_records_went(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip() for _ in range(3)]
+    duetime("jobs", "cancel", *ids[:2], *URL)
+    assert duetime("prune", "--older-than", "1d", *URL).stdout == "removed 0 jobs\n"
+    assert duetime("prune", "--older-than", "0s", "--dry-run", *URL).stdout == "would remove 2 jobs\n"
+    assert from_json("prune", "--older-than", "0s", *URL) == {"jobs": 2, "dry_run": False}
+    assert [job["id"] for job in from_json("jobs", "list", *URL)] == ids[2:]
+    assert duetime("prune", *URL).exit_code == 2
+    assert duetime("prune", "--older-than", "soon", *URL).exit_code == 2
 
 
 def test_a_job_that_is_not_there_has_its_own_exit_code(folder: Path) -> None:

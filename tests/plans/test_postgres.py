@@ -157,6 +157,7 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
 
 ROW = json.dumps([[job_id(1), 1, "c", "w"]])
 OTHER = json.dumps([[job_id(1), "greet", "{}", DUE, 0, "default", 5, "retry"]])
+FORGET = json.dumps([[job_id(1), "gone"]])
 KEYED = json.dumps([[job_id(1), "greet", "k"]])
 NAMES = json.dumps([["nightly", LATER, 1]])
 
@@ -171,12 +172,14 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.adopt, {"rows": ROW, "worker": "w", "claim_id": "d", "now": DUE}, "duetime_jobs_pkey"),
         (SQL.cancel, {"rows": ROW, "reason": "r", "now": DUE}, "duetime_jobs_pkey"),
         (SQL.existing, {"rows": ROW}, "duetime_jobs_pkey"),
-        (SQL.get, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.get, {"rows": ROW, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.key_holders, {"rows": KEYED, "now": DUE}, "duetime_jobs_key duetime_jobs_pkey"),
         (SQL.replace_keyed, {"rows": OTHER, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.free_keys, {"rows": ROW}, "duetime_jobs_pkey"),
-        (SQL.prunable, {"before": DUE, "after": "", "stretch": 100}, "duetime_jobs_pkey"),
-        (SQL.prune_jobs, {"rows": ROW, "before": DUE}, "duetime_jobs_pkey"),
+        (SQL.prunable, {"after": "", "stretch": 100, "now": DUE}, "duetime_jobs_pkey"),
+        (SQL.latest_occurrences, {"rows": NAMES, "others": 9}, "duetime_jobs_occurrence"),
+        (SQL.forget, {"rows": FORGET}, "duetime_jobs_pkey"),
+        (SQL.prune_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
         (SQL.claims_under, {"claim_id": "c", "now": DUE}, "duetime_jobs_running"),
         (SQL.orphans, {}, "duetime_jobs_running"),

@@ -105,6 +105,8 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
         SQL.key_holders,
         SQL.replace_keyed,
         SQL.free_keys,
+        SQL.forget,
+        SQL.prune_jobs,
     ],
     ids=lambda statement: statement.name,
 )
@@ -130,7 +132,9 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.occurrence_ids, "duetime_jobs_occurrence (schedule=? AND occurrence=?)"),
         (SQL.key_holders, "duetime_jobs_key (task=? AND unique_key=?)"),
         (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
+        (SQL.latest_occurrences, "duetime_jobs_occurrence (schedule=?"),
         (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
+        (SQL.forget_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",

@@ -14,6 +14,7 @@ from duetime.cli.enqueue import enqueue
 from duetime.cli.failures import Failure, as_failure
 from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
+from duetime.cli.prune import prune
 from duetime.cli.worker import worker
 from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
@@ -63,5 +64,5 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (worker, workers, enqueue, jobs, migrate, doctor, demo):
+for command in (worker, workers, enqueue, jobs, prune, migrate, doctor, demo):
     main.add_command(command)

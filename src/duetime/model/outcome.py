@@ -11,6 +11,7 @@ from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, NewJob, Token
 from duetime.model.reports import NewLogPart, Progress
+from duetime.model.retention import note_on
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.states import State
 
@@ -135,7 +136,8 @@ def decide(
 ) -> Settlement:
     """Turn the outcome of a run into the change to write."""
     if isinstance(outcome, Succeeded):
-        return _succeed(claim, outcome, started_at, now)
+        made = _succeed(claim, outcome, started_at, now)
+        return made if claim.result_ttl != 0 else _without_result(made)
     change = _Change(claim, started_at, now)
     match outcome:
         case Failed():
@@ -152,7 +154,7 @@ def decide(
             made = _decide_interruption(change, outcome)
         case Crashed():
             made = _decide_crash(change, outcome)
-    return made
+    return made if claim.failure_ttl != 0 else made._replace(error=None, traceback=None)
 
 
 def expired(claim: Claim, now: Instant) -> Skipped | None:
@@ -254,6 +256,11 @@ def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: 
         outcome.result,
         outcome.result_error,
     )
+
+
+def _without_result(made: Settlement) -> Settlement:
+    """Leave out a result that is not to be stored; that there was none can be told."""
+    return made if made.result is None else made._replace(result=None, result_error=note_on(made.state, 0))
 
 
 def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:

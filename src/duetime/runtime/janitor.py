@@ -7,8 +7,9 @@ import random
 
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND, Micros
-from duetime.model.job import Token
+from duetime.model.job import JobId, Token
 from duetime.model.outcome import Crashed
+from duetime.model.retention import Retention
 from duetime.model.worker import WorkerId
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
@@ -21,10 +22,11 @@ log = logging.getLogger("duetime.worker")
 
 _LOOK = 0.8
 """Seconds between looks at the neighbours: two looks must fit in the two seconds a death may go unnoticed."""
-_PRUNE_BATCH = 1_000
 _PRUNE_PAUSE = 600.0
-
-DEFAULT_RETENTION: Micros = 30 * 86_400 * SECOND
+_PRUNE_STRETCHES = 20
+"""How many stretches of jobs are looked at in one go; the next goes on from there."""
+_PRUNE_MOST = 1_000
+"""After how many removed records others get a turn."""
 
 
 class Janitor(Service):
@@ -42,6 +44,7 @@ class Janitor(Service):
         health: Health,
         lease: Micros,
         retention: Micros | None,
+        keep_per_schedule: int,
     ) -> None:
         super().__init__(health)
         self._store = store
@@ -50,6 +53,8 @@ class Janitor(Service):
         self._time = time
         self._sweep_every = lease // 3
         self._retention = retention
+        self._keep_per_schedule = keep_per_schedule
+        self._pruned_through: JobId = ""
         self._next_sweep = 0
         # Not at the start, when there are jobs to see to.
         self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
@@ -109,8 +114,17 @@ class Janitor(Service):
         self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
 
     async def _prune(self) -> None:
-        if self._retention is not None:
-            before = self._time.now() - self._retention
-            if await self._store.prune(before=before, limit=_PRUNE_BATCH) == _PRUNE_BATCH:
-                return
-        self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))
+        """Look at the next stretches of the table, and soon again while there is much to remove."""
+        before = None if self._retention is None else self._time.now() - self._retention
+        retention = Retention(before=before, keep_per_schedule=self._keep_per_schedule)
+        removed = 0
+        for _ in range(_PRUNE_STRETCHES):
+            pruned = await self._store.prune(retention, after=self._pruned_through)
+            removed += pruned.jobs
+            self._pruned_through = pruned.last or ""
+            if pruned.last is None or removed >= _PRUNE_MOST:
+                break
+        if removed:
+            log.info("removed the records of %d old job(s)", removed)
+        if removed < _PRUNE_MOST:
+            self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))

@@ -13,8 +13,8 @@ from duetime.model.durations import Duration
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.model.names import check_name
+from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, DEFAULT_RETENTION, check_keep_per_schedule
 from duetime.model.sizes import Size
-from duetime.runtime.janitor import DEFAULT_RETENTION
 
 Queues: TypeAlias = Sequence[str] | Mapping[str, int | None]
 
@@ -46,6 +46,9 @@ class WorkerOptions:
     window: Micros = 500 * MILLISECOND
     """How far ahead of their due time jobs are claimed."""
     retention: Micros | None = DEFAULT_RETENTION
+    """How long ended jobs are kept."""
+    keep_per_schedule: int = DEFAULT_KEEP_PER_SCHEDULE
+    """How many of the latest jobs of each schedule are kept in any case."""
     capture_logs: bool = True
     """Whether what jobs log is kept with them."""
     cpu_children: int = field(default_factory=cores)
@@ -71,6 +74,7 @@ def worker_options(
     cpu_children: int | None = None,
     cpu_max_jobs: int | None = None,
     cpu_max_memory: Size | None = None,
+    keep_per_schedule: int = DEFAULT_KEEP_PER_SCHEDULE,
     dedicated: bool = False,
 ) -> WorkerOptions:
     """Check what a user wrote for a worker."""
@@ -95,6 +99,7 @@ def worker_options(
         cpu_children=cores() if cpu_children is None else cpu_children,
         cpu_max_jobs=cpu_max_jobs,
         cpu_max_memory=None if cpu_max_memory is None else sizes.parse(cpu_max_memory, what="cpu_max_memory"),
+        keep_per_schedule=check_keep_per_schedule(keep_per_schedule),
         dedicated=dedicated,
     )
 

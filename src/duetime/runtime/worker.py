@@ -256,6 +256,7 @@ class Worker:
             health=health,
             lease=options.lease,
             retention=options.retention,
+            keep_per_schedule=options.keep_per_schedule,
         )
         self._pulse = Pulsation(
             store=store.sibling(),

@@ -8,12 +8,14 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
+from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
 from duetime.scheduler.blocking_workers import BlockingWorkers
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
+from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.records import JobRecord, ScheduleRecord
 from duetime.scheduler.schedules import Schedules
@@ -190,6 +192,7 @@ class BlockingScheduler:
         schedules: Schedules,
         queues: Queues,
         workers: Workers,
+        prune: Pruning,
         portal: Portal,
     ) -> None:
         self.jobs = BlockingJobs(jobs, portal)
@@ -197,7 +200,20 @@ class BlockingScheduler:
         self.queues = BlockingQueues(queues, portal)
         self.workers = BlockingWorkers(workers, portal)
         self._client = client
+        self._prune = prune
         self._portal = portal
+
+    def prune(
+        self,
+        *,
+        older_than: Duration = "30d",
+        keep_per_schedule: int = DEFAULT_KEEP_PER_SCHEDULE,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove the records of old jobs; see `Scheduler.prune`."""
+        return self._portal.run(
+            self._prune(older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run)
+        )
 
     def enqueue_many(
         self, calls: Sequence[Call[Any]], *, tx: object | None = None

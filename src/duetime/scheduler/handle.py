@@ -72,7 +72,7 @@ class JobHandle(Generic[R]):
     def _read(self, job: StoredJob) -> R:
         match job.state:
             case State.FAILED:
-                text = f"job {job.id} of {job.task} failed: {job.error}"
+                text = f"job {job.id} of {job.task} failed: {job.error or 'its error is not kept'}"
                 raise JobFailed(text, error=job.error, traceback=job.traceback)
             case State.CANCELLED:
                 text = f"job {job.id} of {job.task} was cancelled: {job.reason}"

@@ -29,6 +29,7 @@ from duetime.scheduler.job_class import Job as JobClass
 from duetime.scheduler.job_class import job_base
 from duetime.scheduler.jobs import Jobs
 from duetime.scheduler.portal import Portal
+from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.schedules import Schedules
@@ -58,6 +59,7 @@ class WorkerSettings(TypedDict, total=False):
     cpu_children: int | None
     cpu_max_jobs: int | None
     cpu_max_memory: Size | None
+    keep_per_schedule: int
     dedicated: bool
 
 
@@ -92,6 +94,7 @@ class Scheduler:
         self.schedules = Schedules(self._opened)
         self.queues = Queues(self._opened)
         self.workers = Workers(self._opened)
+        self.prune = Pruning(self._opened)
         self._portal = Portal(
             current_loop=lambda: self._loop if self._is_open() else None, open_=self.open, close=self.close
         )
@@ -101,6 +104,7 @@ class Scheduler:
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
+            prune=self.prune,
             portal=self._portal,
         )
 

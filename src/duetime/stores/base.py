@@ -17,6 +17,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
+from duetime.model.retention import Retention
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
@@ -92,6 +93,14 @@ class DueSchedules(NamedTuple):
     now: Instant
     schedules: list[StoredSchedule]
     next_at: Instant | None
+
+
+class Pruned(NamedTuple):
+    """How many records a prune has removed, and where to go on."""
+
+    jobs: int
+    last: JobId | None
+    """The last job it has looked at; `None` when none is left behind it."""
 
 
 class CancelAnswer(StrEnum):
@@ -327,8 +336,11 @@ class ControlStore(Protocol):
         """Hand out jobs of a queue again."""
         ...
 
-    async def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` jobs that ended before, oldest first, with their attempts; return how many."""
+    async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
+        """Look at some jobs behind one, oldest first; remove records that may go, with their attempts and logs.
+
+        Of those that stay, results and errors that have outlived their time are dropped. A dry run only counts.
+        """
         ...
 
 

@@ -287,3 +287,21 @@ def test_the_only_suspect_waits_longer_each_time_and_is_given_up_at_the_third() 
 def test_the_wait_after_crashes_grows_to_a_minute_and_no_further() -> None:
     waits = [crash_backoff(blames) // SECOND for blames in (0, 1, 2, 3, 4, 5, 1_000)]
     assert waits == [0, 1, 4, 16, 60, 60, 60]
+
+
+def test_a_result_that_is_not_to_be_kept_is_not_written() -> None:
+    change = settle(Succeeded('"secret"'), result_ttl=0)
+    assert (change.result, change.result_error) == (None, "its result is not kept")
+    assert settle(Succeeded('"kept"'), result_ttl=1, failure_ttl=0).result == '"kept"'
+
+
+def test_a_job_that_returned_nothing_has_lost_nothing() -> None:
+    assert settle(Succeeded(None), result_ttl=0).result_error is None
+
+
+@pytest.mark.parametrize("policy", [NO_RETRIES, fixed(1, 1)])
+def test_an_error_that_is_not_to_be_kept_is_not_written_not_even_between_tries(policy: RetryPolicy) -> None:
+    failed = Failed(error="secret", traceback="secret")
+    change = settle(failed, policy=policy, failure_ttl=0)
+    assert (change.error, change.traceback, change.failures) == (None, None, 1)
+    assert settle(failed, policy=policy, result_ttl=0).error == "secret"

@@ -3,13 +3,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
+
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
+from duetime.model.retention import Retention
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
-from duetime.stores.base import Orphan, Peer, Store
+from duetime.stores.base import Orphan, Peer, Pruned, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
 
@@ -20,6 +23,8 @@ class Ward:
         self.claims = claims
         self.started_at = started_at
         self.settled: list[tuple[str, Outcome]] = []
+        self.pruned: list[tuple[Retention, str]] = []
+        self.prunes: list[tuple[int, str | None]] = []
 
     async def peers(self, worker: str, host_key: str | None) -> list[Peer]:
         return []
@@ -27,8 +32,10 @@ class Ward:
     async def rescue(self, worker: str, claim_id: str) -> list[Orphan]:
         return []
 
-    async def prune(self, *, before: Instant, limit: int) -> int:
-        return 0
+    async def prune(self, retention: Retention, *, after: str = "", dry_run: bool = False) -> Pruned:
+        assert not dry_run
+        self.pruned.append((retention, after))
+        return Pruned(*self.prunes.pop(0)) if self.prunes else Pruned(0, None)
 
     async def claims_under(self, claim_id: str) -> list[Claim]:
         return [claim for claim in self.claims if claim.claim_id == claim_id]
@@ -45,7 +52,7 @@ class Ward:
         self.settled.append((claim.job_id, outcome))
 
 
-def janitor_of(ward: Ward, *, lease: Micros = 30_000_000) -> Janitor:
+def janitor_of(ward: Ward, *, lease: Micros = 30_000_000, retention: Micros | None = None) -> Janitor:
     return Janitor(
         store=cast("Store", ward),
         identity=Identity(queues=("default",), slots=1),
@@ -53,7 +60,8 @@ def janitor_of(ward: Ward, *, lease: Micros = 30_000_000) -> Janitor:
         time=StillTime(),
         health=NoHealth(),
         lease=lease,
-        retention=None,
+        retention=retention,
+        keep_per_schedule=3,
     )
 
 
@@ -80,3 +88,50 @@ async def test_a_stray_that_was_never_started_is_no_crash() -> None:
     [(_, outcome)] = ward.settled
     assert isinstance(outcome, Crashed)
     assert not outcome.started
+
+
+async def pruned(janitor: Janitor, ward: Ward) -> list[str]:
+    """Let the time for a prune come; return behind which jobs it has looked."""
+    ward.pruned.clear()
+    janitor._next_prune = 0
+    await janitor.round()
+    return [after for _, after in ward.pruned]
+
+
+@pytest.mark.covers("retention")
+async def test_old_records_are_removed_without_being_asked_and_counted_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ward = Ward(started_at=None)
+    ward.prunes = [(7, "a"), (5, None)]
+    janitor = janitor_of(ward, retention=10)
+    with caplog.at_level("INFO", logger="duetime"):
+        assert await pruned(janitor, ward) == ["", "a"]
+    assert "removed the records of 12 old job(s)" in caplog.messages
+    assert {retention for retention, _ in ward.pruned} == {
+        Retention(before=StillTime().now() - 10, keep_per_schedule=3)
+    }
+    assert janitor._next_prune > 0
+
+
+async def test_a_prune_looks_at_a_part_of_a_large_table_and_goes_on_there_next_time() -> None:
+    ward = Ward(started_at=None)
+    ward.prunes = [(0, f"{number:02}") for number in range(1, 31)]
+    janitor = janitor_of(ward, retention=10)
+    first = await pruned(janitor, ward)
+    assert (len(first), first[-1]) == (20, "19")
+    assert (await pruned(janitor, ward))[0] == "20"
+
+
+async def test_a_prune_that_has_much_to_do_lets_others_have_a_turn_and_goes_on_soon() -> None:
+    ward = Ward(started_at=None)
+    ward.prunes = [(600, "a"), (600, "b"), (600, "c")]
+    janitor = janitor_of(ward, retention=10)
+    assert await pruned(janitor, ward) == ["", "a"]
+    assert janitor._next_prune == 0
+
+
+async def test_without_a_retention_only_what_has_outlived_its_time_goes() -> None:
+    ward = Ward(started_at=None)
+    await pruned(janitor_of(ward, retention=None), ward)
+    assert [retention.before for retention, _ in ward.pruned] == [None]

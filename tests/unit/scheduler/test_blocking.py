@@ -46,6 +46,13 @@ def test_a_blocking_caller_puts_jobs_off_and_runs_them_again(scheduler: Schedule
     assert scheduler.sync.jobs.rerun(handle.id, delay=60).record().parent == handle.id
 
 
+def test_a_blocking_caller_prunes(scheduler: Scheduler) -> None:
+    scheduler.sync.jobs.cancel(scheduler.task(double).sync.enqueue(4).id)
+    assert scheduler.sync.prune(older_than="1d") == 0
+    assert scheduler.sync.prune(older_than=0, dry_run=True) == 1
+    assert scheduler.sync.prune(older_than=0) == 1
+
+
 def test_a_blocking_call_inside_a_loop_is_refused(scheduler: Scheduler) -> None:
     task = scheduler.task(double)
 

@@ -87,6 +87,9 @@ class Statements:
     pause_queue: Statement
     resume_queue: Statement
     prunable: Statement
+    latest_occurrences: Statement
+    forget: Statement
+    forget_attempts: Statement
     prune_attempts: Statement
     prune_logs: Statement
     prune_jobs: Statement

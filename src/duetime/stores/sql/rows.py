@@ -13,6 +13,7 @@ from duetime.model.command import Command, NewCommand
 from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
+from duetime.model.retention import as_of
 from duetime.model.schedule import NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
@@ -120,13 +121,14 @@ def claim(row: Row) -> Claim:
 
 
 def job(row: Row) -> StoredJob:
-    """Build a record from the columns of `job_columns`."""
-    values: dict[str, Any] = dict(zip(_JOB_FIELDS, row, strict=True))
+    """Build a record from the time and the columns of `job_columns`, without what is not to be seen any more."""
+    now, *columns = row
+    values: dict[str, Any] = dict(zip(_JOB_FIELDS, columns, strict=True))
     values["state"] = State(values["state"])
     if values["progress"] is not None:
         # A database may keep it in four bytes.
         values["progress"] = round(values["progress"], _DIGITS)
-    return StoredJob(**values)
+    return as_of(StoredJob(**values), now)
 
 
 def schedule(row: Row) -> StoredSchedule:

@@ -473,10 +473,34 @@ ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(q.paused_at, excluded.paus
 UPDATE {queues} SET paused_at = NULL, paused_reason = NULL WHERE name = :queue AND paused_at IS NOT NULL
 
 -- name: prunable
--- Look at a stretch of jobs, oldest first, and tell which have ended long enough ago.
-SELECT stretch.id, stretch.finished_at IS NOT NULL AND stretch.finished_at < :before
-FROM (SELECT id, finished_at FROM {jobs} WHERE id > :after ORDER BY id LIMIT :stretch) AS stretch
-ORDER BY stretch.id
+-- Look at a stretch of jobs, oldest first, with what decides how long they stay.
+SELECT {now}, s.id, s.state, s.finished_at, s.result_ttl, s.failure_ttl,
+       CASE WHEN s.unique_key IS NOT NULL AND s.key_held = 1 THEN s.keep_key END,
+       CASE WHEN s.unique_key IS NOT NULL AND s.key_held = 1 THEN s.key_until END,
+       s.schedule, s.occurrence, s.result IS NOT NULL OR s.error IS NOT NULL OR s.traceback IS NOT NULL
+FROM (SELECT * FROM {jobs} WHERE id > :after ORDER BY id LIMIT :stretch) AS s
+ORDER BY s.id
+
+-- name: latest_occurrences
+-- Find the earliest of the latest ended occurrences of schedules; nothing where there are fewer.
+SELECT r.name, (
+    SELECT j.occurrence FROM {jobs} AS j
+    WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.occurrence IS NOT NULL
+      AND j.finished_at IS NOT NULL
+    ORDER BY j.occurrence DESC LIMIT 1 OFFSET :others
+)
+FROM {each rows: name text} AS r
+
+-- name: forget
+-- Drop the results and errors of jobs that have ended.
+UPDATE {jobs} SET result = NULL, result_error = coalesce(r.note, result_error), error = NULL, traceback = NULL
+FROM {each rows: id text, note text} AS r
+WHERE {jobs}.id = r.id AND {jobs}.finished_at IS NOT NULL
+
+-- name: forget_attempts
+-- Drop the errors of their earlier tries.
+UPDATE {attempts} SET error = NULL, traceback = NULL
+WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: prune_attempts
 -- Delete the attempts of jobs that are about to go.
@@ -488,7 +512,7 @@ DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: prune_jobs
 -- Delete jobs that have ended.
-DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at < :before
+DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at IS NOT NULL
 RETURNING id
 
 -- name: prune_workers
@@ -499,11 +523,11 @@ WHERE state <> 'alive' AND lease_until < :before
 
 -- name: get
 -- Read jobs by id.
-SELECT {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+SELECT {now}, {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: find
 -- Read one page of jobs, newest first.
-SELECT {job_columns} FROM {jobs}
+SELECT {now}, {job_columns} FROM {jobs}
 WHERE (CAST(:task AS text) IS NULL OR task = CAST(:task AS text))
   AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
   AND (CAST(:queue AS text) IS NULL OR queue = CAST(:queue AS text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from typing import Final, Self
 
 from duetime.model.clock import Clock
@@ -13,6 +12,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
+from duetime.model.retention import Retention
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
@@ -25,25 +25,24 @@ from duetime.stores.base import (
     NextDue,
     Orphan,
     Peer,
+    Pruned,
     Pulse,
     SchemaStatus,
 )
 from duetime.stores.sql import migrate
 from duetime.stores.sql.dialect import Dialect
-from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import commands as on_commands
-from duetime.stores.sql.scripts import control, reads
+from duetime.stores.sql.scripts import control, pruning, reads
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import schedules as on_schedules
 from duetime.stores.sql.scripts import workers as on_workers
 
-_STRETCH: Final = 2_000
-"""How many jobs are looked at in one step of a prune."""
-_STRETCHES: Final = 20
-"""How many such steps one prune takes at most; the next one goes on from there."""
+_STRETCH: Final = 1_000
+"""How many jobs a prune looks at, and removes at the most."""
 
 
 class SqlStore(Operations):
@@ -60,7 +59,6 @@ class SqlStore(Operations):
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
         self._steps = migrate.migrations(dialect, namespace)
-        self._pruned_through: JobId = ""
         self._enqueuing = Enqueuing(driver, self._sql, clock)
 
     async def open(self, *, check: bool = True) -> None:
@@ -284,30 +282,23 @@ class SqlStore(Operations):
         await self._driver.write(lambda: control.resume_queue(self._sql, queue), atomic=False)
         self._driver.hint(Hint("jobs"))
 
-    async def prune(self, *, before: Instant, limit: int) -> int:
-        """Delete up to `limit` jobs that ended before, oldest first.
+    async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
+        """Look at a stretch of jobs behind one, oldest first, and remove what is old.
 
-        Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for
-        this. Jobs that wait for long stay there; a prune that has looked at many goes on behind them next time.
+        Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for this.
         """
-        await self._driver.write(lambda: control.prune_workers(self._sql, before=before - DAY))
-        pruned = 0
-        for _ in range(_STRETCHES):
-            found = await self._driver.read(partial(self._prunable, before))
-            ended = found.ended[: limit - pruned]
-            if ended:
-                pruned += await self._driver.write(
-                    partial(control.prune_jobs, self._sql, ended, before=before)
-                )
-            if pruned >= limit:
-                break
-            self._pruned_through = found.last or ""
-            if found.last is None:
-                break
-        return pruned
-
-    def _prunable(self, before: Instant) -> Script[control.Stretch]:
-        return control.prunable(self._sql, before=before, after=self._pruned_through, stretch=_STRETCH)
+        found = await self._driver.read(
+            lambda: pruning.look(self._sql, retention, after=after, stretch=_STRETCH)
+        )
+        if dry_run:
+            return Pruned(len(found.gone), found.last)
+        if retention.before is not None and not after:
+            before = retention.before - DAY
+            await self._driver.write(lambda: pruning.prune_workers(self._sql, before=before))
+        gone = 0
+        if found.gone or found.outlived:
+            gone = await self._driver.write(lambda: pruning.carry_out(self._sql, found))
+        return Pruned(gone, found.last)
 
     async def identity(self) -> str:
         """Return what tells this store from every other."""

@@ -43,6 +43,7 @@ _MODULES = (
     "replies",
     "reports",
     "rescue",
+    "retention",
     "schedules",
     "settle",
     "suite",
@@ -57,7 +58,7 @@ pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACH
 
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.commands import TestCommands
-from duetime.testing.conformance.control import TestCancel, TestPrune, TestQueues
+from duetime.testing.conformance.control import TestCancel, TestQueues
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
@@ -75,6 +76,7 @@ from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
+from duetime.testing.conformance.retention import TestPrune, TestTimesToLive
 from duetime.testing.conformance.schedules import (
     TestDueSchedules,
     TestPauseAndDelete,
@@ -123,6 +125,7 @@ __all__ = [
     "TestSettle",
     "TestSnooze",
     "TestTime",
+    "TestTimesToLive",
     "TestWakeups",
     "TestWithdrawal",
     "lives",

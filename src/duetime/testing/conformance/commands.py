@@ -12,7 +12,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.worker import WorkerStats
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import LEASE, hire, rescue
+from duetime.testing.conformance.kit import LEASE, hire, prune, rescue
 from duetime.testing.conformance.suite import StoreSuite
 
 
@@ -175,7 +175,7 @@ class TestCommands(StoreSuite):
         await send(store, old, still_open)
         await store.finish_command(old.id, "done")
         clock.set(clock.now() + 2 * DAY)
-        await store.prune(before=clock.now(), limit=10)
+        await prune(store, before=clock.now())
         assert [one.id for one in await store.commands([old.id, still_open.id])] == [still_open.id]
 
     @staticmethod

@@ -10,7 +10,7 @@ from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.stores.base import CancelAnswer, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import finish, hire, job, outcomes, put, read, take, take_one
+from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
 
@@ -154,61 +154,3 @@ class TestQueues(StoreSuite):
         for reason in ("first", "second"):
             await store.pause_queue("a", reason=reason)
         assert await store.paused_queues() == {"a": "second"}
-
-
-class TestPrune(StoreSuite):
-    """`prune`."""
-
-    @pytest.mark.covers("retention")
-    async def test_what_ended_before_goes_with_its_attempts(self, store: Store, clock: FakeClock) -> None:
-        await hire(store, "w1")
-        await put(store)
-        claim = await take_one(store)
-        await finish(store, claim, Failed(error="boom"), now=clock.now(), policy=fixed(1, 1))
-        clock.advance(1)
-        await finish(store, await take_one(store), now=clock.now())
-        assert await store.prune(before=clock.now(), limit=10) == 0
-        assert await outcomes(store, claim.job_id) == ["error"]
-        assert await store.prune(before=clock.now() + 1, limit=10) == 1
-        assert await store.get([claim.job_id]) == []
-        assert await outcomes(store, claim.job_id) == []
-
-    @pytest.mark.covers("retention")
-    async def test_every_kind_of_end_counts_and_what_lives_stays(
-        self, store: Store, clock: FakeClock
-    ) -> None:
-        await hire(store, "w1")
-        await store.enqueue([job() for _ in range(4)])
-        succeeded, failed, cancelled, running = await take(store)
-        await finish(store, succeeded, now=clock.now())
-        await finish(store, failed, Failed(error="boom"), now=clock.now())
-        await finish(store, cancelled, Cancelled("off"), now=clock.now())
-        skipped = await put(store, state=State.SKIPPED, reason="misfire")
-        waiting = await put(store)
-        clock.advance("1d")
-        assert await store.prune(before=clock.now(), limit=10) == 4
-        left = [claim.job_id for claim in (succeeded, failed, cancelled, running)]
-        assert [record.id for record in await store.get([*left, skipped, waiting])] == [
-            running.job_id,
-            waiting,
-        ]
-
-    @pytest.mark.covers("retention")
-    async def test_the_oldest_go_first_and_no_more_than_the_limit(
-        self, store: Store, clock: FakeClock
-    ) -> None:
-        stored: list[str] = []
-        for _ in range(5):
-            stored.append(await put(store, state=State.SKIPPED))
-            clock.advance(1)
-        assert await store.prune(before=clock.now(), limit=2) == 2
-        assert [record.id for record in await store.get(stored)] == stored[2:]
-
-    async def test_old_jobs_that_live_do_not_hide_ended_ones_behind_them(
-        self, store: Store, clock: FakeClock
-    ) -> None:
-        await store.enqueue([job() for _ in range(1_500)])
-        await put(store, state=State.SKIPPED)
-        clock.advance(1)
-        pruned = [await store.prune(before=clock.now(), limit=10) for _ in range(5)]
-        assert sum(pruned) == 1

@@ -19,6 +19,7 @@ from duetime.testing.conformance.kit import (
     hire,
     job,
     occurrence_job,
+    prune,
     read,
     read_schedule,
     schedule,
@@ -86,7 +87,7 @@ class TestFire(StoreSuite):
         plan = await planned(store, clock)
         await store.fire([plan])
         await finish(store, await take_one(store), now=clock.now())
-        assert await store.prune(before=clock.now() + 1, limit=10) == 1
+        assert await prune(store, before=clock.now() + 1) == 1
         assert await store.fire([with_new_ids(plan)]) == frozenset()
         assert await jobs_of(store) == []
 

@@ -11,10 +11,11 @@ from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
+from duetime.model.retention import Retention
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.worker import WorkerId, WorkerInfo
-from duetime.stores.base import Demand, Orphan, Store
+from duetime.stores.base import Demand, Orphan, Pruned, Store
 
 TASK = "greet"
 LEASE: Micros = 30 * SECOND
@@ -103,6 +104,16 @@ async def read(store: Store, job_id: JobId) -> StoredJob:
 async def outcomes(store: Store, job_id: JobId) -> list[str]:
     """How the tries of a job ended that did not end the job."""
     return [attempt.outcome for attempt in await store.attempts(job_id)]
+
+
+async def prune(store: Store, *, before: Instant | None, keep_per_schedule: int = 0) -> int:
+    """Remove all that is old, and tell how many records went."""
+    retention = Retention(before=before, keep_per_schedule=keep_per_schedule)
+    removed, pruned = 0, Pruned(0, "")
+    while pruned.last is not None:
+        pruned = await store.prune(retention, after=pruned.last)
+        removed += pruned.jobs
+    return removed
 
 
 async def rescue(store: Store, worker: WorkerId) -> list[Orphan]:

@@ -12,7 +12,7 @@ from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT
-from duetime.testing.conformance.kit import finish, hire, job, put, read, settlement, take, take_one
+from duetime.testing.conformance.kit import finish, hire, job, prune, put, read, settlement, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
 ENDS = [Succeeded("1"), Failed(error="boom"), Cancelled("off")]
@@ -209,7 +209,7 @@ class TestLogs(StoreSuite):
     async def test_logs_go_with_their_job(self, store: Store, clock: FakeClock) -> None:
         claim = await begun(store)
         await finish(store, claim, now=clock.now(), logs=(lines(claim, 0, "bye"),))
-        assert await store.prune(before=clock.now() + 1, limit=10) == 1
+        assert await prune(store, before=clock.now() + 1) == 1
         assert await logged(store, claim) == []
         await store.report([], [lines(claim, 1, "nobody")])
         assert await logged(store, claim) == []

@@ -26,7 +26,7 @@ def clock(sql: Statements) -> Script[Instant]:
 def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
     """Read jobs by id, in the order asked."""
     found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
-    records = {row[0]: rows.job(row) for row in found}
+    records = {record.id: record for record in map(rows.job, found)}
     return [records[job_id] for job_id in ids if job_id in records]
 
 

@@ -1,0 +1,105 @@
+"""How long ended jobs are kept, and their results and errors apart from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from duetime.errors import InvalidOption
+from duetime.model.durations import DAY, describe
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, StoredJob
+from duetime.model.shown import shown
+from duetime.model.states import State
+from duetime.model.terms import FOREVER
+
+DEFAULT_RETENTION: Final = 30 * DAY
+DEFAULT_KEEP_PER_SCHEDULE: Final = 10
+_MOST_PER_SCHEDULE: Final = 10_000
+
+
+class Remains(NamedTuple):
+    """What decides how long an ended job stays."""
+
+    id: JobId
+    state: State
+    finished_at: Instant
+    result_ttl: Micros | None
+    failure_ttl: Micros | None
+    keep_key: Micros | None
+    key_until: Instant | None
+    schedule: str | None
+    occurrence: Instant | None
+    has_more: bool
+    """Whether its result or its error is still there."""
+
+    @property
+    def ttl(self) -> Micros | None:
+        """How long after the end its result or its error is to be there."""
+        return _ttl(self.state, self.result_ttl, self.failure_ttl)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Which records may go."""
+
+    before: Instant | None
+    """Those of jobs that ended before; `None` keeps them all."""
+    keep_per_schedule: int = 0
+    """How many of the latest occurrences of each schedule stay in any case."""
+
+    def covers(self, job: Remains, *, now: Instant) -> bool:
+        """Whether a job is old enough to go, and neither its terms nor its key speak for it."""
+        if self.before is None or job.finished_at >= self.before or job.ttl == FOREVER:
+            return False
+        return max(job.finished_at + max(job.ttl or 0, job.keep_key or 0), job.key_until or 0) <= now
+
+
+def is_latest(job: Remains, firsts: Mapping[str, Instant | None]) -> bool:
+    """Whether a job is among the latest of its schedule.
+
+    `firsts` has the earliest occurrence that stays of each schedule in question, `None` where all do.
+    """
+    if job.schedule is None or job.schedule not in firsts or job.occurrence is None:
+        return False
+    first = firsts[job.schedule]
+    return first is None or job.occurrence >= first
+
+
+def is_over(finished_at: Instant, ttl: Micros | None, *, now: Instant) -> bool:
+    """Whether what was to be there for a time has been there for that long."""
+    return ttl is not None and ttl != FOREVER and finished_at + ttl <= now
+
+
+def note_on(state: State, ttl: Micros | None) -> str | None:
+    """Say why a job that succeeded has no result; how it failed is told by its state."""
+    if state is not State.SUCCEEDED or ttl is None:
+        return None
+    return "its result is not kept" if ttl == 0 else f"its result was kept for {describe(ttl)} only"
+
+
+def as_of(job: StoredJob, now: Instant) -> StoredJob:
+    """Return a job without what has outlived its time, whether or not the store has dropped it yet."""
+    ttl = _ttl(job.state, job.result_ttl, job.failure_ttl)
+    if job.finished_at is None or not is_over(job.finished_at, ttl, now=now):
+        return job
+    if job.state is State.FAILED:
+        return replace(job, error=None, traceback=None)
+    if job.result is None:
+        return job
+    return replace(job, result=None, result_error=note_on(job.state, ttl))
+
+
+def check_keep_per_schedule(number: int) -> int:
+    """Return the number, or raise `InvalidOption`."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_PER_SCHEDULE:
+        text = f"keep_per_schedule must be a whole number from 0 to {_MOST_PER_SCHEDULE}, not {shown(number)}"
+        raise InvalidOption(text)
+    return number
+
+
+def _ttl(state: State, result_ttl: Micros | None, failure_ttl: Micros | None) -> Micros | None:
+    if state is State.SUCCEEDED:
+        return result_ttl
+    return failure_ttl if state is State.FAILED else None
