@@ -13,7 +13,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import NoReturn
 
-from duetime import Snooze, current_job
+from duetime import Cancel, Snooze, current_job
 from tests.integration.tasks import say
 
 _LOOK = 0.005
@@ -99,6 +99,20 @@ def report(gate: str) -> None:
     while not Path(gate).exists():
         time.sleep(_LOOK)
     job.progress(1, "done")
+
+
+def misbehave(how: str) -> int:
+    """Do to the process what a guest should not."""
+    if how == "output":
+        sys.stdout.close()
+    elif how == "words":
+        raise Cancel("\ud800")
+    elif how == "log":
+        logging.getLogger("\ud800").error("\ud800 %s %s", 1)  # noqa: PLE1206 - the offence is the point
+    elif how == "fork" and os.fork() == 0:
+        logging.getLogger("fork").error("not on our line")
+        time.sleep(600)
+    return os.getpid()
 
 
 def fail() -> NoReturn:

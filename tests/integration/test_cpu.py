@@ -248,6 +248,8 @@ async def test_no_child_survives_a_worker_that_is_killed(fleet: Fleet) -> None:
 
         children = await until(with_spare, what="a child at work and one that is kept ready")
         assert busy in children
+        # One that cannot even run must go, too.
+        os.kill(busy, signal.SIGSTOP)
         worker.kill()
         await until(lambda: all(is_gone(pid, None) for pid in children), what="the end of its children")
 
@@ -315,6 +317,20 @@ async def test_what_a_function_raises_is_recorded_with_its_own_lines(scheduler: 
     assert record.traceback is not None
     assert "in fail\n" in record.traceback
     assert "/serve.py" not in record.traceback
+
+
+@pytest.mark.parametrize("how", ["output", "words", "log", "fork"])
+async def test_a_child_survives_what_a_job_does_to_it(scheduler: Scheduler, how: str) -> None:
+    misbehave, who = cpu(scheduler, cpu_tasks.misbehave), cpu(scheduler, cpu_tasks.who)
+    async with scheduler, scheduler.worker(cpu_children=1):
+        before = await (await who.enqueue()).result(timeout=20)
+        job = await misbehave.enqueue(how)
+        if how == "words":
+            with pytest.raises(JobFailed, match="UnicodeEncodeError"):
+                await job.result(timeout=20)
+        else:
+            assert await job.result(timeout=20) == before
+        assert await (await who.enqueue()).result(timeout=20) == before
 
 
 async def test_arguments_that_do_not_fit_are_set_aside(scheduler: Scheduler) -> None:

@@ -16,7 +16,8 @@ class Line:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        self._lock = threading.Lock()
+        # The collector may run somebody's `__del__` in here, and that may log.
+        self._lock = threading.RLock()
         self._mine = os.getpid()
         # A process that a job forks must not keep the line open when this one has died.
         os.register_at_fork(after_in_child=self._let_go)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from duetime.runtime.children.messages import Logged
 from duetime.runtime.failure import describe_error
 
+log = logging.getLogger("duetime.worker")
+
 MAX_TEXT = 16_000
 
 
@@ -28,14 +30,14 @@ class Forwarder(logging.Handler):
         exception = self._plain.formatException(record.exc_info) if record.exc_info else None
         self._tell(
             Logged(
-                name=record.name,
+                name=_plain(record.name),
                 level=record.levelno,
                 text=_plain(text),
                 created=record.created,
-                path=record.pathname,
+                path=_plain(record.pathname),
                 line=record.lineno,
                 function=record.funcName or "",
-                thread=record.threadName or "",
+                thread=_plain(record.threadName or ""),
                 exception=None if exception is None else _plain(exception),
             )
         )
@@ -61,7 +63,10 @@ def handle(told: Logged, *, pid: int) -> None:
     record.processName = "duetime-child"
     record.threadName = told.thread
     record.exc_text = told.exception
-    logger.handle(record)
+    try:
+        logger.handle(record)
+    except Exception:
+        log.exception("a log record of child process %d was refused", pid)
 
 
 def _plain(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import queue
@@ -69,10 +70,15 @@ class Server:
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_execute, *work)
             self._ears.say(work[1].last_words())
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+            _flush()
             self._busy = False
+            self._answer(outcome)
+
+    def _answer(self, outcome: Outcome) -> None:
+        try:
             self._line.say(Ended.of(outcome, memory=resident()))
+        except ValueError as error:  # Text that is not Unicode, such as the reason of a `Cancel`.
+            self._line.say(Ended.of(raised(error), memory=resident()))
 
     def _listen(self) -> None:
         run: Run | None = None
@@ -116,6 +122,13 @@ def _find(address: Address, task: str) -> Handler:
         text = f"it has no {address.name} there; define it whoever imports the module"
         raise LookupError(text)
     return handler
+
+
+def _flush() -> None:
+    """Let others see what the job has printed, unless it has closed the stream, or nobody reads it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
 
 
 def _ignore(number: int, frame: FrameType | None) -> None:

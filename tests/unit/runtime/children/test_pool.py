@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
+from duetime.runtime.children.address import Address, Home
 from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.executor import Executor
@@ -19,7 +21,7 @@ from duetime.runtime.handler import Handler
 from duetime.runtime.liveness import is_gone
 from duetime.runtime.run import Run
 from duetime.runtime.threads import ThreadRunner
-from tests.integration import cpu_tasks
+from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
 
 WHO = Handler(
@@ -138,3 +140,18 @@ async def test_a_child_that_dies_with_orders_unread_has_died_like_any_other(pool
     assert isinstance(outcome, Failed)
     assert "died while it ran the job: killed by SIGKILL" in outcome.error
     assert child._life.exception() is None
+
+
+async def test_a_job_that_is_asked_to_stop_before_it_starts_sees_that(
+    pool: ChildPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "ledger"))
+    child = pool.lend()
+    heed = Job(Address(Home(tasks.__name__), "heed_in_thread"), claim(), 0, None)
+    calling = asyncio.create_task(child.call(heed))
+    await asyncio.sleep(0)
+    assert not child.ready.is_set()
+    child.stop("no longer wanted")
+    assert await asyncio.wait_for(calling, 20) == Cancelled("no longer wanted")
+    await pool.take_back(child)
+    assert child.free

@@ -1,0 +1,93 @@
+"""The child's side alone: a line to a process, without the worker that would kill it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from duetime.model.outcome import Cancelled
+from duetime.runtime.children.address import Address, Home
+from duetime.runtime.children.launch import launch
+from duetime.runtime.children.messages import Ended, Job, Ready, Stop, Word, to_line, word_decoder
+from tests.integration import cpu_tasks, ledger, tasks
+from tests.unit.runtime.kit import claim
+
+WHO = Job(Address(Home(cpu_tasks.__name__), "who"), claim(), 0, None)
+SPIN = Job(Address(Home(tasks.__name__), "spin"), claim(), 0, None)
+HEED = Job(Address(Home(tasks.__name__), "heed_in_thread"), claim(), 0, None)
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.process, self.connection = launch([])
+        self.connection.settimeout(20)
+        self._lines = self.connection.makefile("rb")
+
+    def send(self, *orders: Job | Stop) -> None:
+        self.connection.sendall(b"".join(map(to_line, orders)))
+
+    def hear(self) -> Word:
+        return word_decoder.decode(self._lines.readline())
+
+    def hang_up(self) -> int:
+        self.connection.shutdown(socket.SHUT_RDWR)
+        return self.process.wait(20)
+
+    def close(self) -> None:
+        self._lines.close()
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
+    monkeypatch.setenv(ledger.VARIABLE, str(tmp_path / "ledger"))
+    made = Peer()
+    yield made
+    made.close()
+
+
+def test_a_child_runs_one_job_after_the_other(peer: Peer) -> None:
+    assert peer.hear() == Ready()
+    for _ in range(2):
+        peer.send(WHO)
+        ended = peer.hear()
+        assert isinstance(ended, Ended)
+        assert ended.values["result"] == str(peer.process.pid)
+        assert ended.memory > 1_000_000
+
+
+@pytest.mark.covers("cpu-orphan")
+def test_a_child_that_waits_ends_when_the_line_does(peer: Peer) -> None:
+    assert peer.hear() == Ready()
+    assert peer.hang_up() == 0
+
+
+@pytest.mark.covers("cpu-orphan")
+def test_a_child_at_work_ends_when_the_line_does(peer: Peer, tmp_path: Path) -> None:
+    assert peer.hear() == Ready()
+    peer.send(SPIN)
+    while not (tmp_path / "ledger").exists():
+        assert peer.process.poll() is None
+    assert peer.hang_up() == 1
+
+
+def test_a_request_to_stop_that_comes_together_with_the_job_is_not_lost(peer: Peer) -> None:
+    peer.send(HEED, Stop("no longer wanted"))
+    assert peer.hear() == Ready()
+    ended = peer.hear()
+    assert isinstance(ended, Ended)
+    assert ended.read() == Cancelled("no longer wanted")
+
+
+def test_a_child_whose_parent_is_another_by_now_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getpid", lambda: 1)
+    process, connection = launch([])
+    with connection:
+        assert process.wait(20) == 1
+        assert isinstance(process, subprocess.Popen)
