@@ -65,7 +65,9 @@ def start_program(pid_file: str) -> None:
 def die_first(how: str) -> int:
     """Take the process down at the first try."""
     if current_job().attempt == 1:
-        if how == "exit":
+        if how == "fork" and os.fork() == 0:
+            time.sleep(600)
+        if how != "kill":
             os._exit(7)
         os.kill(os.getpid(), signal.SIGKILL)
     return os.getpid()

@@ -105,6 +105,12 @@ def spin() -> None:
         pass
 
 
+def seize() -> None:
+    """Never end, and never let go of the interpreter either."""
+    say("start")
+    sum(range(10**18))
+
+
 async def block_loop(seconds: float) -> None:
     """Do what an async task must not do."""
     with _told():
@@ -142,6 +148,6 @@ class App:
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)
-        self.spin = scheduler.task(name="spin", cpu=cpu)(spin)
+        self.seize = scheduler.task(name="seize", cpu=cpu)(seize)
         if ticking:
             self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))

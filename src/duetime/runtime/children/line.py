@@ -18,7 +18,6 @@ class Line:
         self._connection = connection
         # The collector may run somebody's `__del__` in here, and that may log.
         self._lock = threading.RLock()
-        self._mine = os.getpid()
         # A process that a job forks must not keep the line open when this one has died.
         os.register_at_fork(after_in_child=self._let_go)
 
@@ -32,6 +31,8 @@ class Line:
         return cls(connection)
 
     def _let_go(self) -> None:
+        # Whoever held the lock has not come along.
+        self._lock = threading.RLock()
         if (descriptor := self._connection.detach()) >= 0:
             os.close(descriptor)
 
@@ -43,6 +44,5 @@ class Line:
 
     def say(self, word: Word) -> None:
         """Send a word; when the worker is gone nobody misses it."""
-        if os.getpid() == self._mine:
-            with self._lock, contextlib.suppress(OSError):
-                self._connection.sendall(to_line(word))
+        with self._lock, contextlib.suppress(OSError):
+            self._connection.sendall(to_line(word))

@@ -13,6 +13,7 @@ from duetime.model.outcome import Cancelled
 from duetime.runtime.children.address import Address, Home
 from duetime.runtime.children.launch import launch
 from duetime.runtime.children.messages import Ended, Job, Ready, Stop, Word, to_line, word_decoder
+from duetime.runtime.children.serve import _LAST_WAIT
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
 
@@ -33,9 +34,9 @@ class Peer:
     def hear(self) -> Word:
         return word_decoder.decode(self._lines.readline())
 
-    def hang_up(self) -> int:
+    def hang_up(self, *, within: float) -> int:
         self.connection.shutdown(socket.SHUT_RDWR)
-        return self.process.wait(20)
+        return self.process.wait(within)
 
     def close(self) -> None:
         self._lines.close()
@@ -65,7 +66,7 @@ def test_a_child_runs_one_job_after_the_other(peer: Peer) -> None:
 @pytest.mark.covers("cpu-orphan")
 def test_a_child_that_waits_ends_when_the_line_does(peer: Peer) -> None:
     assert peer.hear() == Ready()
-    assert peer.hang_up() == 0
+    assert peer.hang_up(within=20) == 0
 
 
 @pytest.mark.covers("cpu-orphan")
@@ -74,7 +75,7 @@ def test_a_child_at_work_ends_when_the_line_does(peer: Peer, tmp_path: Path) -> 
     peer.send(SPIN)
     while not (tmp_path / "ledger").exists():
         assert peer.process.poll() is None
-    assert peer.hang_up() == 1
+    assert peer.hang_up(within=_LAST_WAIT - 1) == 1
 
 
 def test_a_request_to_stop_that_comes_together_with_the_job_is_not_lost(peer: Peer) -> None:
