@@ -111,6 +111,13 @@ def seize() -> None:
     sum(range(10**18))
 
 
+async def chat(lines: int) -> None:
+    """Log many lines, and go on."""
+    for n in range(1, lines + 1):
+        log.info("line %d", n)
+    await asyncio.sleep(60)
+
+
 async def block_loop(seconds: float) -> None:
     """Do what an async task must not do."""
     with _told():
@@ -145,6 +152,7 @@ class App:
         self.wait_in_thread = scheduler.task(name="wait_in_thread")(wait_in_thread)
         self.heed_in_thread = scheduler.task(name="heed_in_thread")(heed_in_thread)
         self.tell = scheduler.task(name="tell")(tell)
+        self.chat = scheduler.task(name="chat")(chat)
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)

@@ -119,7 +119,7 @@ async def test_a_plain_function_speaks_from_its_thread(store_url: str) -> None:
 
 @pytest.mark.covers("endless-logs")
 @pytest.mark.parametrize("size", [1, 1_000])
-async def test_a_log_without_end_is_bounded_and_says_what_is_missing(store_url: str, size: int) -> None:
+async def test_a_log_without_end_is_bounded_and_tells_what_is_missing(store_url: str, size: int) -> None:
     scheduler = Scheduler(store_url)
     count = 5_000
 
@@ -131,14 +131,30 @@ async def test_a_log_without_end_is_bounded_and_says_what_is_missing(store_url: 
     async with scheduler, scheduler.worker():
         job = await chat.enqueue()
         await job.result(timeout=60)
-        text = "\n".join(part.text for part in await scheduler.jobs.logs(job.id))
-    kept = [line for line in text.splitlines() if line.endswith("x")]
-    dropped = count - len(kept)
-    assert f"… {dropped} lines were dropped here …" in text
+        parts = await scheduler.jobs.logs(job.id)
+    kept = [line for part in parts for line in part.text.splitlines()]
+    assert len(kept) + sum(part.dropped for part in parts) == count
     assert len(kept) <= HEAD_LINES + TAIL_LINES
-    assert len(text) <= HEAD_BYTES + TAIL_BYTES
+    assert sum(map(len, kept)) <= HEAD_BYTES + TAIL_BYTES
     assert " 0 x" in kept[0]
     assert f" {count - 1} x" in kept[-1]
+
+
+async def test_the_latest_lines_of_a_long_log_are_there_when_the_worker_is_killed(fleet: Fleet) -> None:
+    worker = await fleet.start()
+    app = fleet.app()
+    count = HEAD_LINES + TAIL_LINES + 300
+    async with app.scheduler as scheduler:
+        job = await app.chat.enqueue(count)
+
+        async def last_line() -> Sequence[LogPart]:
+            parts = await scheduler.jobs.logs(job.id)
+            return parts if parts and parts[-1].text.endswith(f"line {count}") else ()
+
+        parts = await until(last_line, what="the last line")
+        worker.kill()
+    assert [part.dropped for part in parts if part.dropped]
+    assert sum(part.past - part.line for part in parts) <= HEAD_LINES + TAIL_LINES
 
 
 async def test_a_worker_may_keep_no_logs(store_url: str) -> None:

@@ -39,7 +39,7 @@ class Follower:
         self._store = store
         self._job_id = job_id
         self._before: StoredJob | None = None
-        self._read = (0, -1)
+        self._read = (0, 0)
 
     async def look(self) -> News:
         """Tell what is new; raises `JobNotFound`."""
@@ -50,7 +50,7 @@ class Follower:
         # Read after the job: the last lines are written together with its end.
         logs = await self._store.logs(self._job_id, after=self._read)
         if logs:
-            self._read = logs[-1].fence, logs[-1].part
+            self._read = logs[-1].fence, logs[-1].line
         job, before, self._before = found[0], self._before, found[0]
         told = None if before is None else (before.progress, before.progress_note)
         return News(

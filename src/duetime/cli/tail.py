@@ -101,6 +101,7 @@ class LogPrinter:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         self._fence: int | None = None
+        self._expected = 1
 
     def print(self, parts: Iterable[LogPart]) -> None:
         """Print parts that follow those printed before."""
@@ -108,9 +109,13 @@ class LogPrinter:
             if self._as_json:
                 say_json_line(_log_values(part))
                 continue
-            if self._fence not in (None, part.fence):
-                say(f"== try {part.attempt}")
-            self._fence = part.fence
+            if part.fence != self._fence:
+                if self._fence is not None:
+                    say(f"== try {part.attempt}")
+                self._fence, self._expected = part.fence, 1
+            if missing := part.line - self._expected:
+                say(f"… {missing} lines are missing here …")
+            self._expected = part.past
             say_lines(part.text)
 
 
@@ -145,7 +150,7 @@ def _print_progress(job: StoredJob, *, as_json: bool) -> None:
 
 
 def _log_values(part: LogPart) -> dict[str, object]:
-    return {"kind": "log", "id": part.job_id, "attempt": part.attempt, "part": part.part, "text": part.text}
+    return {"kind": "log", "id": part.job_id, "attempt": part.attempt, "line": part.line, "text": part.text}
 
 
 def _until_stopped(work: Coroutine[Any, Any, T]) -> T | None:

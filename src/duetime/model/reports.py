@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from duetime.errors import InvalidOption
@@ -28,8 +29,11 @@ class NewLogPart(NamedTuple):
 
     token: Token
     attempt: int
-    part: int
+    line: int
+    """The number of its first line in the log of the run, from 1."""
     text: str
+    drop: tuple[int, int] | None = None
+    """Lines stored before that make room for it: the first of them, and the first that stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +45,26 @@ class LogPart:
     """Which run wrote them; it rises from run to run."""
     attempt: int
     """Which try that was, from 1."""
-    part: int
+    line: int
+    """The number of its first line in the log of that run, from 1."""
     text: str
     """Lines, the last one without its end."""
+    dropped: int = 0
+    """How many lines are missing before it, because the log was too long."""
+
+    @property
+    def past(self) -> int:
+        """The number of the line after its last one."""
+        return self.line + self.text.count("\n") + 1
+
+
+def with_gaps(parts: Iterable[LogPart]) -> list[LogPart]:
+    """Return the log of a job from its beginning, with what is missing before each part."""
+    found: list[LogPart] = []
+    for part in parts:
+        before = found[-1] if found and found[-1].fence == part.fence else None
+        found.append(replace(part, dropped=part.line - (1 if before is None else before.past)))
+    return found
 
 
 def check_fraction(value: object) -> float:

@@ -42,7 +42,6 @@ class Voice:
         self._closed = False
         self._progress: Progress | None = None
         self._book = LogBook()
-        self._parts = 0
         self._unheard: list[NewLogPart] = []
 
     def tell(self, fraction: float, note: str) -> None:
@@ -56,8 +55,9 @@ class Voice:
     def log(self, text: str) -> None:
         """Add a record to the log."""
         with self._lock:
-            if self._closed or not self._book.add(text):
+            if self._closed:
                 return
+            self._book.add(text)
         self.call()
 
     def call(self) -> None:
@@ -72,7 +72,11 @@ class Voice:
         """Return what is to be written now; until it was `heard`, it will be returned again."""
         with self._lock:
             self._waiting = False
-            self._cut(self._book.rest() if self._closed else self._book.cut())
+            # While the store is away the book keeps what there is, within its bounds.
+            if self._closed or not self._unheard:
+                self._unheard += [
+                    NewLogPart(self._token, self._attempt, *piece) for piece in self._book.cut()
+                ]
             return Words(self._progress, tuple(self._unheard))
 
     def heard(self, words: Words) -> None:
@@ -81,6 +85,9 @@ class Voice:
             if self._progress is words.progress:
                 self._progress = None
             self._unheard = self._unheard[len(words.logs) :]
+            more = self._book.has_more
+        if more:
+            self.call()
 
     def close(self) -> None:
         """Say the end of the log, and nothing after it."""
@@ -95,8 +102,3 @@ class Voice:
         words = self.words()
         self.heard(words)
         return words
-
-    def _cut(self, text: str) -> None:
-        if text:
-            self._unheard.append(NewLogPart(self._token, self._attempt, self._parts, text))
-            self._parts += 1

@@ -11,7 +11,7 @@ from duetime.errors import InvalidOption, JobActive, JobEnded, JobNotFound
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
-from duetime.model.reports import LogPart
+from duetime.model.reports import LogPart, with_gaps
 from duetime.model.rerun import repeat
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues, job_options
@@ -77,7 +77,7 @@ class Jobs:
         found = await self._store().logs(job_id)
         if not found:
             await self.get(job_id)
-        return found
+        return with_gaps(found)
 
     async def rerun(self, job_id: JobId, **values: Unpack[JobOptionValues]) -> JobHandle[Any]:
         """Enqueue a job like one that has ended; `parent` of the new one is the old one's id.

@@ -367,8 +367,8 @@ class ReadStore(Protocol):
         """Return the tries that ended without ending the job, oldest first."""
         ...
 
-    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, -1)) -> list[LogPart]:
-        """Return what the runs of a job have logged, in order; `after`: only behind this fence and part."""
+    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
+        """Return what the runs of a job have logged, in order; `after`: only behind this fence and line."""
         ...
 
     async def schedules(self) -> list[StoredSchedule]:

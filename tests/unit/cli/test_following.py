@@ -45,13 +45,13 @@ async def test_a_job_is_told_stage_by_stage_with_what_it_says(store: Store, cloc
     assert (news.job.state, news.moved, news.progressed, news.logs) == ("pending", True, False, [])
     assert not (await follower.look()).moved
     claim = await take_one(store)
-    await store.report([Progress(claim.token, 0.5)], [NewLogPart(claim.token, 1, 0, "one")])
+    await store.report([Progress(claim.token, 0.5)], [NewLogPart(claim.token, 1, 1, "one")])
     news = await follower.look()
     assert (news.job.state, news.moved, news.progressed) == ("running", True, True)
     assert [part.text for part in news.logs] == ["one"]
     news = await follower.look()
     assert (news.moved, news.progressed, news.logs) == (False, False, [])
-    await finish(store, claim, now=clock.now(), logs=(NewLogPart(claim.token, 1, 1, "two"),))
+    await finish(store, claim, now=clock.now(), logs=(NewLogPart(claim.token, 1, 2, "two"),))
     news = await follower.look()
     assert (news.job.state, news.moved, news.progressed) == ("succeeded", True, False)
     assert [part.text for part in news.logs] == ["two"]

@@ -1,79 +1,132 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from duetime.model.log_book import (
     HEAD_BYTES,
     HEAD_LINES,
-    MAX_RECORD,
+    RECORD_CHARACTERS,
+    RECORD_LINES,
     TAIL_BYTES,
     TAIL_LINES,
     LogBook,
+    Piece,
 )
+
+
+class Kept:
+    """What a store would have of a book: lines by number."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, str] = {}
+
+    def take(self, book: LogBook) -> None:
+        for piece in book.cut():
+            assert piece.line not in self.pieces
+            self.pieces[piece.line] = piece.text
+            first, past = piece.drop or (0, 0)
+            self.pieces = {n: text for n, text in self.pieces.items() if not first <= n < past}
+
+    @property
+    def lines(self) -> dict[int, str]:
+        return {
+            first + n: line
+            for first, text in sorted(self.pieces.items())
+            for n, line in enumerate(text.split("\n"))
+        }
 
 
 def test_a_short_log_is_kept_whole_and_handed_out_once() -> None:
     book = LogBook()
-    assert book.cut() == ""
-    assert book.add("one")
-    assert book.add("two")
-    assert book.cut() == "one\ntwo"
-    assert book.cut() == ""
-    book.add("three")
-    assert book.rest() == "three"
-    assert book.rest() == ""
+    assert book.cut() == []
+    book.add("one")
+    book.add("two\nand more")
+    assert book.has_more
+    assert book.cut() == [Piece(1, "one\ntwo\nand more")]
+    assert not book.has_more
+    assert book.cut() == []
+    book.add("four")
+    assert book.cut() == [Piece(4, "four")]
 
 
-def test_of_a_log_without_end_the_first_and_the_last_lines_are_kept() -> None:
-    book = LogBook()
-    count = HEAD_LINES + TAIL_LINES + 7
-    for n in range(count):
+@pytest.mark.parametrize("every", [1, 7, 100, 10_000])
+def test_of_a_log_without_end_the_first_and_the_last_lines_are_kept(every: int) -> None:
+    book, kept = LogBook(), Kept()
+    count = 5_000
+    for n in range(1, count + 1):
         book.add(f"line {n}")
-    first = book.cut().splitlines()
-    note, *last = book.rest().splitlines()
-    assert first == [f"line {n}" for n in range(HEAD_LINES)]
-    assert note == "… 7 lines were dropped here …"
-    assert last == [f"line {n}" for n in range(count - TAIL_LINES, count)]
+        if n % every == 0:
+            kept.take(book)
+    kept.take(book)
+    assert all(line == f"line {n}" for n, line in kept.lines.items())
+    head = [n for n in kept.lines if n <= HEAD_LINES]
+    tail = [n for n in kept.lines if n > HEAD_LINES]
+    assert head == list(range(1, HEAD_LINES + 1))
+    assert TAIL_LINES * 0.8 <= len(tail) <= TAIL_LINES
+    assert tail == list(range(count - len(tail) + 1, count + 1))
 
 
-def test_what_just_fits_is_kept_without_a_note() -> None:
-    book = LogBook()
+def test_what_just_fits_is_kept_whole() -> None:
+    book, kept = LogBook(), Kept()
     for n in range(HEAD_LINES + TAIL_LINES):
         book.add(f"line {n}")
-    assert len(book.rest().splitlines()) == HEAD_LINES + TAIL_LINES
-    assert book.dropped == 0
+    kept.take(book)
+    assert len(kept.lines) == HEAD_LINES + TAIL_LINES
 
 
 @pytest.mark.parametrize("character", ["a", "é", "漢", "\ud800"])
 def test_long_lines_are_bounded_by_their_bytes(character: str) -> None:
-    book = LogBook()
-    for _ in range(1_000):
+    book, kept = LogBook(), Kept()
+    for n in range(1_000):
         book.add(character * 1_000)
-    head, tail = book.cut(), book.rest()
-    assert HEAD_BYTES / 2 < len(head.encode(errors="replace")) <= HEAD_BYTES
-    assert TAIL_BYTES / 2 < len(tail.encode(errors="replace")) <= TAIL_BYTES + 100
-    kept = sum(line.startswith(character) for line in [*head.splitlines(), *tail.splitlines()])
-    assert kept + book.dropped == 1_000
+        if n % 10 == 0:
+            kept.take(book)
+    kept.take(book)
+    size = sum(len(text.encode(errors="replace")) + 1 for text in kept.pieces.values())
+    assert (HEAD_BYTES + TAIL_BYTES) / 2 < size <= HEAD_BYTES + TAIL_BYTES
 
 
-def test_the_lines_of_a_traceback_count_each() -> None:
-    book = LogBook()
-    for _ in range(HEAD_LINES + TAIL_LINES):
-        book.add("error\n  where\n  why")
-    kept = [*book.cut().splitlines(), *book.rest().splitlines()]
-    assert len(kept) <= HEAD_LINES + TAIL_LINES + 1
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3_000), st.booleans()), max_size=300))
+def test_whatever_is_logged_what_is_kept_is_bounded_in_order_and_ends_with_the_last_line(
+    records: list[tuple[int, int, bool]],
+) -> None:
+    book, kept = LogBook(), Kept()
+    total = 0
+    for breaks, length, cut in records:
+        book.add("x" * length + "\n" * breaks)
+        total += breaks + 1
+        if cut:
+            kept.take(book)
+    kept.take(book)
+    lines = kept.lines
+    assert len(lines) <= HEAD_LINES + TAIL_LINES
+    assert sum(len(line) + 1 for line in lines.values()) <= HEAD_BYTES + TAIL_BYTES
+    assert list(lines) == sorted(lines)
+    if records:
+        assert max(lines) == total
+        assert 1 in lines
 
 
 def test_a_huge_record_is_cut() -> None:
     book = LogBook()
-    book.add("a" * (MAX_RECORD + 5))
-    assert book.cut() == "a" * MAX_RECORD + "… (cut, 5 characters more)"
+    book.add("a" * (RECORD_CHARACTERS + 5))
+    assert book.cut() == [Piece(1, "a" * RECORD_CHARACTERS + "… (cut, 5 characters more)")]
 
 
-def test_lines_stay_in_order_when_a_long_one_closes_the_beginning() -> None:
+def test_a_record_of_many_lines_is_cut() -> None:
     book = LogBook()
-    for _ in range(HEAD_BYTES // MAX_RECORD + 1):
-        book.add("x" * (MAX_RECORD - 1))
-    assert not book.add("short")
-    assert book.cut().count("\n") == HEAD_BYTES // MAX_RECORD - 1
-    assert book.rest().splitlines()[-1] == "short"
+    book.add("\n".join(["line"] * (RECORD_LINES + 50)))
+    [piece] = book.cut()
+    assert piece.text.count("\n") == RECORD_LINES - 1
+    assert piece.text.endswith("line… (cut, 250 characters more)")
+
+
+def test_lines_stay_in_order_when_a_long_one_ends_the_beginning() -> None:
+    book, kept = LogBook(), Kept()
+    for _ in range(HEAD_BYTES // RECORD_CHARACTERS + 1):
+        book.add("x" * RECORD_CHARACTERS)
+    book.add("short")
+    kept.take(book)
+    assert list(kept.lines.values())[-1] == "short"

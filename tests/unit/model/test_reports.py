@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from duetime.errors import InvalidOption
-from duetime.model.reports import MAX_NOTE, check_fraction, check_note
+from duetime.model.reports import MAX_NOTE, LogPart, check_fraction, check_note, with_gaps
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 0.4, 1, 1.0])
@@ -35,3 +35,17 @@ def test_a_long_note_is_cut() -> None:
 def test_a_note_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidOption, match="must be text, not 3"):
         check_note(3)
+
+
+def part(fence: int, line: int, text: str) -> LogPart:
+    return LogPart(job_id="job", fence=fence, attempt=fence, line=line, text=text)
+
+
+def test_a_log_without_gaps_has_none() -> None:
+    parts = [part(1, 1, "one\ntwo"), part(1, 3, "three"), part(2, 1, "again")]
+    assert with_gaps(parts) == parts
+
+
+def test_missing_lines_are_counted_before_the_part_that_follows_them() -> None:
+    parts = [part(1, 1, "one\ntwo"), part(1, 10, "ten"), part(2, 3, "three")]
+    assert [part.dropped for part in with_gaps(parts)] == [0, 7, 2]

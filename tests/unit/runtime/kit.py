@@ -8,6 +8,7 @@ from typing import Any
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.runtime.timekeeper import Timekeeper
 
@@ -79,12 +80,16 @@ class SettlingStore:
         self.errors = list(errors)
         self.refuses: set[str] = set()
         self.marked: list[tuple[list[str], Micros]] = []
+        self.reported: list[str] = []
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         self.batches.append(list(settlements))
         if self.errors and (error := self.errors.pop(0)) is not None:
             raise error
         return frozenset(s.token for s in settlements if s.token.job_id not in self.refuses)
+
+    async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
+        self.reported += [part.text for part in logs]
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         self.marked.append(([token.job_id for token in tokens], started_at))

@@ -11,10 +11,12 @@ from duetime import current_job
 from duetime.model.instants import SECOND
 from duetime.model.job import Token
 from duetime.model.outcome import Cancelled, Settled, Settlement
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
+from duetime.runtime.context import current
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
@@ -46,12 +48,14 @@ class Bench:
         self.slots = Slots(10, {"default": None})
         self.settler = Settler(cast("JobStore", store), NoHealth())
         self.freed = 0
+        self.reporter = Reporter(cast("JobStore", store), NoHealth(), captures_logs=True)
+        self.store = store
         self.dispatcher = Dispatcher(
             handlers=handlers,
             executor=Executor(handlers, ThreadRunner()),
             settler=self.settler,
             marker=StartMarker(cast("JobStore", store), NoHealth()),
-            ears=Reporter(cast("JobStore", store), NoHealth(), captures_logs=False),
+            ears=self.reporter,
             slots=self.slots,
             time=StillTime(NOW),
             on_free=self._free,
@@ -174,6 +178,43 @@ async def test_a_run_that_has_recorded_its_own_end_is_not_settled_again(
     await bench.drained()
     assert not bench.settled
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
+
+
+async def test_what_a_run_said_last_comes_with_its_settlement() -> None:
+    async def speak() -> None:
+        current_job().progress(0.5, "half")
+        say("hello")
+
+    bench = Bench(speak)
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    [change] = bench.settled
+    assert change.progress == Progress(change.token, 0.5, "half")
+    assert change.logs == (NewLogPart(change.token, 1, 1, "hello"),)
+    await bench.reporter.stop()
+    assert bench.store.reported == [], "it was said already"
+
+
+async def test_a_run_that_has_recorded_its_own_end_says_the_rest_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def settle_itself(self: Executor, run: Run) -> Settled:
+        current.set(run)
+        say("hello")
+        return Settled()
+
+    monkeypatch.setattr(Executor, "execute", settle_itself)
+    bench = Bench(nothing)
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    await bench.reporter.stop()
+    assert bench.store.reported == ["hello"]
+
+
+def say(text: str) -> None:
+    voice = current.get().speak()
+    assert voice is not None
+    voice.log(text)
 
 
 @pytest.mark.covers("poison-job")

@@ -21,8 +21,8 @@ class Listening:
         self.calls += 1
 
 
-def part(number: int, text: str) -> NewLogPart:
-    return NewLogPart(TOKEN, 1, number, text)
+def part(line: int, text: str) -> NewLogPart:
+    return NewLogPart(TOKEN, 1, line, text)
 
 
 def test_only_the_latest_progress_is_kept() -> None:
@@ -44,17 +44,29 @@ def test_the_listener_is_called_once_until_it_looks() -> None:
     assert ears.calls == 2
 
 
-def test_what_was_not_heard_is_said_again_under_the_same_number() -> None:
-    voice = Voice(CLAIM, Listening())
+def test_what_was_not_heard_is_said_again_and_what_came_after_it_later() -> None:
+    ears = Listening()
+    voice = Voice(CLAIM, ears)
     voice.log("one")
-    assert voice.words().logs == (part(0, "one"),)
+    first = voice.words()
+    assert first.logs == (part(1, "one"),)
     voice.log("two")
-    words = voice.words()
-    assert words.logs == (part(0, "one"), part(1, "two"))
-    voice.heard(words)
-    assert voice.words() == SILENCE
-    voice.log("three")
-    assert voice.words().logs == (part(2, "three"),)
+    assert voice.words() == first
+    assert ears.calls == 2
+    voice.heard(first)
+    assert ears.calls == 3, "there is more to say"
+    assert voice.words().logs == (part(2, "two"),)
+
+
+def test_while_nobody_hears_it_a_log_stays_within_its_bounds() -> None:
+    voice = Voice(CLAIM, Listening())
+    for _ in range(20):
+        for n in range(HEAD_LINES):
+            voice.log(f"line {n}")
+        words = voice.words()
+    assert sum(part.text.count("\n") + 1 for part in words.logs) <= HEAD_LINES
+    last = voice.last_words()
+    assert sum(part.text.count("\n") + 1 for part in last.logs) <= HEAD_LINES + TAIL_LINES
 
 
 def test_what_is_said_while_the_store_is_told_is_not_forgotten() -> None:
@@ -65,27 +77,25 @@ def test_what_is_said_while_the_store_is_told_is_not_forgotten() -> None:
     voice.tell(0.2, "")
     voice.log("two")
     voice.heard(words)
-    assert voice.words() == Words(Progress(TOKEN, 0.2, ""), (part(1, "two"),))
+    assert voice.words() == Words(Progress(TOKEN, 0.2, ""), (part(2, "two"),))
 
 
 def test_last_words_are_taken_once_and_nothing_comes_after_them() -> None:
     voice = Voice(CLAIM, Listening())
     voice.tell(0.1, "")
     voice.log("one")
-    assert voice.last_words() == Words(Progress(TOKEN, 0.1, ""), (part(0, "one"),))
+    assert voice.last_words() == Words(Progress(TOKEN, 0.1, ""), (part(1, "one"),))
     voice.tell(0.2, "")
     voice.log("two")
     assert voice.words() == SILENCE
 
 
-def test_the_end_of_a_long_log_comes_with_the_last_words() -> None:
+def test_last_words_repeat_what_may_not_have_been_heard() -> None:
     voice = Voice(CLAIM, Listening())
-    for n in range(HEAD_LINES + TAIL_LINES + 1):
-        voice.log(f"line {n}")
-    voice.heard(voice.words())
-    [rest] = voice.last_words().logs
-    assert rest.part == 1
-    assert rest.text.startswith("… 1 lines were dropped here …\n")
+    voice.log("one")
+    voice.words()
+    voice.log("two")
+    assert voice.last_words().logs == (part(1, "one"), part(2, "two"))
 
 
 def test_a_closed_voice_says_the_rest_and_calls_for_it() -> None:
@@ -95,4 +105,4 @@ def test_a_closed_voice_says_the_rest_and_calls_for_it() -> None:
     voice.words()
     voice.close()
     assert ears.calls == 2
-    assert voice.words().logs == (part(0, "one"),)
+    assert voice.words().logs == (part(1, "one"),)

@@ -49,6 +49,7 @@ class Statements:
     add_attempts: Statement
     note_progress: Statement
     add_logs: Statement
+    drop_logs: Statement
     next_due: Statement
     register: Statement
     pulse: Statement

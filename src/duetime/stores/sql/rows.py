@@ -112,7 +112,7 @@ def progress(said: Iterable[Progress]) -> str:
 
 def log_parts(parts: Iterable[NewLogPart]) -> str:
     """Encode parts of logs for `add_logs`."""
-    return batch((*token, attempt, part, text) for token, attempt, part, text in parts)
+    return batch((*token, attempt, line, text) for token, attempt, line, text, _ in parts)
 
 
 def claim(row: Row) -> Claim:
@@ -143,7 +143,8 @@ def attempt(row: Row) -> AttemptRecord:
 
 def log_part(row: Row) -> LogPart:
     """Build a record from the columns of `logs`."""
-    return LogPart(**dict(zip(_LOG_FIELDS, row, strict=True)))
+    job_id, fence, attempt, line, text = row
+    return LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text)
 
 
 def worker(row: Row) -> StoredWorker:
@@ -182,6 +183,5 @@ _FLAG = Claim._fields.index("cancel_requested")
 _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
-_LOG_FIELDS = tuple(LogPart.__dataclass_fields__)
 _WORKER_FIELDS = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

@@ -157,9 +157,8 @@ class SqlStore(Operations):
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
         if progress or logs:
-            await self._driver.write(
-                lambda: on_jobs.report(self._sql, progress, logs), atomic=bool(progress and logs)
-            )
+            single = not (progress and logs) and all(part.drop is None for part in logs)
+            await self._driver.write(lambda: on_jobs.report(self._sql, progress, logs), atomic=not single)
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due."""
@@ -320,7 +319,7 @@ class SqlStore(Operations):
         """Return the tries that ended without ending the job, oldest first."""
         return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
 
-    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, -1)) -> list[LogPart]:
+    async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
         return await self._driver.read(lambda: reads.logs(self._sql, job_id, after=after))
 

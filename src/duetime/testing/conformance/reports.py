@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from duetime.model.job import Claim
@@ -25,14 +27,14 @@ def progress(claim: Claim, fraction: float, note: str = "") -> Progress:
     return Progress(claim.token, fraction, note)
 
 
-def lines(claim: Claim, part: int, text: str) -> NewLogPart:
-    """A part of a run's log."""
-    return NewLogPart(claim.token, claim.attempt, part, text)
+def lines(claim: Claim, line: int, text: str, **more: Any) -> NewLogPart:
+    """A part of a run's log, from some line on."""
+    return NewLogPart(claim.token, claim.attempt, line, text, **more)
 
 
 async def logged(store: Store, claim: Claim) -> list[tuple[int, int, str]]:
-    """The log of a job: attempt, part and text."""
-    return [(part.attempt, part.part, part.text) for part in await store.logs(claim.job_id)]
+    """The log of a job: attempt, first line and text."""
+    return [(part.attempt, part.line, part.text) for part in await store.logs(claim.job_id)]
 
 
 async def said(store: Store, claim: Claim) -> tuple[float | None, str | None]:
@@ -124,18 +126,18 @@ class TestLogs(StoreSuite):
     async def test_others_read_what_a_run_has_logged(self, store: Store, other: Store) -> None:
         claim = await begun(store)
         assert await other.logs(claim.job_id) == []
-        await store.report([], [lines(claim, 0, "one\ntwo"), lines(claim, 1, "three")])
-        first = LogPart(job_id=claim.job_id, fence=1, attempt=1, part=0, text="one\ntwo")
-        second = LogPart(job_id=claim.job_id, fence=1, attempt=1, part=1, text="three")
+        await store.report([], [lines(claim, 1, "one\ntwo"), lines(claim, 3, "three")])
+        first = LogPart(job_id=claim.job_id, fence=1, attempt=1, line=1, text="one\ntwo")
+        second = LogPart(job_id=claim.job_id, fence=1, attempt=1, line=3, text="three")
         assert await other.logs(claim.job_id) == [first, second]
-        assert await other.logs(claim.job_id, after=(1, 0)) == [second]
-        assert await other.logs(claim.job_id, after=(1, 1)) == []
+        assert await other.logs(claim.job_id, after=(1, 1)) == [second]
+        assert await other.logs(claim.job_id, after=(1, 3)) == []
 
     async def test_progress_and_logs_go_together(self, store: Store) -> None:
         claim = await begun(store)
-        await store.report([progress(claim, 0.5)], [lines(claim, 0, "half")])
+        await store.report([progress(claim, 0.5)], [lines(claim, 1, "half")])
         assert await said(store, claim) == (0.5, None)
-        assert await logged(store, claim) == [(1, 0, "half")]
+        assert await logged(store, claim) == [(1, 1, "half")]
 
     async def test_to_say_nothing_is_harmless(self, store: Store) -> None:
         await store.report([], [])
@@ -145,28 +147,28 @@ class TestLogs(StoreSuite):
     ) -> None:
         claim = await begun(store)
         for _ in range(2):
-            await store.report([], [lines(claim, 0, "one")])
+            await store.report([], [lines(claim, 1, "one")])
         for _ in range(2):
-            await finish(store, claim, now=clock.now(), logs=(lines(claim, 0, "one"), lines(claim, 1, "two")))
+            await finish(store, claim, now=clock.now(), logs=(lines(claim, 1, "one"), lines(claim, 2, "two")))
         # Sent before the end, and arriving after it.
-        await store.report([], [lines(claim, 0, "one")])
-        assert await logged(store, claim) == [(1, 0, "one"), (1, 1, "two")]
+        await store.report([], [lines(claim, 1, "one")])
+        assert await logged(store, claim) == [(1, 1, "one"), (1, 2, "two")]
 
     async def test_a_run_that_lost_its_claim_logs_nothing(self, store: Store, clock: FakeClock) -> None:
         claim = await lost(store, clock)
-        await store.report([], [lines(claim, 0, "late")])
-        assert await finish(store, claim, now=clock.now(), logs=(lines(claim, 1, "later"),)) == frozenset()
+        await store.report([], [lines(claim, 1, "late")])
+        assert await finish(store, claim, now=clock.now(), logs=(lines(claim, 2, "later"),)) == frozenset()
         assert await logged(store, claim) == []
 
     async def test_what_was_logged_before_the_worker_died_stays(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         await put(store)
         claim = await take_one(store)
-        await store.report([], [lines(claim, 0, "last words")])
+        await store.report([], [lines(claim, 1, "last words")])
         clock.advance("1m")
         await hire(store, "w2")
         await store.rescue("w2", "taken over")
-        assert await logged(store, claim) == [(1, 0, "last words")]
+        assert await logged(store, claim) == [(1, 1, "last words")]
 
     @pytest.mark.parametrize("outcome", [*ENDS, *RETURNS])
     async def test_the_last_lines_come_with_the_end_of_the_run(
@@ -174,22 +176,22 @@ class TestLogs(StoreSuite):
     ) -> None:
         claim = await begun(store)
         accepted = await finish(
-            store, claim, outcome, now=clock.now(), policy=ONCE_MORE, logs=(lines(claim, 0, "bye"),)
+            store, claim, outcome, now=clock.now(), policy=ONCE_MORE, logs=(lines(claim, 1, "bye"),)
         )
         assert accepted == {claim.token}
-        assert await logged(store, claim) == [(1, 0, "bye")]
+        assert await logged(store, claim) == [(1, 1, "bye")]
 
     async def test_in_a_batch_only_what_is_accepted_is_logged(self, store: Store, clock: FakeClock) -> None:
         late = await lost(store, clock)
         await put(store)
         claim = await take_one(store, "w2")
         sent = [
-            settlement(run, Succeeded(), now=clock.now(), logs=(lines(run, 0, "bye"),))
+            settlement(run, Succeeded(), now=clock.now(), logs=(lines(run, 1, "bye"),))
             for run in (late, claim)
         ]
         assert await store.settle(sent) == {claim.token}
         assert await logged(store, late) == []
-        assert await logged(store, claim) == [(1, 0, "bye")]
+        assert await logged(store, claim) == [(1, 1, "bye")]
 
     async def test_each_try_has_its_own_log(self, store: Store, clock: FakeClock) -> None:
         first = await begun(store)
@@ -199,16 +201,45 @@ class TestLogs(StoreSuite):
             Failed(error="boom"),
             now=clock.now(),
             policy=ONCE_MORE,
-            logs=(lines(first, 0, "first"),),
+            logs=(lines(first, 1, "first"),),
         )
         second = await take_one(store)
-        await finish(store, second, now=clock.now(), logs=(lines(second, 0, "second"),))
-        assert await logged(store, first) == [(1, 0, "first"), (2, 0, "second")]
-        assert [part.text for part in await store.logs(first.job_id, after=(first.fence, 0))] == ["second"]
+        await finish(store, second, now=clock.now(), logs=(lines(second, 1, "second"),))
+        assert await logged(store, first) == [(1, 1, "first"), (2, 1, "second")]
+        assert [part.text for part in await store.logs(first.job_id, after=(first.fence, 1))] == ["second"]
+
+    async def test_a_log_that_has_grown_too_long_makes_room(self, store: Store, clock: FakeClock) -> None:
+        claim = await begun(store)
+        for line in range(1, 6):
+            await store.report([], [lines(claim, line, f"line {line}")])
+        await store.report([], [lines(claim, 6, "line 6", drop=(2, 4))])
+        assert [line for _, line, _ in await logged(store, claim)] == [1, 4, 5, 6]
+        await finish(store, claim, now=clock.now(), logs=(lines(claim, 7, "line 7", drop=(2, 6)),))
+        assert [line for _, line, _ in await logged(store, claim)] == [1, 6, 7]
+
+    async def test_a_run_that_lost_its_claim_drops_nothing(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await store.report([], [lines(claim, 1, "one")])
+        clock.advance("1m")
+        await hire(store, "w2")
+        await store.rescue("w2", "taken over")
+        await store.report([], [lines(claim, 2, "two", drop=(1, 2))])
+        assert await logged(store, claim) == [(1, 1, "one")]
+
+    async def test_room_is_made_in_no_other_log(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job(), job()])
+        first, second = await take(store)
+        await store.report([], [lines(first, 1, "one"), lines(second, 1, "one")])
+        await store.report([], [lines(first, 2, "two", drop=(1, 2))])
+        assert await logged(store, first) == [(1, 2, "two")]
+        assert await logged(store, second) == [(1, 1, "one")]
 
     async def test_logs_go_with_their_job(self, store: Store, clock: FakeClock) -> None:
         claim = await begun(store)
-        await finish(store, claim, now=clock.now(), logs=(lines(claim, 0, "bye"),))
+        await finish(store, claim, now=clock.now(), logs=(lines(claim, 1, "bye"),))
         assert await prune(store, before=clock.now() + 1) == 1
         assert await logged(store, claim) == []
         await store.report([], [lines(claim, 1, "nobody")])
@@ -216,5 +247,5 @@ class TestLogs(StoreSuite):
 
     async def test_a_line_may_hold_any_text(self, store: Store) -> None:
         claim = await begun(store)
-        await store.report([], [lines(claim, 0, ODD_TEXT), lines(claim, 1, "a\x00b\ud800c")])
-        assert await logged(store, claim) == [(1, 0, ODD_TEXT), (1, 1, "a�b�c")]
+        await store.report([], [lines(claim, 1, ODD_TEXT), lines(claim, 2, "a\x00b\ud800c")])
+        assert await logged(store, claim) == [(1, 1, ODD_TEXT), (1, 2, "a�b�c")]

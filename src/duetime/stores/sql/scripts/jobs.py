@@ -137,6 +137,9 @@ def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogP
         yield Query(sql.note_progress, {"rows": rows.progress(progress)})
     if logs:
         yield Query(sql.add_logs, {"rows": rows.log_parts(logs)})
+    drops = [(*part.token, *part.drop) for part in logs if part.drop is not None]
+    if drops:
+        yield Query(sql.drop_logs, {"rows": rows.batch(drops)})
 
 
 def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:

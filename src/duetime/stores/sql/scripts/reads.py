@@ -52,8 +52,8 @@ def attempts(sql: Statements, job_id: JobId) -> Script[list[AttemptRecord]]:
 
 def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[list[LogPart]]:
     """Read what the runs of a job have logged."""
-    fence, part = after
-    found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "part": part})
+    fence, line = after
+    found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "line": line})
     return [rows.log_part(row) for row in found]
 
 

@@ -40,10 +40,11 @@ ALTER TABLE {queues} ADD COLUMN starts text;
 CREATE TABLE {logs} (
     job_id text NOT NULL,
     fence integer NOT NULL,
-    part integer NOT NULL,
+    -- The number of the first line, from 1.
+    line integer NOT NULL,
     attempt integer NOT NULL,
     text text NOT NULL,
-    PRIMARY KEY (job_id, fence, part)
+    PRIMARY KEY (job_id, fence, line)
 ) WITHOUT ROWID;
 
 ALTER TABLE {workers} ADD COLUMN tasks text NOT NULL DEFAULT '[]';
