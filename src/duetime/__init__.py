@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.model.registries import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.signals import Cancel, Retry, Snooze
@@ -13,6 +14,7 @@ from duetime.scheduler import (
     Job,
     JobHandle,
     JobRecord,
+    QueueRecord,
     Scheduler,
     ScheduleRecord,
     Task,
@@ -27,6 +29,8 @@ __all__ = [
     "JobHandle",
     "JobRecord",
     "LogPart",
+    "QueueRecord",
+    "Registry",
     "Retry",
     "ScheduleRecord",
     "Scheduler",

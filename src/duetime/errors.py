@@ -4,7 +4,7 @@ DuetimeError
 ├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
 │   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
 ├── InvalidValue           (ValueError)  a value that can never be accepted
-│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime
+│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed
 │   ├── InvalidTrigger ── InvalidCron
 │   ├── InvalidTransaction               a tx= that a job cannot be stored in
 │   └── InvalidArguments ── PayloadTooLarge
@@ -88,6 +88,10 @@ class InvalidArguments(InvalidValue):
 
 class PayloadTooLarge(InvalidArguments):
     """Arguments whose JSON is longer than the cap."""
+
+
+class NotConfirmed(InvalidValue):
+    """Something that destroys was asked for without the right confirmation."""
 
 
 class TaskError(DuetimeError):

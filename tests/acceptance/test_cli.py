@@ -34,7 +34,9 @@ def test_help_names_the_exit_codes_and_shows_examples() -> None:
     assert "duetime worker jobs:scheduler" in text
 
 
-@pytest.mark.parametrize("command", ["worker", "workers", "enqueue", "jobs", "prune", "migrate", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["worker", "workers", "enqueue", "jobs", "queues", "prune", "migrate", "doctor"]
+)
 def test_every_command_shows_an_example(command: str) -> None:
     assert f"\n    duetime {command} " in duetime(command, "--help").stdout
 

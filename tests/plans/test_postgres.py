@@ -185,6 +185,11 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.orphans, {}, "duetime_jobs_running"),
         (SQL.forsaken, {"now": DUE}, "duetime_jobs_running"),
         (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),
+        (SQL.tally_waiting, {"most": 10, "now": DUE}, "duetime_jobs_claim"),
+        (SQL.tally_gated, {"most": 10, "now": DUE}, "duetime_jobs_gated_due"),
+        (SQL.tally_running, {}, "duetime_jobs_running"),
+        (SQL.tally_latest, {"most": 10}, "duetime_jobs_pkey"),
+        (SQL.purgeable, {"queue": "mail", "before": DUE, "limit": 10}, "duetime_jobs_claim"),
         (
             SQL.withdraw,
             {"rows": NAMES, "reason": "r", "now": DUE},

@@ -136,6 +136,12 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.forget_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),
+        (SQL.tally_waiting, "duetime_jobs_claim (queue=? AND priority=? AND due_at<?)"),
+        (SQL.tally_waiting, "duetime_jobs_claim (queue=? AND priority=? AND due_at>?)"),
+        (SQL.tally_gated, "duetime_jobs_gated_due"),
+        (SQL.tally_running, "duetime_jobs_running"),
+        (SQL.tally_latest, "sqlite_autoindex_duetime_jobs_1"),
+        (SQL.purgeable, "duetime_jobs_claim (queue=?)"),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )

@@ -15,6 +15,7 @@ from duetime.cli.failures import Failure, as_failure
 from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
+from duetime.cli.queues import queues
 from duetime.cli.worker import worker
 from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
@@ -64,5 +65,5 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (worker, workers, enqueue, jobs, prune, migrate, doctor, demo):
+for command in (worker, workers, enqueue, jobs, queues, prune, migrate, doctor, demo):
     main.add_command(command)

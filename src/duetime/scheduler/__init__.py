@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
-from duetime.scheduler.records import CommandRecord, JobRecord, ScheduleRecord, WorkerRecord
+from duetime.scheduler.records import CommandRecord, JobRecord, QueueRecord, ScheduleRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
@@ -13,6 +13,7 @@ __all__ = [
     "Job",
     "JobHandle",
     "JobRecord",
+    "QueueRecord",
     "ScheduleRecord",
     "Scheduler",
     "Task",

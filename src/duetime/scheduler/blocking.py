@@ -16,8 +16,8 @@ from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.pruning import Pruning
-from duetime.scheduler.queues import Queues
-from duetime.scheduler.records import JobRecord, ScheduleRecord
+from duetime.scheduler.queues import PURGED, Queues
+from duetime.scheduler.records import JobRecord, QueueRecord, ScheduleRecord
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Call, Client, Request
 from duetime.scheduler.workers import Workers
@@ -158,7 +158,7 @@ class BlockingSchedules:
 
 
 class BlockingQueues:
-    """Pauses, resumes and counts queues."""
+    """Pauses, resumes, counts and empties queues."""
 
     def __init__(self, queues: Queues, portal: Portal) -> None:
         self._queues = queues
@@ -172,6 +172,10 @@ class BlockingQueues:
         """Hand out jobs of a queue again."""
         self._portal.run(self._queues.resume(queue))
 
+    def purge(self, queue: str, *, confirm: str, reason: str = PURGED) -> int:
+        """Cancel all jobs of a queue that no worker has yet, and return how many."""
+        return self._portal.run(self._queues.purge(queue, confirm=confirm, reason=reason))
+
     def paused(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
         return self._portal.run(self._queues.paused())
@@ -179,6 +183,10 @@ class BlockingQueues:
     def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
         return self._portal.run(self._queues.counts())
+
+    def list(self) -> list[QueueRecord]:
+        """Return all queues by name, with what is in them."""
+        return self._portal.run(self._queues.list())
 
 
 class BlockingScheduler:

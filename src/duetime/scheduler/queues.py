@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from duetime.errors import NotConfirmed
 from duetime.model.names import check_name
+from duetime.model.registries import count_up
 from duetime.model.states import State
+from duetime.scheduler.records import QueueRecord
 from duetime.stores.base import Store
+
+PURGED = "purged"
+
+_STEP = 500
+"""How many jobs one step of a purge cancels: nobody waits long for the database."""
+_MOST = 10_000
+"""How many jobs of a kind are counted."""
 
 
 class Queues:
-    """Pauses, resumes and counts queues."""
+    """Pauses, resumes, counts and empties queues."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
@@ -23,6 +33,23 @@ class Queues:
         """Hand out jobs of a queue again."""
         await self._store().resume_queue(check_name(queue, what="queue"))
 
+    async def purge(self, queue: str, *, confirm: str, reason: str = PURGED) -> int:
+        """Cancel all jobs of a queue that no worker has yet, and return how many; `confirm` repeats the queue's name.
+
+        Done in small steps. What is enqueued meanwhile, and what workers have, stays.
+        Raises `NotConfirmed` and changes nothing when the names differ.
+        """
+        name = check_name(queue, what="queue")
+        if confirm != name:
+            text = f"purging queue {name!r} needs confirm={name!r}, not {confirm!r}; nothing was purged"
+            raise NotConfirmed(text)
+        store = self._store()
+        before = await store.now()
+        purged = 0
+        while count := await store.purge(name, before=before, reason=reason, limit=_STEP):
+            purged += count
+        return purged
+
     async def paused(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
         return await self._store().paused_queues()
@@ -30,3 +57,17 @@ class Queues:
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
         return await self._store().counts()
+
+    async def list(self) -> list[QueueRecord]:
+        """Return all queues that have jobs, settings or a living worker, by name, with what is in them.
+
+        Of many jobs no more than 10,000 of a kind are counted; `QueueRecord.at_least` names what was cut short.
+        """
+        store = self._store()
+        census = await store.census(most=_MOST)
+        served = {
+            name for worker in await store.workers() if worker.state == "alive" for name in worker.queues
+        }
+        settings = {queue.name: queue for queue in census.queues}
+        counts = count_up(census, served | settings.keys())
+        return [QueueRecord.from_stored(name, settings.get(name), counts[name]) for name in sorted(counts)]

@@ -11,6 +11,7 @@ import msgspec
 from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash, StoredJob
+from duetime.model.registries import Count, Registry, StoredQueue
 from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import split_tags
@@ -133,6 +134,49 @@ class ScheduleRecord:
             paused_reason=schedule.paused_reason,
             next_at=_moment(schedule.next_at),
             live=schedule.live,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRecord:
+    """A queue as it stands: its settings, and how many jobs it has in each registry."""
+
+    name: str
+    paused: bool
+    paused_at: datetime | None
+    paused_reason: str | None
+    scheduled: int
+    """Jobs whose time has not come."""
+    queued: int
+    """Jobs that are due and that no worker has."""
+    active: int
+    """Jobs that run."""
+    finished: int
+    failed: int
+    """Jobs that failed, or were stopped after they had started."""
+    cancelled: int
+    """Jobs that were called off before they started."""
+    skipped: int
+    at_least: frozenset[Registry]
+    """The numbers that were counted in part, because there is so much: there may be more."""
+
+    @classmethod
+    def from_stored(cls, name: str, queue: StoredQueue | None, count: Count) -> Self:
+        """Put together what a store has for a queue."""
+        paused_at = None if queue is None else queue.paused_at
+        return cls(
+            name=name,
+            paused=paused_at is not None,
+            paused_at=_moment(paused_at),
+            paused_reason=None if queue is None else queue.paused_reason,
+            scheduled=count.jobs[Registry.SCHEDULED],
+            queued=count.jobs[Registry.QUEUED],
+            active=count.jobs[Registry.ACTIVE],
+            finished=count.jobs[Registry.FINISHED],
+            failed=count.jobs[Registry.FAILED],
+            cancelled=count.jobs[Registry.CANCELLED],
+            skipped=count.jobs[Registry.SKIPPED],
+            at_least=frozenset(count.at_least),
         )
 
 

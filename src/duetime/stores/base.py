@@ -16,6 +16,7 @@ from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
+from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
@@ -336,6 +337,13 @@ class ControlStore(Protocol):
         """Hand out jobs of a queue again."""
         ...
 
+    async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
+        """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many.
+
+        What a worker has, started or not, is left alone.
+        """
+        ...
+
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
         """Look at some jobs behind one, oldest first; remove records that may go, with their attempts and logs.
 
@@ -381,6 +389,10 @@ class ReadStore(Protocol):
 
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
+        ...
+
+    async def census(self, *, most: int) -> Census:
+        """Count what is in each queue, up to a bound for each thing that is counted: never in need of a full scan."""
         ...
 
     async def counts(self) -> Mapping[tuple[str, State], int]:

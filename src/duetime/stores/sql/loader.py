@@ -85,6 +85,13 @@ class Statements:
     reclaim: Statement
     standing: Statement
     existing: Statement
+    queues: Statement
+    tally_waiting: Statement
+    tally_gated: Statement
+    tally_running: Statement
+    tally_latest: Statement
+    purgeable: Statement
+    purgeable_gated: Statement
     pause_queue: Statement
     resume_queue: Statement
     prunable: Statement

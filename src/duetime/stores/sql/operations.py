@@ -23,7 +23,7 @@ class Operations:
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         cancelled = await self._driver.write(lambda: control.cancel(self._sql, ids, reason=reason))
-        self._hint_workers(cancelled.workers)
+        self._hint_cancelled(cancelled)
         return cancelled.answers
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
@@ -40,6 +40,9 @@ class Operations:
             self._hint_workers(released.workers)
             self._driver.hint(Hint("jobs"))
         return released.answers
+
+    def _hint_cancelled(self, cancelled: control.Cancelled) -> None:
+        self._hint_workers(cancelled.workers)
 
     def _hint_workers(self, names: Iterable[WorkerId]) -> None:
         for name in names:

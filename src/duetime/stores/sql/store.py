@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, Self
 
 from duetime.model.clock import Clock
-from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
@@ -30,14 +29,14 @@ from duetime.stores.base import (
     SchemaStatus,
 )
 from duetime.stores.sql import migrate
+from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.loader import load
-from duetime.stores.sql.operations import Operations
-from duetime.stores.sql.scripts import commands as on_commands
-from duetime.stores.sql.scripts import control, pruning, reads
+from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scripts import jobs as on_jobs
+from duetime.stores.sql.scripts import pruning, reads
 from duetime.stores.sql.scripts import schedules as on_schedules
 from duetime.stores.sql.scripts import workers as on_workers
 
@@ -45,7 +44,7 @@ _STRETCH: Final = 1_000
 """How many jobs a prune looks at, and removes at the most."""
 
 
-class SqlStore(Operations):
+class SqlStore(Queueing, Commanding):
     """A store on a SQL database, through its driver and its dialect."""
 
     def __init__(
@@ -198,32 +197,6 @@ class SqlStore(Operations):
             return []
         return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
 
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
-        """Tell workers that are alive, and hint them."""
-        if not commands:
-            return []
-        stored = await self._driver.write(lambda: on_commands.send(self._sql, commands))
-        self._hint_workers({command.worker for command in stored})
-        return stored
-
-    async def take_commands(self, worker: WorkerId) -> list[Command]:
-        """Return what a worker was told and has not answered, oldest first."""
-        return await self._driver.write(lambda: on_commands.take_commands(self._sql, worker), atomic=False)
-
-    async def finish_command(self, command: CommandId, outcome: str) -> None:
-        """Record what came of a command."""
-        await self._driver.write(
-            lambda: on_commands.finish_command(self._sql, command, outcome), atomic=False
-        )
-
-    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
-        """Return the commands that exist, in the order asked."""
-        return await self._driver.read(lambda: on_commands.commands(self._sql, ids))
-
-    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
-        """Return what a worker was told last, newest first."""
-        return await self._driver.read(lambda: on_commands.commands_of(self._sql, worker, limit=limit))
-
     async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
         """Add or update in one atomic step; return the names that changed."""
         if not schedules:
@@ -271,15 +244,6 @@ class SqlStore(Operations):
         changed = await self._driver.write(lambda: on_schedules.delete_schedule(self._sql, name))
         self._hint_schedules(changed)
         return bool(changed.names)
-
-    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
-        """Hand out nothing more from a queue."""
-        await self._driver.write(lambda: control.pause_queue(self._sql, queue, reason=reason), atomic=False)
-
-    async def resume_queue(self, queue: str) -> None:
-        """Hand out jobs of a queue again."""
-        await self._driver.write(lambda: control.resume_queue(self._sql, queue), atomic=False)
-        self._driver.hint(Hint("jobs"))
 
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
         """Look at a stretch of jobs behind one, oldest first, and remove what is old.
@@ -330,10 +294,6 @@ class SqlStore(Operations):
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
         return await self._driver.read(lambda: reads.workers(self._sql))
-
-    async def paused_queues(self) -> Mapping[str, str | None]:
-        """Return the paused queues with their reasons."""
-        return await self._driver.read(lambda: reads.paused_queues(self._sql))
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""

@@ -40,6 +40,7 @@ _MODULES = (
     "lives",
     "moves",
     "reads",
+    "registries",
     "replies",
     "reports",
     "rescue",
@@ -73,6 +74,7 @@ from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
 from duetime.testing.conformance.reads import TestNextDue, TestReads
+from duetime.testing.conformance.registries import TestPurge, TestRegistries
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
@@ -114,10 +116,12 @@ __all__ = [
     "TestProgress",
     "TestPrune",
     "TestPulse",
+    "TestPurge",
     "TestPutSchedules",
     "TestQueues",
     "TestRandomLives",
     "TestReads",
+    "TestRegistries",
     "TestRelease",
     "TestRepeatedSettlement",
     "TestReplacement",

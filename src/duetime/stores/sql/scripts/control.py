@@ -1,4 +1,4 @@
-"""What operators do: cancel, pause queues."""
+"""What operators do to jobs: cancel."""
 
 from __future__ import annotations
 
@@ -35,14 +35,3 @@ def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> Script[Canc
         worker for _, state, worker in changed if state == State.RUNNING and worker is not None
     )
     return Cancelled(answers, workers)
-
-
-def pause_queue(sql: Statements, queue: str, *, reason: str | None) -> Script[None]:
-    """Hand out nothing more from a queue."""
-    text = None if reason is None else rows.clean_text(reason)
-    yield Query(sql.pause_queue, {"queue": queue, "reason": text})
-
-
-def resume_queue(sql: Statements, queue: str) -> Script[None]:
-    """Hand out jobs of a queue again."""
-    yield Query(sql.resume_queue, {"queue": queue})

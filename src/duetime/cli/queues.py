@@ -1,0 +1,179 @@
+"""`duetime queues`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+import click
+import msgspec
+
+from duetime.cli import options
+from duetime.cli.database import client
+from duetime.cli.failures import ExitCode, Failure
+from duetime.cli.text import relative, say, say_json, say_table, shortened
+from duetime.model.instants import to_datetime
+from duetime.model.names import check_name
+from duetime.model.registries import Registry
+from duetime.scheduler import QueueRecord, Scheduler
+
+_REASON_WIDTH = 40
+
+
+@click.group()
+def queues() -> None:
+    """List, pause, resume and empty queues.
+
+    \b
+      duetime queues list
+      duetime queues pause mail --reason "the relay is down"
+      duetime queues purge mail --dry-run
+    """  # noqa: D301
+
+
+@queues.command("list")
+@options.database
+@options.as_json
+def list_queues(*, url: str | None, namespace: str, as_json: bool) -> None:
+    """List queues with how many jobs are where.
+
+    A number with a plus was counted in part: there are more than 10,000 of that kind.
+    """
+
+    async def read() -> tuple[list[QueueRecord], datetime]:
+        async with client(url, namespace) as scheduler:
+            return await scheduler.queues.list(), to_datetime(await scheduler.store.now())
+
+    found, now = asyncio.run(read())
+    if as_json:
+        say_json([_values(queue) for queue in found])
+    elif found:
+        head = ("QUEUE", *(registry.upper() for registry in Registry), "PAUSED")
+        say_table(head, (_row(queue, now) for queue in found))
+    else:
+        say("no queues")
+
+
+@queues.command()
+@options.database
+@click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
+@click.option("--reason", help="Kept with the queue, for others to read.")
+@options.as_json
+def pause(
+    *, url: str | None, namespace: str, names: tuple[str, ...], reason: str | None, as_json: bool
+) -> None:
+    """Hand out nothing more from queues; what workers have still runs."""
+
+    async def act(scheduler: Scheduler, name: str) -> str:
+        await scheduler.queues.pause(name, reason=reason)
+        return "paused"
+
+    _each(url, namespace, names, act, as_json=as_json)
+
+
+@queues.command()
+@options.database
+@click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
+@options.as_json
+def resume(*, url: str | None, namespace: str, names: tuple[str, ...], as_json: bool) -> None:
+    """Hand out jobs of queues again."""
+
+    async def act(scheduler: Scheduler, name: str) -> str:
+        await scheduler.queues.resume(name)
+        return "resumed"
+
+    _each(url, namespace, names, act, as_json=as_json)
+
+
+@queues.command()
+@options.database
+@click.argument("name", metavar="QUEUE")
+@click.option("--reason", default="purged", show_default=True, help="Kept with each job.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@options.dry_run
+@options.as_json
+def purge(
+    *, url: str | None, namespace: str, name: str, reason: str, yes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Cancel all jobs of a queue that no worker has yet.
+
+    They stay on record as cancelled, with the reason. On a terminal the name of the queue is asked for; elsewhere
+    --yes is needed.
+    """
+    check_name(name, what="queue")
+    if not (yes or dry_run):
+        _confirm(name)
+
+    async def act() -> QueueRecord | int:
+        async with client(url, namespace) as scheduler:
+            if not dry_run:
+                return await scheduler.queues.purge(name, confirm=name, reason=reason)
+            found = [queue for queue in await scheduler.queues.list() if queue.name == name]
+            return found[0] if found else 0
+
+    done = asyncio.run(act())
+    if isinstance(done, int):
+        count, shown = done, str(done)
+    else:
+        count = done.queued + done.scheduled
+        more = done.at_least & {Registry.QUEUED, Registry.SCHEDULED}
+        shown = f"{count}+" if more else str(count)
+    if as_json:
+        say_json({"queue": name, "would_purge" if dry_run else "purged": count})
+    else:
+        say(f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled")
+
+
+def _confirm(name: str) -> None:
+    if not _asks():
+        raise Failure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
+    given = click.prompt("This cannot be undone. Type the name of the queue", err=True)
+    if given != name:
+        raise Failure(f"{given!r} is not {name!r}; nothing was purged", ExitCode.USAGE)
+
+
+def _asks() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def _each(
+    url: str | None,
+    namespace: str,
+    names: tuple[str, ...],
+    act: Callable[[Scheduler, str], Awaitable[str]],
+    *,
+    as_json: bool,
+) -> None:
+    """Do the same to all queues, or to none when a name is not one."""
+    for name in names:
+        check_name(name, what="queue")
+
+    async def do() -> dict[str, str]:
+        async with client(url, namespace) as scheduler:
+            return {name: await act(scheduler, name) for name in names}
+
+    answers = asyncio.run(do())
+    if as_json:
+        say_json(answers)
+        return
+    for name, answer in answers.items():
+        say(f"{name}  {answer}")
+
+
+def _row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
+    values = _values(queue)
+    numbers = (f"{values[name]}{'+' if name in queue.at_least else ''}" for name in Registry)
+    paused = "" if queue.paused_at is None else f"{relative(queue.paused_at, now)}"
+    if queue.paused_reason:
+        paused += f": {shortened(queue.paused_reason, _REASON_WIDTH)}"
+    return (queue.name, *numbers, paused)
+
+
+def _values(queue: QueueRecord) -> dict[str, object]:
+    """Return a queue as JSON values."""
+    values: dict[str, object] = msgspec.to_builtins(queue)
+    values["at_least"] = sorted(queue.at_least)
+    return values

@@ -1,0 +1,43 @@
+"""The verbs of a SQL store about queues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from duetime.model.instants import Instant
+from duetime.model.registries import Census
+from duetime.stores.base import CancelAnswer, Hint
+from duetime.stores.sql.operations import Operations
+from duetime.stores.sql.scripts import queues as on_queues
+from duetime.stores.sql.scripts import reads
+
+
+class Queueing(Operations):
+    """A part of `SqlStore`, which has the driver and the statements."""
+
+    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
+        """Hand out nothing more from a queue."""
+        await self._driver.write(lambda: on_queues.pause_queue(self._sql, queue, reason=reason), atomic=False)
+
+    async def resume_queue(self, queue: str) -> None:
+        """Hand out jobs of a queue again."""
+        await self._driver.write(lambda: on_queues.resume_queue(self._sql, queue), atomic=False)
+        self._driver.hint(Hint("jobs"))
+
+    async def paused_queues(self) -> Mapping[str, str | None]:
+        """Return the paused queues with their reasons."""
+        return await self._driver.read(lambda: reads.paused_queues(self._sql))
+
+    async def census(self, *, most: int) -> Census:
+        """Count what is in each queue, up to a bound for each thing that is counted."""
+        return await self._driver.read(lambda: on_queues.census(self._sql, most=most))
+
+    async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
+        """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
+        cancelled = await self._driver.write(
+            lambda: on_queues.purge(self._sql, queue, before=before, reason=reason, limit=limit)
+        )
+        if cancelled is None:
+            return 0
+        self._hint_cancelled(cancelled)
+        return list(cancelled.answers.values()).count(CancelAnswer.CANCELLED)

@@ -1,0 +1,63 @@
+"""Queues: what is set for them, what is in them, and emptying them."""
+
+from __future__ import annotations
+
+from duetime.model.instants import Instant
+from duetime.model.registries import Census, StoredQueue, Tally
+from duetime.model.states import State
+from duetime.stores.sql import rows
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts.control import Cancelled, cancel
+
+
+def pause_queue(sql: Statements, queue: str, *, reason: str | None) -> Script[None]:
+    """Hand out nothing more from a queue."""
+    text = None if reason is None else rows.clean_text(reason)
+    yield Query(sql.pause_queue, {"queue": queue, "reason": text})
+
+
+def resume_queue(sql: Statements, queue: str) -> Script[None]:
+    """Hand out jobs of a queue again."""
+    yield Query(sql.resume_queue, {"queue": queue})
+
+
+def census(sql: Statements, *, most: int) -> Script[Census]:
+    """Count what is in each queue, up to a bound for each thing that is counted."""
+    settings = yield Query(sql.queues, {})
+    tallies: list[Tally] = []
+    waiting = yield Query(sql.tally_waiting, {"most": most})
+    for queue, _priority, due, later in waiting:
+        tallies.append(Tally(queue, State.PENDING, due, due=True, whole=due < most))
+        tallies.append(Tally(queue, State.PENDING, later, whole=later < most))
+    gated = yield Query(sql.tally_gated, {"most": most})
+    tallies += [Tally(queue, State.PENDING, count, due=bool(due)) for queue, due, count in gated]
+    running = yield Query(sql.tally_running, {})
+    tallies += [
+        Tally(queue, State.RUNNING, count, started=bool(started)) for queue, started, count in running
+    ]
+    latest = yield Query(sql.tally_latest, {"most": most})
+    tallies += [
+        Tally(queue, State(state), count, started=bool(started))
+        for queue, state, started, count in latest
+        if State(state).terminal
+    ]
+    return Census(
+        queues=[StoredQueue(name=name, paused_at=at, paused_reason=why) for name, at, why in settings],
+        tallies=tallies,
+        gates_whole=sum(row[-1] for row in gated) < most,
+        history_whole=sum(row[-1] for row in latest) < most,
+    )
+
+
+def purge(
+    sql: Statements, queue: str, *, before: Instant, reason: str, limit: int
+) -> Script[Cancelled | None]:
+    """Cancel some pending jobs of a queue, locked first so that no worker takes them; `None` when there are none."""
+    values = {"queue": queue, "before": before, "limit": limit}
+    found = yield Query(sql.purgeable, values)
+    if len(found) < limit:
+        found += yield Query(sql.purgeable_gated, values | {"limit": limit - len(found)})
+    if not found:
+        return None
+    return (yield from cancel(sql, [row[0] for row in found], reason=reason))

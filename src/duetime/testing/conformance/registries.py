@@ -1,0 +1,140 @@
+"""Queues can be counted, however full they are, and emptied, without touching what workers have."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from duetime.model.instants import SECOND
+from duetime.model.outcome import Cancelled, Failed
+from duetime.model.registries import Census, Count, Registry, StoredQueue, count_up
+from duetime.model.states import State
+from duetime.model.terms import Terms
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
+from duetime.testing.conformance.suite import StoreSuite
+
+
+async def counted(store: Store, queue: str = "default", *, most: int = 100) -> Count:
+    """Count one queue."""
+    return count_up(await store.census(most=most), [queue])[queue]
+
+
+def count(**jobs: int) -> Counter[Registry]:
+    """How many jobs are in each registry, as `Count` has them."""
+    return Counter({Registry(name): number for name, number in jobs.items()})
+
+
+class TestRegistries(StoreSuite):
+    """`census`."""
+
+    async def test_each_job_is_in_the_registry_where_people_look_for_it(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        for outcome in (None, None, Failed(error="e"), Cancelled("stopped")):
+            await put(store)
+            await finish(store, await take_one(store), outcome, now=clock.now())
+        called_off = await put(store)
+        await store.cancel([called_off], reason="off")
+        await put(store, state=State.SKIPPED, reason="paused")
+        await put(store)
+        await take_one(store)
+        await put(store, delay=5)
+        await take_one(store, ahead=SECOND)
+        await store.enqueue([job(), job(priority=0), job(delay=60), job(delay=60), job(delay=60, priority=9)])
+        assert await counted(store) == Count(
+            jobs=count(scheduled=4, queued=2, active=1, finished=2, failed=2, cancelled=1, skipped=1)
+        )
+
+    async def test_queues_are_counted_apart_also_at_gates(self, store: Store) -> None:
+        await store.enqueue(
+            [
+                job(queue="a"),
+                job(queue="b", delay=60),
+                job(queue="b"),
+                job(queue="c", terms=Terms(gate="g")),
+                job(queue="c", terms=Terms(gate="h"), delay=60),
+            ]
+        )
+        counts = count_up(await store.census(most=100), ["empty"])
+        assert {queue: found.jobs for queue, found in counts.items()} == {
+            "a": count(queued=1),
+            "b": count(queued=1, scheduled=1),
+            "c": count(queued=1, scheduled=1),
+            "empty": count(),
+        }
+        assert not any(found.at_least for found in counts.values())
+
+    async def test_what_is_too_much_to_count_is_said_to_be_more(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job() for _ in range(4)])
+        for claim in await take(store):
+            await finish(store, claim, now=clock.now())
+        assert (await counted(store, most=5)).at_least == set()
+        await store.enqueue([job() for _ in range(3)])
+        found = await counted(store, most=3)
+        assert found.jobs[Registry.QUEUED] == 3
+        assert found.at_least == set(Registry) - {Registry.SCHEDULED, Registry.ACTIVE}
+        await store.enqueue([job(terms=Terms(gate="g"), delay=9) for _ in range(3)])
+        assert Registry.SCHEDULED in (await counted(store, most=3)).at_least
+
+    async def test_paused_queues_are_told_with_since_when_and_why(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.pause_queue("a", reason="it's late")
+        since = clock.now()
+        await store.pause_queue("b", reason=None)
+        clock.advance(1)
+        await store.resume_queue("b")
+        census = await store.census(most=1)
+        assert census == Census(
+            queues=[
+                StoredQueue(name="a", paused_at=since, paused_reason="it's late"),
+                StoredQueue(name="b", paused_at=None, paused_reason=None),
+            ],
+            tallies=[],
+            gates_whole=True,
+            history_whole=True,
+        )
+
+
+class TestPurge(StoreSuite):
+    """`purge`."""
+
+    async def test_pending_jobs_of_the_queue_are_cancelled_with_the_reason_in_small_steps(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        ids = await store.enqueue(
+            [job(), job(delay=60), job(priority=0), job(terms=Terms(gate="g")), job(terms=Terms(gate="h"))]
+        )
+        other = await put(store, queue="other")
+
+        async def purge() -> int:
+            return await store.purge("default", before=clock.now(), reason="it's off", limit=2)
+
+        assert [await purge() for _ in range(4)] == [2, 2, 1, 0]
+        for record in await store.get(ids):
+            assert (record.state, record.reason, record.finished_at) == (
+                State.CANCELLED,
+                "it's off",
+                clock.now(),
+            )
+        assert (await read(store, other)).state is State.PENDING
+
+    async def test_what_a_worker_has_is_left_alone(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        running = await put(store)
+        await take_one(store)
+        held = await put(store, delay=5)
+        await take_one(store, ahead=SECOND)
+        assert await store.purge("default", before=clock.now(), reason="off", limit=10) == 0
+        for record in await store.get([running, held]):
+            assert (record.state, record.cancel_requested_at) == (State.RUNNING, None)
+
+    async def test_what_is_stored_later_is_left_alone(self, store: Store, clock: FakeClock) -> None:
+        before = clock.now()
+        clock.advance(1)
+        late = [await put(store), await put(store, terms=Terms(gate="g"))]
+        assert await store.purge("default", before=before, reason="off", limit=10) == 0
+        assert {record.state for record in await store.get(late)} == {State.PENDING}
