@@ -198,15 +198,21 @@ async def test_what_a_run_said_last_comes_with_its_settlement() -> None:
 async def test_a_run_that_has_recorded_its_own_end_says_the_rest_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    ended: list[Run] = []
+
     async def settle_itself(self: Executor, run: Run) -> Settled:
         current.set(run)
         say("hello")
+        ended.append(run)
         return Settled()
 
     monkeypatch.setattr(Executor, "execute", settle_itself)
     bench = Bench(nothing)
     bench.dispatcher.start(claim("a"))
     await bench.drained()
+    [run] = ended
+    assert run.voice is not None
+    run.voice.log("too late")
     await bench.reporter.stop()
     assert bench.store.reported == ["hello"]
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import StoreUnavailable, StoreUnusable
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.runtime import service, settler
 from duetime.runtime.settler import Settler
@@ -83,6 +84,20 @@ async def test_a_value_the_database_refuses_is_written_without_its_texts_and_alo
         "the error text could not be stored",
         None,
     )
+
+
+async def test_an_outcome_is_not_lost_for_what_the_run_has_said() -> None:
+    store = SettlingStore(StoreUnusable("bad text"), None)
+    settler = settler_on(store)
+    said = settlement()
+    settler.put(
+        said._replace(
+            progress=Progress(said.token, 0.5, "half"), logs=(NewLogPart(said.token, 1, 1, "line"),)
+        )
+    )
+    await drained(settler)
+    bare = store.batches[1][0]
+    assert (bare.state, bare.progress, bare.logs) == (State.SUCCEEDED, None, ())
 
 
 async def test_an_error_of_the_driver_itself_stays_with_the_value_that_caused_it() -> None:
