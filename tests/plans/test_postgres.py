@@ -157,6 +157,9 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
 
 ROW = json.dumps([[job_id(1), 1, "c", "w"]])
 OTHER = json.dumps([[job_id(1), "greet", "{}", DUE, 0, "default", 5, "retry"]])
+PROGRESS = json.dumps([[job_id(1), 1, "c", 0.5, None]])
+LOG = json.dumps([[job_id(1), 1, "c", 1, 1, "line"]])
+DROP = json.dumps([[job_id(1), 0, "", 1, 5]])
 FORGET = json.dumps([[job_id(1), "gone"]])
 KEYED = json.dumps([[job_id(1), "greet", "k"]])
 NAMES = json.dumps([["nightly", LATER, 1]])
@@ -167,6 +170,9 @@ NAMES = json.dumps([["nightly", LATER, 1]])
     ("statement", "values", "index"),
     [
         (SQL.mark_started, {"rows": ROW, "started_at": 1}, "duetime_jobs_pkey"),
+        (SQL.note_progress, {"rows": PROGRESS}, "duetime_jobs_pkey"),
+        (SQL.add_logs, {"rows": LOG}, "duetime_jobs_pkey"),
+        (SQL.drop_logs, {"rows": DROP}, "duetime_jobs_pkey"),
         (SQL.holders, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.settled_before, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.adopt, {"rows": ROW, "worker": "w", "claim_id": "d", "now": DUE}, "duetime_jobs_pkey"),
@@ -212,4 +218,32 @@ async def test_a_statement_uses_the_index_made_for_it(
     used = {(kind, name) for kind, name in scans(plan) if kind != "Bitmap Heap Scan"}
     assert used, "the table was not read at all"
     assert {name for _, name in used} <= set(index.split())
+    assert buffers(plan) < 200
+
+
+@PLANS
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (SQL.drop_logs, {"rows": DROP}),
+        (SQL.logs, {"job_id": job_id(1), "fence": 0, "line": 0}),
+        (SQL.prune_logs, {"rows": ROW}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+async def test_the_log_of_a_job_is_found_among_many(
+    connection: Connection, mode: str, statement: Statement, values: Mapping[str, object]
+) -> None:
+    await fill(connection, due=0, later=1_000)
+    await connection.execute(
+        f"""
+        INSERT INTO duetime_logs (job_id, fence, line, attempt, text)
+        SELECT lpad(i::text, 32, '0'), 0, 1, 1, 'line' FROM generate_series(1, {ROWS // 10}) AS i
+        """
+    )
+    await connection.execute("VACUUM ANALYZE duetime_logs")
+    async with undone(connection, mode):
+        plan = await explain(connection, statement, values)
+    used = scans(plan, "duetime_logs")
+    assert {name for kind, name in used if kind != "Bitmap Heap Scan"} == {"duetime_logs_pkey"}
     assert buffers(plan) < 200
