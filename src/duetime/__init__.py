@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.model.callbacks import Ended
 from duetime.model.registries import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
@@ -24,6 +25,7 @@ from duetime.scheduler import (
 __all__ = [
     "Cancel",
     "CommandRecord",
+    "Ended",
     "Job",
     "JobContext",
     "JobHandle",

@@ -69,6 +69,7 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
     "record",
     [
         duetime.JobRecord,
+        duetime.Ended,
         duetime.ScheduleRecord,
         duetime.QueueRecord,
         duetime.WorkerRecord,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from duetime import Scheduler, cron, current_job
+from duetime import Ended, Scheduler, cron, current_job
 from duetime.model.instants import from_datetime
 from tests.integration import ledger
 
@@ -140,6 +140,11 @@ async def die() -> None:
     os._exit(9)
 
 
+async def told(ended: Ended) -> None:
+    """Write down which job has ended, and how."""
+    ledger.write(f"told-{ended.state}", job=ended.id, task=ended.task)
+
+
 class App:
     """A scheduler with all these tasks, for a client in the test or for a worker process."""
 
@@ -157,5 +162,11 @@ class App:
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.die = scheduler.task(name="die")(die)
         self.seize = scheduler.task(name="seize", cpu=cpu)(seize)
+        self.told = told_ = scheduler.task(name="told")(told)
+        self.telling = scheduler.task(name="telling", on_success=told_, on_failure=told_, on_cancel=told_)(
+            note
+        )
+        self.telling_once = scheduler.task(name="telling_once", on_crash="fail", on_failure=told_)(die)
+        self.telling_death = scheduler.task(name="telling_death", on_failure=told_)(die)
         if ticking:
             self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))

@@ -19,6 +19,7 @@ def scheduler(store_url: str) -> Scheduler:
     return Scheduler(store_url)
 
 
+@pytest.mark.covers("no-way-to-interfere")
 async def test_running_jobs_are_cancelled_from_another_process(fleet: Fleet) -> None:
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:

@@ -20,6 +20,7 @@ def scheduler(store_url: str) -> Scheduler:
     return Scheduler(store_url)
 
 
+@pytest.mark.covers("no-way-to-interfere")
 async def test_a_job_runs_again_as_a_new_one_although_its_task_is_not_known_here(
     scheduler: Scheduler, store_url: str
 ) -> None:
@@ -39,6 +40,7 @@ async def test_a_job_runs_again_as_a_new_one_although_its_task_is_not_known_here
     assert (record.tags, record.id != old.id) == (("maths",), True)
 
 
+@pytest.mark.covers("no-way-to-interfere")
 async def test_bad_requests_have_their_answers(scheduler: Scheduler) -> None:
     @scheduler.task(name="endless")
     async def endless() -> None:
@@ -53,6 +55,8 @@ async def test_bad_requests_have_their_answers(scheduler: Scheduler) -> None:
             await jobs.rerun(waiting.id)
         with pytest.raises(InvalidOption, match="colour"):
             await jobs.rerun(waiting.id, colour="red")  # type: ignore[call-arg]
+        with pytest.raises(InvalidOption, match="tx="):
+            await jobs.rerun(waiting.id, tx=object())
         with pytest.raises(InvalidDuration):
             await jobs.snooze(waiting.id, -1)
         assert await jobs.release(waiting.id) == "waiting"
@@ -117,6 +121,7 @@ async def test_a_worker_that_lost_an_unstarted_job_does_not_start_it(fleet: Flee
     assert fleet.ledger.entries("start", job=job.id) == []
 
 
+@pytest.mark.covers("no-way-to-interfere")
 async def test_by_force_a_running_job_goes_to_another_worker_and_the_old_run_records_nothing(
     fleet: Fleet,
 ) -> None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from datetime import date, timedelta
 from typing import Any, assert_type
 
-from duetime import Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
+from duetime import Ended, Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
 from duetime.scheduler.blocking import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
@@ -66,6 +66,25 @@ class Blocking(Job, scheduler=scheduler):
 
 class Misspelt(Job, scheduler=scheduler, qeue="reports"):  # type: ignore[call-arg]
     def run(self) -> None: ...
+
+
+@scheduler.task
+def told(ended: Ended) -> None: ...
+
+
+class Told(Job, scheduler=scheduler):
+    async def run(self, ended: Ended) -> None: ...
+
+
+@scheduler.task(on_success=told, on_failure=Told, on_cancel=told)
+async def telling() -> None: ...
+
+
+def callbacks_take_an_ended_job() -> None:
+    telling.options(on_success=Told, on_failure=None)
+    telling.options(on_success=plain)  # type: ignore[arg-type]
+    telling.options(on_failure=Report)  # type: ignore[arg-type]
+    telling.options(on_cancel=print)  # type: ignore[arg-type]
 
 
 async def enqueue_has_the_parameters_of_the_function() -> None:

@@ -92,7 +92,8 @@ class Settled:
     """The run has recorded its own end, so nothing is left to write."""
 
 
-Outcome: TypeAlias = Succeeded | Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
+_NoSuccess: TypeAlias = Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
+Outcome: TypeAlias = Succeeded | _NoSuccess
 
 
 class Settlement(NamedTuple):
@@ -119,6 +120,8 @@ class Settlement(NamedTuple):
     """Whose try it was, when another worker writes it down."""
     new_jobs: tuple[NewJob, ...] = ()
     """Jobs that are enqueued in the same transaction."""
+    calls_back: bool = False
+    """Whether its callbacks are to be enqueued in the same transaction, if it has ended."""
     progress: Progress | None = None
     """What the run said last about how far it is, if that was not written yet."""
     logs: tuple[NewLogPart, ...] = ()
@@ -137,24 +140,13 @@ def decide(
     """Turn the outcome of a run into the change to write."""
     if isinstance(outcome, Succeeded):
         made = _succeed(claim, outcome, started_at, now)
-        return made if claim.result_ttl != 0 else _without_result(made)
-    change = _Change(claim, started_at, now)
-    match outcome:
-        case Failed():
-            made = _decide_failure(change, outcome, policy, rng)
-        case Cancelled():
-            made = change.end(State.CANCELLED, reason=outcome.reason)
-        case Skipped():
-            made = change.end(State.SKIPPED, reason=outcome.reason)
-        case Snoozed():
-            made = _decide_snooze(change, outcome)
-        case Released():
-            made = change.put_back(due_at=None if outcome.wait == 0 else now + outcome.wait)
-        case Interrupted():
-            made = _decide_interruption(change, outcome)
-        case Crashed():
-            made = _decide_crash(change, outcome)
-    return made if claim.failure_ttl != 0 else made._replace(error=None, traceback=None)
+        if claim.result_ttl == 0:
+            made = _without_result(made)
+    else:
+        made = _decide(_Change(claim, started_at, now), outcome, policy, rng)
+        if claim.failure_ttl == 0:
+            made = made._replace(error=None, traceback=None)
+    return made if claim.callbacks is None else made._replace(calls_back=True)
 
 
 def expired(claim: Claim, now: Instant) -> Skipped | None:
@@ -261,6 +253,25 @@ def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: 
 def _without_result(made: Settlement) -> Settlement:
     """Leave out a result that is not to be stored; that there was none can be told."""
     return made if made.result is None else made._replace(result=None, result_error=note_on(made.state, 0))
+
+
+def _decide(change: _Change, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
+    match outcome:
+        case Failed():
+            made = _decide_failure(change, outcome, policy, rng)
+        case Cancelled():
+            made = change.end(State.CANCELLED, reason=outcome.reason)
+        case Skipped():
+            made = change.end(State.SKIPPED, reason=outcome.reason)
+        case Snoozed():
+            made = _decide_snooze(change, outcome)
+        case Released():
+            made = change.put_back(due_at=None if outcome.wait == 0 else change.now + outcome.wait)
+        case Interrupted():
+            made = _decide_interruption(change, outcome)
+        case Crashed():
+            made = _decide_crash(change, outcome)
+    return made
 
 
 def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
+from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay
 from duetime.model.durations import Duration
 from duetime.model.instants import Instant, Micros, from_datetime
 from duetime.model.job import (
@@ -57,15 +58,19 @@ class TaskOptionValues(TypedDict, total=False):
     tags: Sequence[str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
 
 
-def task_options(values: TaskOptionValues) -> TaskOptions:
-    """Check what a user wrote for a task."""
+def task_options(values: TaskOptionValues, *, owner: object | None = None) -> TaskOptions:
+    """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
     _check_known(values, TaskOptionValues.__optional_keys__)
     timeout, expires = values.get("timeout"), values.get("expires")
     terms = Terms(
         expires=None if expires is None else durations.parse(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
+        callbacks=overlay(None, bind_callbacks(values, owner=owner)),
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
     )
@@ -105,6 +110,7 @@ class JobOptions:
             return defaults
         said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
         said["tags"] = tuple(dict.fromkeys((*defaults.tags, *own.tags)))
+        said["callbacks"] = overlay(defaults.callbacks, own.callbacks)
         return replace(defaults, **said)
 
 
@@ -127,10 +133,13 @@ class JobOptionValues(TypedDict, total=False):
     tags: Sequence[str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
 
 
-def job_options(values: JobOptionValues) -> JobOptions:
-    """Check what a user wrote for one request."""
+def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobOptions:
+    """Check what a user wrote for one request; callbacks must be of the same owner, if one is given."""
     _check_known(values, JobOptionValues.__optional_keys__)
     if sum(name in values for name in ("delay", "at", "debounce")) > 1:
         text = "give either delay= or at= (debounce= is a delay, too), not both"
@@ -142,6 +151,7 @@ def job_options(values: JobOptionValues) -> JobOptions:
         if expires is None or isinstance(expires, datetime)
         else durations.parse(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
+        callbacks=bind_callbacks(values, owner=owner),
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
     )

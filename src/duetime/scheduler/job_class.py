@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack, cast
 
 from duetime.errors import InvalidOption, InvalidTask
+from duetime.model.callbacks import Callback
 from duetime.model.task import TaskOptionValues, task_options
-from duetime.scheduler.job_verbs import REGISTERED, CallOf, EnqueueOf, OptionsOf, SyncOf, TaskOf
+from duetime.scheduler.job_verbs import REGISTERED, CallOf, EnqueueOf, OptionsOf, SyncOf, TaskOf, task_of
 from duetime.scheduler.naming import check_function
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _WRITTEN = "_duetime_keywords"
 """Where a class keeps the keywords that it was written with."""
-_VERBS = ("call", "enqueue", "options", "sync", "task")
+_VERBS = ("as_callback", "call", "enqueue", "options", "sync", "task")
 
 
 class Job(ABC):
@@ -50,6 +51,11 @@ class Job(ABC):
         setattr(cls, _WRITTEN, {**owner, **options})
         _register(cls, name)
 
+    @classmethod
+    def as_callback(cls) -> Callback:
+        """Tell what a job stores that is to call this task when it has ended."""
+        return task_of(cls).as_callback()
+
     @abstractmethod
     def run(self, *args: Any, **kwargs: Any) -> Any:
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
@@ -72,7 +78,7 @@ def _register(cls: type[Job], name: str | None) -> None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
         raise InvalidOption(text)
     # Options are checked here, where they are written, also those of a class that is not registered.
-    task_options(cast("TaskOptionValues", inherited))
+    task_options(cast("TaskOptionValues", inherited), owner=scheduler)
     if abstract:
         return
     if scheduler is None:

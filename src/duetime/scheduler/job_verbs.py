@@ -49,7 +49,7 @@ class TaskOf:
     @overload
     def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> Task[P, R]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Task[..., Any]:
-        return _task_of(owner)
+        return task_of(owner)
 
 
 class EnqueueOf:
@@ -64,7 +64,7 @@ class EnqueueOf:
         self, instance: object, owner: type[SyncRun[P, R]], /
     ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
-        return _task_of(owner).enqueue
+        return task_of(owner).enqueue
 
 
 class CallOf:
@@ -75,7 +75,7 @@ class CallOf:
     @overload
     def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> Callable[P, Call[R]]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
-        return _task_of(owner).call
+        return task_of(owner).call
 
 
 class WithOptions(Protocol[P, R]):
@@ -94,7 +94,7 @@ class OptionsOf:
     @overload
     def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> WithOptions[P, R]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
-        return _task_of(owner).options
+        return task_of(owner).options
 
 
 class SyncOf:
@@ -105,10 +105,11 @@ class SyncOf:
     @overload
     def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> BlockingRequest[P, R]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> BlockingRequest[..., Any]:
-        return _task_of(owner).sync
+        return task_of(owner).sync
 
 
-def _task_of(owner: type) -> Task[..., Any]:
+def task_of(owner: type) -> Task[..., Any]:
+    """Return what a class was registered as; raises `InvalidTask` when it is abstract."""
     task: Task[..., Any] | None = vars(owner).get(REGISTERED)
     if task is None:
         text = f"{owner.__qualname__} is abstract, so it is not a task; write a subclass that defines what is missing"

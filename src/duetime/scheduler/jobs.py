@@ -26,8 +26,9 @@ ON_REQUEST = "cancelled on request"
 class Jobs:
     """Reads jobs, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
+    def __init__(self, store: Callable[[], Store], *, owner: object) -> None:
         self._store = store
+        self._owner = owner
 
     async def get(self, job_id: JobId) -> JobRecord:
         """Return one job; raises `JobNotFound`."""
@@ -85,7 +86,10 @@ class Jobs:
         Options such as `delay`, `at` or `queue` stand before those of the old one. Its key and its deadline are
         not taken over, and its task need not be known here. Raises `JobActive` while it waits or runs.
         """
-        options = job_options(values)
+        options = job_options(values, owner=self._owner)
+        if options.tx is not None:
+            text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
+            raise InvalidOption(text)
         found = await self._store().get([job_id])
         if not found:
             raise _not_found(job_id)

@@ -90,7 +90,7 @@ class Scheduler:
         self._pid = 0
         self._users = 0
         self._opening = asyncio.Lock()
-        self.jobs = Jobs(self._opened)
+        self.jobs = Jobs(self._opened, owner=self)
         self.schedules = Schedules(self._opened)
         self.queues = Queues(self._opened)
         self.workers = Workers(self._opened)
@@ -138,7 +138,7 @@ class Scheduler:
         **values: Unpack[TaskOptionValues],
     ) -> Any:
         """Register a function as a task, under `name` or its module and qualified name."""
-        options = task_options(values)
+        options = task_options(values, owner=self)
         add = partial(self._add_task, name=name, options=options)
         return add if function is None else add(function)
 

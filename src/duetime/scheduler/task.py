@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Un
 import msgspec
 
 from duetime.errors import InvalidOption
+from duetime.model.callbacks import Callback
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.task import JobOptions, JobOptionValues, job_options
 from duetime.runtime.handler import Handler
+from duetime.scheduler.calling_back import callback_of
 from duetime.scheduler.handle import JobHandle
 
 if TYPE_CHECKING:
@@ -131,7 +133,11 @@ class Task(Request[P, R]):
 
     def options(self, **values: Unpack[JobOptionValues]) -> Request[P, R]:
         """Return the task with options for one request, such as `delay`, `queue` or `key`."""
-        return Request(self._handler, self._client, job_options(values))
+        return Request(self._handler, self._client, job_options(values, owner=self._client))
+
+    def as_callback(self) -> Callback:
+        """Tell what a job stores that is to call this task when it has ended; `InvalidTask` if it cannot."""
+        return callback_of(self._handler, owner=self._client)
 
 
 class AsyncTask(Task[P, R]):

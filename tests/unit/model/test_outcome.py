@@ -87,6 +87,7 @@ OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(
     on_crash=st.sampled_from(["retry", "fail"]),
     policy=st.sampled_from([NO_RETRIES, exponential(2), fixed(3, 1)]),
     expires_at=st.none() | st.integers(NOW - SECOND, NOW + 2 * SECOND),
+    callbacks=st.sampled_from([None, "{}"]),
 )
 def test_every_decision_is_legal_and_complete(outcome: Outcome, policy: RetryPolicy, **claim: Any) -> None:
     made = settle(outcome, policy=policy, **claim)
@@ -99,6 +100,7 @@ def test_every_decision_is_legal_and_complete(outcome: Outcome, policy: RetryPol
     assert made.attempt is None or not made.state.terminal
     assert made.state is State.SUCCEEDED or made.result is None
     assert made.due_at is None or made.due_at >= NOW
+    assert made.calls_back == (claim["callbacks"] is not None)
 
 
 def test_success_records_the_result_and_forgets_earlier_errors() -> None:

@@ -43,6 +43,8 @@ class Operations:
 
     def _hint_cancelled(self, cancelled: control.Cancelled) -> None:
         self._hint_workers(cancelled.workers)
+        if cancelled.called_back:
+            self._driver.hint(Hint("jobs"))
 
     def _hint_workers(self, names: Iterable[WorkerId]) -> None:
         for name in names:

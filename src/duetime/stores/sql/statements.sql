@@ -450,7 +450,7 @@ UPDATE {jobs} SET
     cancel_reason = coalesce(cancel_reason, CAST(:reason AS text))
 FROM {each rows: id text} AS r
 WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
-RETURNING {jobs}.id, {jobs}.state, {jobs}.worker
+RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
 
 -- name: snooze
 -- Put off what has not been claimed.

@@ -314,7 +314,9 @@ class SqlStore(Queueing, Commanding):
     def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
         soon = self._clock.now() + SOON
         if any(
-            (change.state is State.PENDING and (change.due_at or 0) <= soon) or change.new_jobs
+            (change.state is State.PENDING and (change.due_at or 0) <= soon)
+            or change.new_jobs
+            or change.calls_back
             for change in settlements
         ):
             self._driver.hint(Hint("jobs"))
@@ -327,4 +329,5 @@ class SqlStore(Queueing, Commanding):
 
 def _is_several(change: Settlement) -> bool:
     """Whether a change takes more than one statement."""
-    return bool(change.attempt is not None or change.new_jobs or change.progress or change.logs)
+    more = change.new_jobs or change.calls_back or change.progress or change.logs
+    return bool(change.attempt is not None or more)

@@ -28,6 +28,7 @@ from __future__ import annotations
 import pytest
 
 _MODULES = (
+    "callbacks",
     "claim",
     "commands",
     "control",
@@ -57,6 +58,7 @@ _MACHINES = ("agreement", "job_machine", "machine", "schedule_machine")
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
+from duetime.testing.conformance.callbacks import TestCallbacks
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.commands import TestCommands
 from duetime.testing.conformance.control import TestCancel, TestQueues
@@ -96,6 +98,7 @@ __all__ = [
     "StoreSuite",
     "TestBatchesOfKeys",
     "TestBlame",
+    "TestCallbacks",
     "TestCancel",
     "TestClaim",
     "TestClaimAhead",

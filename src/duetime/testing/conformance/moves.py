@@ -23,6 +23,7 @@ class TestSnooze(StoreSuite):
         assert await store.snooze([job_id], delay=10 * SECOND) == {job_id: SnoozeAnswer.SNOOZED}
         assert (await read(store, job_id)).due_at == due + 10 * SECOND
 
+    @pytest.mark.covers("no-way-to-interfere")
     async def test_an_overdue_job_is_put_off_from_now(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         job_id = await put(store)
@@ -84,6 +85,7 @@ class TestRelease(StoreSuite):
         assert await store.release([claim.job_id], force=False) == {claim.job_id: ReleaseAnswer.STARTED}
         assert await read(store, claim.job_id) == before
 
+    @pytest.mark.covers("no-way-to-interfere")
     async def test_by_force_a_started_claim_goes_back_and_its_run_records_nothing(
         self, store: Store, clock: FakeClock
     ) -> None:

@@ -12,6 +12,7 @@ from duetime.stores.base import CancelAnswer
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
+from duetime.stores.sql.scripts.jobs import callbacks, insertion
 
 
 class Cancelled(NamedTuple):
@@ -19,6 +20,8 @@ class Cancelled(NamedTuple):
 
     answers: Mapping[JobId, CancelAnswer]
     workers: frozenset[WorkerId]
+    called_back: bool
+    """Whether callbacks were enqueued."""
 
 
 def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> Script[Cancelled]:
@@ -29,9 +32,13 @@ def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> Script[Canc
     if len(changed) < len(answers):
         known = yield Query(sql.existing, {"rows": listed})
         answers |= {row[0]: CancelAnswer.FINISHED for row in known}
-    for job_id, state, _ in changed:
+    for job_id, state, *_ in changed:
         answers[job_id] = CancelAnswer.CANCELLED if state == State.CANCELLED else CancelAnswer.REQUESTED
     workers = frozenset(
-        worker for _, state, worker in changed if state == State.RUNNING and worker is not None
+        worker for _, state, worker, _ in changed if state == State.RUNNING and worker is not None
     )
-    return Cancelled(answers, workers)
+    ended = [job_id for job_id, state, _, calls in changed if state == State.CANCELLED and calls is not None]
+    called = yield from callbacks(sql, ended)
+    if called:
+        yield insertion(sql, called)
+    return Cancelled(answers, workers, bool(called))

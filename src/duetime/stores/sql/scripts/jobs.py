@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from duetime.failpoints import failpoint
+from duetime.model.callbacks import call_back
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Settlement
@@ -126,9 +128,21 @@ def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozen
     if attempts:
         yield Query(sql.add_attempts, {"rows": rows.batch(attempts)})
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
+    jobs += yield from callbacks(
+        sql, [c.token.job_id for c in settlements if c.calls_back and c.token in accepted]
+    )
     if jobs:
+        failpoint("within:settle")
         yield insertion(sql, jobs)
     return accepted
+
+
+def callbacks(sql: Statements, ids: Sequence[JobId]) -> Script[list[NewJob]]:
+    """Return what is to be enqueued because of these jobs, as they stand now in this transaction."""
+    if not ids:
+        return []
+    found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
+    return [new for row in found if (new := call_back(rows.job(row))) is not None]
 
 
 def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> Script[None]:
@@ -159,7 +173,8 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
 
 
 def _is_success(change: Settlement) -> bool:
-    return change.state is State.SUCCEEDED and not (change.reason or change.error or change.new_jobs)
+    special = change.reason or change.error or change.new_jobs or change.calls_back
+    return change.state is State.SUCCEEDED and not special
 
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:

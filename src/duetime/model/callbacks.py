@@ -1,0 +1,158 @@
+"""Jobs that are enqueued because another has ended; what to enqueue is written down with that one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeAlias
+
+from duetime.errors import InvalidOption
+from duetime.model.ids import new_job_id
+from duetime.model.instants import to_datetime
+from duetime.model.job import JobId, NewJob, OnCrash, StoredJob
+from duetime.model.states import State
+from duetime.model.terms import Terms, split_tags
+
+_KINDS: Final = {"on_success": "success", "on_failure": "failure", "on_cancel": "cancel"}
+_CALLED: Final = {State.SUCCEEDED: "success", State.FAILED: "failure", State.CANCELLED: "cancel"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a job has ended: the one argument of a callback."""
+
+    id: JobId
+    task: str
+    arguments: Any
+    """By parameter name, as JSON values."""
+    state: State
+    result: Any
+    """As JSON values, if it succeeded and the result is kept."""
+    error: str | None
+    traceback: str | None
+    reason: str | None
+    attempt: int
+    finished_at: datetime
+    schedule: str | None
+    key: str | None
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callback:
+    """What is stored of a task so that a job of it can be made without knowing the task."""
+
+    task: str
+    parameter: str
+    """The name that the task has for what it is given."""
+    queue: str
+    priority: int
+    on_crash: OnCrash
+    terms: str | None
+    owner: object
+    """Whose task it is; not stored."""
+
+    def to_spec(self) -> dict[str, object]:
+        """Return what is stored."""
+        return {name: getattr(self, name) for name in self.__slots__ if name != "owner"}
+
+
+class CallbackTask(Protocol):
+    """A task that takes an `Ended`."""
+
+    def call(self, ended: Ended, /) -> object:
+        """Make a request."""
+        ...
+
+    def as_callback(self) -> Callback:
+        """Tell what to store of it."""
+        ...
+
+
+class CallbackJob(Protocol):
+    """An instance of a job class that takes an `Ended`."""
+
+    def run(self, ended: Ended, /) -> object:
+        """Do the work."""
+        ...
+
+    @classmethod
+    def as_callback(cls) -> Callback:
+        """Tell what to store of the class."""
+        ...
+
+
+GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
+
+
+def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
+    """Write down the callbacks among a user's options; `null` stands for one that is to be left out."""
+    said = {
+        kind: None if values[option] is None else _bind(option, values[option], owner)
+        for option, kind in _KINDS.items()
+        if option in values
+    }
+    return json.dumps(said, sort_keys=True) if said else None
+
+
+def overlay(defaults: str | None, own: str | None) -> str | None:
+    """Return the callbacks of a request over those of its task."""
+    if own is None:
+        return defaults
+    merged = json.loads(defaults or "{}") | json.loads(own)
+    said = {kind: spec for kind, spec in merged.items() if spec is not None}
+    return json.dumps(said, sort_keys=True) if said else None
+
+
+def call_back(job: StoredJob) -> NewJob | None:
+    """Return the job to enqueue because this one has ended so; it has no callbacks itself, so chains end."""
+    try:
+        spec = json.loads(job.callbacks or "{}").get(_CALLED.get(job.state))
+        if spec is None:
+            return None
+        payload = json.dumps({spec["parameter"]: _ended(job)})
+        return NewJob(
+            id=new_job_id(),
+            task=spec["task"],
+            payload=payload,
+            queue=spec["queue"],
+            priority=spec["priority"],
+            on_crash=spec["on_crash"],
+            terms=Terms.from_text(spec["terms"]),
+            parent=job.id,
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        # Somebody else has written into the row; the end of the job must be recorded all the same.
+        return None
+
+
+def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
+    as_callback = getattr(target, "as_callback", None)
+    if as_callback is None:
+        text = f"{option} must be a task, as @scheduler.task makes it, or a job class; not {target!r:.100}"
+        raise InvalidOption(text)
+    callback: Callback = as_callback()
+    if owner is not None and callback.owner is not owner:
+        text = f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
+        raise InvalidOption(text)
+    return callback.to_spec()
+
+
+def _ended(job: StoredJob) -> dict[str, object]:
+    return {
+        "id": job.id,
+        "task": job.task,
+        "arguments": json.loads(job.payload),
+        "state": job.state,
+        "result": None if job.result is None else json.loads(job.result),
+        "error": job.error,
+        "traceback": job.traceback,
+        "reason": job.reason,
+        "attempt": job.attempt,
+        "finished_at": to_datetime(job.finished_at or 0).isoformat(),
+        "schedule": job.schedule,
+        "key": job.key,
+        "tags": split_tags(job.tags),
+    }
