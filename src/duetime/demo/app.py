@@ -10,10 +10,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 
-from duetime import Scheduler, cron, every
+from duetime import Scheduler, cron, current_job, every
 from duetime.demo.lines import print_run, things_to_try
 
 DELAY = float(os.environ.get("DEMO_DELAY", "10"))
+SHELVES = 15
 
 scheduler = Scheduler("sqlite:///duetime-demo.db")
 app = FastAPI(title="Duetime demo", lifespan=partial(scheduler.lifespan, grace=3))
@@ -49,9 +50,11 @@ async def fetch_rates() -> None:
 
 @scheduler.schedule(every("45s"))
 async def rebuild_index() -> None:
-    """Take a while; nothing else waits for it."""
+    """Take a while, and say how far it is; nothing else waits for it."""
     print_run()
-    await asyncio.sleep(15)
+    for shelf in range(1, SHELVES + 1):
+        await asyncio.sleep(1)
+        await current_job().progress(shelf / SHELVES, f"shelf {shelf}")
 
 
 @app.put("/send_email_notification")
@@ -74,6 +77,7 @@ async def recent_jobs() -> list[dict[str, Any]]:
             "due_at": job.due_at,
             "late_ms": None if job.lateness is None else job.lateness.total_seconds() * 1000,
             "attempt": job.attempt,
+            "progress": job.progress,
             "result": job.result,
             "error": job.error,
         }

@@ -30,6 +30,7 @@ def things_to_try(address: str) -> list[str]:
         f"curl -X PUT '{address}/send_email_notification?user_id=1234&message=hello'",
         f"curl {address}/jobs",
         "duetime jobs list --url sqlite:///duetime-demo.db",
+        "duetime jobs tail --url sqlite:///duetime-demo.db",
     ]
 
 

@@ -188,7 +188,7 @@ def test_a_logger_with_a_handler_of_its_own_is_left_to_it(capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-def test_many_threads_of_one_run_lose_no_line() -> None:
+async def test_many_threads_of_one_run_lose_no_line() -> None:
     run = started()
     count, each = 8, 50
 
