@@ -119,7 +119,8 @@ async def test_a_paused_worker_finishes_what_runs_and_starts_nothing_until_it_is
         waiting = await app.note.enqueue()
         # An answer is later than whatever the worker did about the hint of that job.
         await scheduler.workers.stop_job(worker.id, "none", wait=20)
-        assert (await waiting.record()).state is State.PENDING
+        (untouched,) = await scheduler.store.get([waiting.id])
+        assert (untouched.state, untouched.fence) == (State.PENDING, 0), "it was claimed"
         assert await scheduler.workers.resume(worker.id, wait=20) == "resumed"
         await waiting.result(timeout=20)
         resumed = await scheduler.workers.get(worker.id)

@@ -223,20 +223,54 @@ async def test_a_command_comes_with_a_pulse_when_no_hint_is_heard() -> None:
     assert listener.told == ["resume"]
 
 
-async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off() -> None:
-    class Slow(CommandingStore):
-        async def finish_command(self, command: str, outcome: str) -> None:
-            assert self.retired == []
-            await super().finish_command(command, outcome)
+class AskedAgain(CommandingStore):
+    """Holds up the second look for commands until the loop, which stood still, has carried the first one out."""
 
-    store, listener = Slow("stop"), Listener()
+    def __init__(self, kind: str, listener: Listener) -> None:
+        super().__init__(kind)
+        self.pulse_of_worker: Pulsation | None = None
+        self.looks = 0
+        self.looking_again = threading.Event()
+        self._listener = listener
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        self.looks += 1
+        if self.looks == 1 and self.pulse_of_worker is not None:
+            self.pulse_of_worker.ask()
+        elif self.looks == 2:
+            self.looking_again.set()
+            while not self._listener.told:  # noqa: ASYNC110 - the other thread's doing
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
+        return await super().take_commands(worker)
+
+    async def tell(self, pulse: Pulsation) -> None:
+        self.pulse_of_worker = pulse
+        await pulse.start()
+        pulse.ask()
+        assert self.looking_again.wait(10)  # The loop stands still meanwhile.
+        await self.answered()
+        await pulse.stop()
+
+
+async def test_an_answer_waits_for_the_pulse_also_when_it_comes_while_the_worker_is_asked_again() -> None:
+    listener = Listener()
+    store = AskedAgain("pause", listener)
+    await store.tell(pulsation(store, listener, lease=3600 * SECOND))
+    assert store.events == [("pulse", "because"), "paused; 3 jobs still running"]
+
+
+async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off() -> None:
+    class Stopping(Listener):
+        def ask_to_stop(self, *, now: bool) -> int:
+            pulse._stopping = True  # At once, so that no beat is left to bring the answer.
+            return super().ask_to_stop(now=now)
+
+    listener = Stopping()
+    store = AskedAgain("stop", listener)
     pulse = pulsation(store, listener, lease=3600 * SECOND)
-    await pulse.start()
-    pulse.ask()
-    while not listener.told:  # noqa: ASYNC110 - the thread of the pulse is what is waited for
-        await asyncio.sleep(0.001)
-    await pulse.stop()
-    assert store.events[-1] == "stopping; 1 job may end within the grace time"
+    await store.tell(pulse)
+    assert store.events == ["stopping; 1 job may end within the grace time"]
 
 
 async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_blocked() -> None:
