@@ -211,6 +211,7 @@ async def test_stacks_show_where_each_job_waits(fleet: Fleet) -> None:
     assert "time.sleep(_LOOK)" in text
 
 
+@pytest.mark.covers("blocked-loop-unseen")
 async def test_stacks_of_a_worker_whose_loop_is_blocked_show_what_blocks_it(fleet: Fleet) -> None:
     app = fleet.app()
     async with app.scheduler as scheduler:
@@ -226,6 +227,7 @@ async def test_stacks_of_a_worker_whose_loop_is_blocked_show_what_blocks_it(flee
 
 
 @pytest.mark.parametrize("moment", ["before:take_commands", "after:take_commands", "before:finish_command"])
+@pytest.mark.covers("commands-answered")
 async def test_a_worker_killed_with_a_command_pending_leaves_it_recorded(fleet: Fleet, moment: str) -> None:
     app = fleet.app()
     async with app.scheduler as scheduler:

@@ -154,6 +154,7 @@ async def test_a_command_is_carried_out_in_the_loop_and_then_reported() -> None:
     assert not told.commander.answered
 
 
+@pytest.mark.covers("commands-answered")
 async def test_a_command_that_is_handed_over_again_is_not_carried_out_again() -> None:
     told = Told(command())
     await told.commander.attend("w1")

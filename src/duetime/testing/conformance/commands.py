@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -140,6 +141,7 @@ class TestCommands(StoreSuite):
 
     @pytest.mark.parametrize("end", ["buried", "expired", "retired"])
     @pytest.mark.parametrize("taken", [False, True])
+    @pytest.mark.covers("commands-answered")
     async def test_commands_of_a_worker_that_goes_are_dropped_with_the_reason(
         self, store: Store, other: Store, clock: FakeClock, end: str, *, taken: bool
     ) -> None:
@@ -159,6 +161,18 @@ class TestCommands(StoreSuite):
         assert (await read(store, theirs)).done_at is None
         await store.finish_command(dropped.id, "too late")
         assert await read(store, dropped) == record
+
+    @pytest.mark.covers("commands-answered")
+    async def test_a_worker_that_goes_while_it_is_told_something_leaves_nothing_open(
+        self, store: Store, other: Store
+    ) -> None:
+        for number in range(20):
+            worker = f"w{number}"
+            await hire(store, worker)
+            told = [[command(worker)] for _ in range(3)]
+            await asyncio.gather(*map(other.send, told), store.retire(worker))
+            found = await store.commands([new.id for (new,) in told])
+            assert [one for one in found if not one.dropped] == []
 
     async def test_what_a_worker_was_told_is_listed_newest_first(self, store: Store) -> None:
         await hire(store, "w1", "w2")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+
+import pytest
 
 from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed
@@ -66,6 +69,7 @@ class TestRegistries(StoreSuite):
         }
         assert not any(found.at_least for found in counts.values())
 
+    @pytest.mark.covers("counting-reads-all")
     async def test_what_is_too_much_to_count_is_said_to_be_more(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         await store.enqueue([job() for _ in range(4)])
@@ -131,6 +135,23 @@ class TestPurge(StoreSuite):
         assert await store.purge("default", before=clock.now(), reason="off", limit=10) == 0
         for record in await store.get([running, held]):
             assert (record.state, record.cancel_requested_at) == (State.RUNNING, None)
+
+    @pytest.mark.covers("purge-takes-running")
+    async def test_a_job_is_either_claimed_or_purged(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        for _ in range(20):
+            ids = await store.enqueue([job() for _ in range(10)])
+            purge = other.purge("default", before=clock.now(), reason="off", limit=10)
+            claims, purged = await asyncio.gather(take(store, limit=5), purge)
+            records = await store.get(ids)
+            running = [record for record in records if record.state is State.RUNNING]
+            assert {claim.job_id for claim in claims} == {record.id for record in running}
+            assert [record.cancel_requested_at for record in running] == [None] * len(claims)
+            assert purged == [record.state for record in records].count(State.CANCELLED)
+            for claim in claims:
+                await finish(store, claim, now=clock.now())
 
     async def test_what_is_stored_later_is_left_alone(self, store: Store, clock: FakeClock) -> None:
         before = clock.now()
