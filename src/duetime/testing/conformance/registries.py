@@ -14,6 +14,7 @@ from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.callbacks import ALL, called
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
@@ -152,6 +153,11 @@ class TestPurge(StoreSuite):
             assert purged == [record.state for record in records].count(State.CANCELLED)
             for claim in claims:
                 await finish(store, claim, now=clock.now())
+
+    async def test_a_purge_calls_back_as_a_cancel_does(self, store: Store, clock: FakeClock) -> None:
+        job_id = await put(store, terms=ALL)
+        await store.purge("default", before=clock.now(), reason="off", limit=10)
+        assert [called_back.task for called_back in await called(store, job_id)] == ["forget"]
 
     async def test_what_is_stored_later_is_left_alone(self, store: Store, clock: FakeClock) -> None:
         before = clock.now()
