@@ -247,3 +247,14 @@ async def test_the_log_of_a_job_is_found_among_many(
     used = scans(plan, "duetime_logs")
     assert {name for kind, name in used if kind != "Bitmap Heap Scan"} == {"duetime_logs_pkey"}
     assert buffers(plan) < 200
+
+
+@PLANS
+async def test_what_falls_due_first_is_found_by_probes_of_the_index(
+    connection: Connection, mode: str
+) -> None:
+    await fill(connection, due=50, later=ROWS - 50)
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.upcoming, {"limit": 10})
+    assert {index for _, index in scans(plan)} == {"duetime_jobs_claim", "duetime_jobs_gated_due"}
+    assert buffers(plan) < 300

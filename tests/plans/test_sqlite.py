@@ -165,3 +165,8 @@ def test_a_claim_costs_what_it_takes_with_many_more_jobs_due(connection: sqlite3
     connection.execute("ROLLBACK TO claim")
     fill(connection, 10_001 + BATCH, ROWS, due_at=DUE - 1)
     assert steps(connection, SQL.claim, claim_values()) <= before * 1.2 + 1
+
+
+def test_what_falls_due_first_is_found_by_probes_of_the_index(connection: sqlite3.Connection) -> None:
+    fill(connection, 5_001, ROWS, due_at=LATER)
+    assert steps(connection, SQL.upcoming, {"limit": 10}) <= 100

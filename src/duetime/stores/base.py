@@ -371,6 +371,10 @@ class ReadStore(Protocol):
         """Return one page of jobs, newest first."""
         ...
 
+    async def upcoming(self, limit: int) -> list[StoredJob]:
+        """Return the pending jobs that fall due first, by due time."""
+        ...
+
     async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
         """Return the tries that ended without ending the job, oldest first."""
         ...

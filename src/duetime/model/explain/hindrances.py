@@ -108,7 +108,9 @@ def _is_late(worker: WorkerRecord, facts: Facts) -> bool:
 
 def _nothing(facts: Facts) -> str:
     job = facts.job
-    return f"Nothing is in its way: it is due since {moment(job.due_at)} and a worker can take it at any moment."
+    return (
+        f"Nothing is in its way: it is due since {moment(job.due_at)} and a worker can take it at any moment."
+    )
 
 
 def _names(facts: Facts, workers: Sequence[WorkerRecord]) -> str:

@@ -38,7 +38,9 @@ def story(facts: Facts) -> Iterator[Sentence]:
     if job.started_at is not None:
         yield Sentence(job.started_at, _start(facts))
     if job.cancel_requested_at is not None and job.state is State.RUNNING:
-        yield Sentence(job.cancel_requested_at, "Its cancellation was requested; its worker has been asked to stop it.")
+        yield Sentence(
+            job.cancel_requested_at, "Its cancellation was requested; its worker has been asked to stop it."
+        )
     if job.finished_at is not None:
         yield Sentence(job.finished_at, _end(facts))
 

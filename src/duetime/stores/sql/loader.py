@@ -104,6 +104,7 @@ class Statements:
     prune_workers: Statement
     get: Statement
     find: Statement
+    upcoming: Statement
     attempts: Statement
     logs: Statement
     schedules: Statement

@@ -279,6 +279,10 @@ class SqlStore(Queueing, Commanding):
         """Return one page of jobs, newest first."""
         return await self._driver.read(lambda: reads.find(self._sql, where))
 
+    async def upcoming(self, limit: int) -> list[StoredJob]:
+        """Return the pending jobs that fall due first, by due time."""
+        return await self._driver.read(lambda: reads.upcoming(self._sql, limit))
+
     async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
         """Return the tries that ended without ending the job, oldest first."""
         return await self._driver.read(lambda: reads.attempts(self._sql, job_id))

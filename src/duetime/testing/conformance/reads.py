@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
 from duetime.model.states import State
+from duetime.model.terms import Terms
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
@@ -29,6 +30,7 @@ class TestReads(StoreSuite):
         assert await store.get([]) == []
         assert await store.find(JobFilter()) == []
         assert await store.attempts(new_job_id()) == []
+        assert await store.upcoming(10) == []
         assert await store.schedules() == []
         assert await store.workers() == []
         assert await store.counts() == {}
@@ -138,3 +140,21 @@ class TestNextDue(StoreSuite):
         later = clock.now() + SECOND
         await finish(store, claim, now=clock.now(), state=State.PENDING, finished_at=None, due_at=later)
         assert await store.next_due(["default"], [TASK]) == (clock.now(), later)
+
+    async def test_what_falls_due_first_comes_first_whatever_its_queue_priority_or_limit(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        running, last, gated, first, second = await store.enqueue(
+            [
+                job(due_at=now),
+                job(due_at=now + 5 * SECOND),
+                job(due_at=now + 4 * SECOND, terms=Terms(gate="g")),
+                job(due_at=now + 2 * SECOND, queue="mail", priority=9),
+                job(due_at=now + 3 * SECOND, priority=0),
+            ]
+        )
+        assert (await take_one(store)).job_id == running
+        assert [record.id for record in await store.upcoming(10)] == [first, second, gated, last]
+        assert [record.id for record in await store.upcoming(2)] == [first, second]

@@ -77,3 +77,26 @@ SELECT count(*) FROM pg_class WHERE relname = '{meta}' AND relkind = 'r' AND pg_
 -- name: migration_lock
 -- Let one process at a time change the tables.
 SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
+
+-- name: upcoming
+-- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
+WITH RECURSIVE waiting (name) AS (
+    SELECT min(j.queue) FROM {jobs} AS j WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
+    UNION ALL
+    SELECT (SELECT min(j.queue) FROM {jobs} AS j
+            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
+    FROM waiting WHERE waiting.name IS NOT NULL
+)
+SELECT {job_columns} FROM (
+    SELECT first.*
+    FROM waiting CROSS JOIN generate_series(0, 9) AS p (n)
+    CROSS JOIN LATERAL (
+        SELECT j.* FROM {jobs} AS j
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = waiting.name AND j.priority = p.n
+        ORDER BY j.due_at, j.id LIMIT :limit
+    ) AS first
+    UNION ALL
+    (SELECT j.* FROM {jobs} AS j
+     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL ORDER BY j.due_at LIMIT :limit)
+) AS soon
+ORDER BY due_at, id LIMIT :limit

@@ -44,6 +44,12 @@ def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
     return [rows.job(row) for row in found]
 
 
+def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
+    """Read the jobs that fall due first."""
+    found = yield Query(sql.upcoming, {"limit": limit})
+    return [rows.job(row) for row in found]
+
+
 def attempts(sql: Statements, job_id: JobId) -> Script[list[AttemptRecord]]:
     """Read the tries of a job."""
     found = yield Query(sql.attempts, {"job_id": job_id})

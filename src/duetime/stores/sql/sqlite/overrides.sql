@@ -33,3 +33,30 @@ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
 -- name: migration_lock
 -- Nothing to do: the transaction is the only writer already.
 SELECT 1
+
+-- name: upcoming
+-- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
+WITH RECURSIVE priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)),
+waiting (name) AS (
+    SELECT min(j.queue) FROM {jobs} AS j {claim_index}
+    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
+    UNION ALL
+    SELECT (SELECT min(j.queue) FROM {jobs} AS j {claim_index}
+            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
+    FROM waiting WHERE waiting.name IS NOT NULL
+)
+SELECT {job_columns} FROM {jobs}
+WHERE id IN (
+    SELECT first.id FROM waiting CROSS JOIN priorities AS p
+    JOIN {jobs} AS first ON first.id IN (
+        SELECT j.id FROM {jobs} AS j {claim_index}
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = waiting.name AND j.priority = p.n
+        ORDER BY j.due_at, j.id LIMIT :limit
+    )
+    UNION ALL
+    SELECT gated.id FROM (
+        SELECT j.id FROM {jobs} AS j
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL ORDER BY j.due_at LIMIT :limit
+    ) AS gated
+)
+ORDER BY due_at, id LIMIT :limit
