@@ -9,7 +9,7 @@ from duetime.model.explain import Facts, LimitFacts, explain
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import AttemptRecord, StoredJob
 from duetime.model.states import State
-from duetime.model.worker import WorkerRecord, WorkerStats
+from duetime.model.worker import StoredWorker, WorkerStats
 
 NOW: Instant = 1_900_000_000 * SECOND
 
@@ -43,7 +43,7 @@ JOB = StoredJob(
     span_first=None,
     span_count=1,
 )
-WORKER = WorkerRecord(
+WORKER = StoredWorker(
     id="w1",
     state="alive",
     host="h",
@@ -112,7 +112,7 @@ def test_a_paused_queue_is_named_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize("workers", [[], [replace(WORKER, state="dead")], [replace(WORKER, state="stopped")]])
-def test_no_living_worker_is_told_with_the_command_that_starts_one(workers: list[WorkerRecord]) -> None:
+def test_no_living_worker_is_told_with_the_command_that_starts_one(workers: list[StoredWorker]) -> None:
     (text,) = told(workers=workers)
     assert text.startswith("No worker is alive; start one with: duetime worker")
 
@@ -128,7 +128,7 @@ def test_a_task_that_nobody_knows_is_told_with_the_workers_of_the_queue() -> Non
 
 
 def test_paused_workers_are_told() -> None:
-    (text,) = told(workers=[replace(WORKER, paused_at=NOW)])
+    (text,) = told(workers=[replace(WORKER, stats=WorkerStats(paused_at=NOW))])
     assert text == "Every worker that could run it is paused: worker w1 (pid 7 on h)."
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, StoredJob
-from duetime.model.worker import WorkerRecord
+from duetime.model.worker import StoredWorker
 
 
 class Sentence(NamedTuple):
@@ -39,12 +39,12 @@ class Facts:
     now: Instant
     job: StoredJob
     attempts: Sequence[AttemptRecord] = ()
-    workers: Sequence[WorkerRecord] = ()
+    workers: Sequence[StoredWorker] = ()
     queue_paused_at: Instant | None = None
     queue_paused_reason: str | None = None
     limits: Sequence[LimitFacts] = ()
 
-    def worker(self, worker_id: str | None) -> WorkerRecord | None:
+    def worker(self, worker_id: str | None) -> StoredWorker | None:
         """Return a worker that is still remembered."""
         return next((worker for worker in self.workers if worker.id == worker_id), None)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from duetime.model.explain.facts import Facts, Sentence
 from duetime.model.explain.words import length, moment, since, worker_name
 from duetime.model.states import State
-from duetime.model.worker import WorkerRecord
+from duetime.model.worker import StoredWorker
 
 
 def hindrances(facts: Facts) -> Iterator[Sentence]:
@@ -73,7 +73,7 @@ def _by_workers(facts: Facts) -> Iterator[str]:
     if not knowing:
         yield f"No worker knows task {job.task}; queue {job.queue} is served by {_names(facts, serving)}."
         return
-    working = [worker for worker in knowing if worker.paused_at is None]
+    working = [worker for worker in knowing if worker.stats.paused_at is None]
     if not working:
         yield f"Every worker that could run it is paused: {_names(facts, knowing)}."
         return
@@ -101,7 +101,7 @@ def _of_running(facts: Facts) -> Iterator[str]:
     yield f"It has been running for {length(max(0, facts.ago(job.started_at)))}{done}{note}."
 
 
-def _is_late(worker: WorkerRecord, facts: Facts) -> bool:
+def _is_late(worker: StoredWorker, facts: Facts) -> bool:
     """Whether a worker has missed a pulse: it speaks three times in each lease."""
     return facts.ago(worker.beat_at) > (worker.lease_until - worker.beat_at) // 2
 
@@ -113,5 +113,5 @@ def _nothing(facts: Facts) -> str:
     )
 
 
-def _names(facts: Facts, workers: Sequence[WorkerRecord]) -> str:
+def _names(facts: Facts, workers: Sequence[StoredWorker]) -> str:
     return ", ".join(worker_name(facts, worker.id) for worker in workers)
