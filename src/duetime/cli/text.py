@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 import click
@@ -39,13 +39,19 @@ def say_json_line(value: object) -> None:
     click.echo(json.dumps(value))
 
 
-def say_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows in columns; the last column is as wide as it likes."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table; the last column is as wide as it likes."""
     lines = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head) - 1)]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
-        click.echo("  ".join([*cells, line[-1]]).rstrip())
+        yield "  ".join([*cells, line[-1]]).rstrip()
+
+
+def say_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows in columns."""
+    for line in table(head, rows):
+        click.echo(line)
 
 
 def shortened(text: str, width: int) -> str:
