@@ -12,6 +12,7 @@ from duetime.model.triggers import at, cron, every
 from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import (
     CommandRecord,
+    Explanation,
     Job,
     JobHandle,
     JobRecord,
@@ -26,6 +27,7 @@ __all__ = [
     "Cancel",
     "CommandRecord",
     "Ended",
+    "Explanation",
     "Job",
     "JobContext",
     "JobHandle",

@@ -255,6 +255,6 @@ async def test_what_falls_due_first_is_found_by_probes_of_the_index(
 ) -> None:
     await fill(connection, due=50, later=ROWS - 50)
     async with undone(connection, mode):
-        plan = await explain(connection, SQL.upcoming, {"limit": 10})
+        plan = await explain(connection, SQL.upcoming, {"limit": 10, "now": DUE})
     assert {index for _, index in scans(plan)} == {"duetime_jobs_claim", "duetime_jobs_gated_due"}
     assert buffers(plan) < 300

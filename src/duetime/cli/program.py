@@ -11,11 +11,13 @@ import click
 from duetime.cli.demo import demo
 from duetime.cli.doctor import doctor
 from duetime.cli.enqueue import enqueue
+from duetime.cli.explain import explain
 from duetime.cli.failures import Failure, as_failure
 from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
 from duetime.cli.queues import queues
+from duetime.cli.top import top
 from duetime.cli.worker import worker
 from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
@@ -65,5 +67,5 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (worker, workers, enqueue, jobs, queues, prune, migrate, doctor, demo):
+for command in (worker, workers, enqueue, jobs, explain, top, queues, prune, migrate, doctor, demo):
     main.add_command(command)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from datetime import timedelta
 
 import click
@@ -59,7 +59,7 @@ async def _watch(url: str | None, namespace: str, *, every: float | None, as_jso
 
 
 @contextlib.contextmanager
-def _screen() -> Iterator[None]:
+def _screen() -> Generator[None]:
     click.echo(_ENTER, nl=False)
     try:
         yield

@@ -31,11 +31,12 @@ class View:
 
 async def look(scheduler: Scheduler) -> View:
     """Read everything once."""
+    claimed = await scheduler.jobs.list(state="running", limit=_MOST_RUNNING)
     return View(
         now=to_datetime(await scheduler.store.now()),
         queues=await scheduler.queues.list(),
         workers=[worker for worker in await scheduler.workers.list() if worker.state == "alive"],
-        running=await scheduler.jobs.list(registry="active", limit=_MOST_RUNNING),
+        running=[job for job in claimed if job.started_at is not None],
         upcoming=await scheduler.jobs.upcoming(limit=_MOST_UPCOMING),
     )
 
@@ -48,15 +49,20 @@ def as_values(view: View) -> object:
 def draw(view: View, *, width: int) -> Iterator[str]:
     """Yield the lines of a view, none wider than the terminal."""
     slots = sum(worker.slots for worker in view.workers)
-    taken = sum(worker.running for worker in view.workers)
-    yield _cut(
-        f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {len(view.workers)} workers, {taken} of {slots} slots taken",
-        width,
-    )
+    # Workers say how many they run only with each heartbeat.
+    taken = sum(queue.active for queue in view.queues)
+    count = "1 worker" if len(view.workers) == 1 else f"{len(view.workers)} workers"
+    yield _cut(f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {count}, {taken} of {slots} slots taken", width)
     sections = (
         (("QUEUE", "QUEUED", "ACTIVE", "SCHEDULED", "FAILED", ""), map(_queue, view.queues)),
-        (("WORKER", "HOST", "PID", "SLOTS", "DONE", "HEARD", ""), (_worker(w, view.now) for w in view.workers)),
-        (("RUNNING", "TASK", "FOR", "TRY", "PROGRESS", ""), (_running(job, view.now) for job in view.running)),
+        (
+            ("WORKER", "HOST", "PID", "SLOTS", "DONE", "HEARD", ""),
+            (_worker(w, view.now) for w in view.workers),
+        ),
+        (
+            ("RUNNING", "TASK", "FOR", "TRY", "PROGRESS", ""),
+            (_running(job, view.now) for job in view.running),
+        ),
         (("NEXT", "TASK", "QUEUE", "DUE"), (_upcoming(job, view.now) for job in view.upcoming)),
     )
     for head, rows in sections:
@@ -72,7 +78,9 @@ def _queue(queue: QueueRecord) -> tuple[str, ...]:
 
 
 def _worker(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
-    note = f"paused: {worker.paused_reason or 'no reason given'}" if worker.paused else worker.last_error or ""
+    note = (
+        f"paused: {worker.paused_reason or 'no reason given'}" if worker.paused else worker.last_error or ""
+    )
     slots = f"{worker.running}/{worker.slots}"
     heard = relative(worker.heartbeat_at, now)
     return worker.id, worker.host, str(worker.pid), slots, str(worker.done), heard, shortened(note, 60)

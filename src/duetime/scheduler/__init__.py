@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime.scheduler.explaining import Explanation
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.records import CommandRecord, JobRecord, QueueRecord, ScheduleRecord, WorkerRecord
@@ -10,6 +11,7 @@ from duetime.scheduler.task import Task
 
 __all__ = [
     "CommandRecord",
+    "Explanation",
     "Job",
     "JobHandle",
     "JobRecord",

@@ -12,6 +12,7 @@ from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
 from duetime.scheduler.blocking_workers import BlockingWorkers
+from duetime.scheduler.explaining import Explanation
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.portal import Portal
@@ -115,6 +116,14 @@ class BlockingJobs:
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs in one step and tell what became of each."""
         return self._portal.run(self._jobs.cancel_many(job_ids, reason=reason))
+
+    def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
+        """Return the pending jobs that fall due first."""
+        return self._portal.run(self._jobs.upcoming(limit=limit))
+
+    def explain(self, job_id: JobId) -> Explanation:
+        """Tell what happened to a job, and what it waits for; see `Jobs.explain`."""
+        return self._portal.run(self._jobs.explain(job_id))
 
     def logs(self, job_id: JobId) -> Sequence[LogPart]:
         """Return what a job has logged; see `Jobs.logs`."""

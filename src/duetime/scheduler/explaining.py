@@ -42,15 +42,15 @@ async def explain_job(store: Store, job_id: JobId) -> Explanation:
         text = f"there is no job {job_id}; it never existed or its record was pruned"
         raise JobNotFound(text)
     job = found[0]
-    paused = (await store.paused_queues()).get(job.queue)
+    outlook = await store.outlook(job)
     facts = Facts(
-        now=await store.now(),
+        now=outlook.now,
         job=job,
         attempts=await store.attempts(job_id),
         workers=await store.workers(),
-        queue_paused_at=None if paused is None else paused.at,
-        queue_paused_reason=None if paused is None else paused.reason,
-        limits=await store.limits(job),
+        queue_paused_at=outlook.paused_at,
+        queue_paused_reason=outlook.paused_reason,
+        limits=outlook.limits,
     )
     lines = tuple(
         Line(at=None if sentence.at is None else to_datetime(sentence.at), text=sentence.text)

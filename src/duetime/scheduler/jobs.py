@@ -15,6 +15,7 @@ from duetime.model.reports import LogPart, with_gaps
 from duetime.model.rerun import repeat
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues, job_options
+from duetime.scheduler.explaining import Explanation, explain_job
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base import CancelAnswer, JobFilter, ReleaseAnswer, SnoozeAnswer, Store
@@ -48,11 +49,13 @@ class Jobs:
         limit: int = 50,
     ) -> list[JobRecord]:
         """Return one page of jobs, newest first; pass the last id as `before` for the next page."""
-        if not 1 <= limit <= MAX_PAGE:
-            text = f"limit must lie between 1 and {MAX_PAGE}, not {limit!r}"
-            raise InvalidOption(text)
         where = JobFilter(
-            task=task, state=_state(state), queue=queue, schedule=schedule, before=before, limit=limit
+            task=task,
+            state=_state(state),
+            queue=queue,
+            schedule=schedule,
+            before=before,
+            limit=_check_limit(limit),
         )
         return [JobRecord.from_stored(job) for job in await self._store().find(where)]
 
@@ -72,6 +75,14 @@ class Jobs:
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
         return await self._store().cancel(list(job_ids), reason=reason)
+
+    async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
+        """Return the pending jobs that fall due first."""
+        return [JobRecord.from_stored(job) for job in await self._store().upcoming(_check_limit(limit))]
+
+    async def explain(self, job_id: JobId) -> Explanation:
+        """Tell what happened to a job, and why it has not run or ended yet; raises `JobNotFound`."""
+        return await explain_job(self._store(), job_id)
 
     async def logs(self, job_id: JobId) -> Sequence[LogPart]:
         """Return what a job has logged, in parts and in order, each with its attempt; raises `JobNotFound`."""
@@ -132,6 +143,13 @@ class Jobs:
                 raise _not_found(job_id)
             case ReleaseAnswer.RELEASED | ReleaseAnswer.WAITING:
                 return answer
+
+
+def _check_limit(limit: int) -> int:
+    if not 1 <= limit <= MAX_PAGE:
+        text = f"limit must lie between 1 and {MAX_PAGE}, not {limit!r}"
+        raise InvalidOption(text)
+    return limit
 
 
 def _state(state: State | str | None) -> State | None:

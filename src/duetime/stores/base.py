@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple, Protocol, Self
 
 from duetime.model.command import Command, CommandId, NewCommand
+from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Settlement
@@ -86,6 +87,15 @@ class Orphan(NamedTuple):
     started_at: Instant | None
     blamed: bool
     """Whether it was the only suspect in its worker."""
+
+
+class Outlook(NamedTuple):
+    """What the queue and the limits of a job say about it now."""
+
+    now: Instant
+    paused_at: Instant | None
+    paused_reason: str | None
+    limits: tuple[LimitFacts, ...] = ()
 
 
 class DueSchedules(NamedTuple):
@@ -389,6 +399,10 @@ class ReadStore(Protocol):
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
+        ...
+
+    async def outlook(self, job: StoredJob) -> Outlook:
+        """Return what, beside workers, decides whether a job is handed out."""
         ...
 
     async def paused_queues(self) -> Mapping[str, str | None]:

@@ -110,6 +110,7 @@ class Statements:
     schedules: Statement
     workers: Statement
     paused_queues: Statement
+    outlook: Statement
     counts: Statement
     has_schema: Statement
     migration_lock: Statement

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from duetime.model.instants import Instant
+from duetime.model.job import StoredJob
 from duetime.model.registries import Census
-from duetime.stores.base import CancelAnswer, Hint
+from duetime.stores.base import CancelAnswer, Hint, Outlook
 from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import queues as on_queues
 from duetime.stores.sql.scripts import reads
@@ -23,6 +24,10 @@ class Queueing(Operations):
         """Hand out jobs of a queue again."""
         await self._driver.write(lambda: on_queues.resume_queue(self._sql, queue), atomic=False)
         self._driver.hint(Hint("jobs"))
+
+    async def outlook(self, job: StoredJob) -> Outlook:
+        """Return what, beside workers, decides whether a job is handed out."""
+        return await self._driver.read(lambda: on_queues.outlook(self._sql, job))
 
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""

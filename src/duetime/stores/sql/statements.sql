@@ -572,6 +572,11 @@ FROM {workers} ORDER BY started_at DESC, id
 -- Read the queues that hand out nothing.
 SELECT name, paused_reason FROM {queues} WHERE paused_at IS NOT NULL ORDER BY name
 
+-- name: outlook
+-- Tell the time, and whether a queue hands out jobs.
+SELECT {now}, q.paused_at, q.paused_reason
+FROM (SELECT 1 AS one) AS always LEFT JOIN {queues} AS q ON q.name = :queue
+
 -- name: queues
 -- Read what is set for queues.
 SELECT name, paused_at, paused_reason FROM {queues} ORDER BY name

@@ -87,7 +87,7 @@ WITH RECURSIVE waiting (name) AS (
             WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
     FROM waiting WHERE waiting.name IS NOT NULL
 )
-SELECT {job_columns} FROM (
+SELECT {now}, {job_columns} FROM (
     SELECT first.*
     FROM waiting CROSS JOIN generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (

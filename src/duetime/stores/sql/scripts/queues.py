@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from duetime.model.instants import Instant
+from duetime.model.job import StoredJob
 from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
+from duetime.stores.base import Outlook
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
@@ -20,6 +22,12 @@ def pause_queue(sql: Statements, queue: str, *, reason: str | None) -> Script[No
 def resume_queue(sql: Statements, queue: str) -> Script[None]:
     """Hand out jobs of a queue again."""
     yield Query(sql.resume_queue, {"queue": queue})
+
+
+def outlook(sql: Statements, job: StoredJob) -> Script[Outlook]:
+    """Tell what the queue of a job says about it."""
+    found = yield Query(sql.outlook, {"queue": job.queue})
+    return Outlook(*found[0])
 
 
 def census(sql: Statements, *, most: int) -> Script[Census]:

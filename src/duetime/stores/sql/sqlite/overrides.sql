@@ -45,7 +45,7 @@ waiting (name) AS (
             WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
     FROM waiting WHERE waiting.name IS NOT NULL
 )
-SELECT {job_columns} FROM {jobs}
+SELECT {now}, {job_columns} FROM {jobs}
 WHERE id IN (
     SELECT first.id FROM waiting CROSS JOIN priorities AS p
     JOIN {jobs} AS first ON first.id IN (
