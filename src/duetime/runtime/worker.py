@@ -39,6 +39,8 @@ from duetime.stores.base import Hint, Pulse, Store
 log = logging.getLogger("duetime.worker")
 
 _HANG_EXIT = 70
+_LOOK_FIRST = 0.01
+"""Seconds after which a vague hint is looked into."""
 _LOOK_AROUND = 0.05
 """Seconds in which vague hints are answered by one look."""
 _LAST_WAIT = 5.0
@@ -203,6 +205,7 @@ class Worker:
         self._ending = self._paused_at = self._paused_reason = None
         self._strays: frozenset[Token] = frozenset()
         self._looking_around: asyncio.TimerHandle | None = None
+        self._looked_around = 0.0
         self._identity = Identity(
             queues=tuple(options.queues), slots=options.concurrency, tasks=self._handlers
         )
@@ -320,11 +323,13 @@ class Worker:
     def _look_around_soon(self) -> None:
         """After a vague hint look for changed schedules and requests too, but not for every commit of others."""
         if self._looking_around is None:
-            loop = asyncio.get_running_loop()
-            self._looking_around = loop.call_later(_LOOK_AROUND, self._look_around)
+            # Not at once: what the hint is about is mostly a job, which comes first.
+            wait = max(_LOOK_FIRST, self._looked_around + _LOOK_AROUND - self._loop.time())
+            self._looking_around = self._loop.call_later(wait, self._look_around)
 
     def _look_around(self) -> None:
         self._looking_around = None
+        self._looked_around = self._loop.time()
         self._firer.wakeup.set()
         self._pulse.ask()
 
