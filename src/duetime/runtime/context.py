@@ -7,13 +7,16 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from duetime.errors import NotInJob
+from duetime.errors import InvalidOption, NotInJob
+from duetime.model import durations
+from duetime.model.durations import Duration
 from duetime.model.instants import to_datetime
 from duetime.model.job import JobId
 from duetime.model.reports import check_fraction, check_note
 from duetime.model.signals import Cancel
 from duetime.model.terms import split_tags
 from duetime.runtime.run import Run
+from duetime.runtime.transaction import JobTransaction
 
 # Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
 # kept, and turned into a JobContext only for handlers that ask: most never do.
@@ -72,6 +75,18 @@ class JobContext:
         if (voice := self._run.speak()) is not None:
             voice.tell(*said)
         return _SAID
+
+    def transaction(self, *, timeout: Duration = 5) -> JobTransaction:
+        """Lend a transaction on the store's database, for `async with`, or `with` in a plain function.
+
+        What is written in it and the success of the job are committed together at the end of the block, or
+        neither is. Past the timeout it is rolled back. A job has one, and should open it late.
+        """
+        length = durations.parse(timeout, what="timeout")
+        if length == 0:
+            text = "timeout must be longer than 0"
+            raise InvalidOption(text)
+        return JobTransaction(self._run, timeout=length)
 
 
 class _Said:

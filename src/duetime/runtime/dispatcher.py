@@ -8,9 +8,19 @@ import random
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from duetime.model.instants import SECOND, Instant
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, decide, expired
+from duetime.model.outcome import (
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Settled,
+    Settlement,
+    decide,
+    expired,
+)
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.runtime.executor import Executor
@@ -22,6 +32,7 @@ from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
 from duetime.runtime.voice import SILENCE, Ears, Words
+from duetime.stores.base import Loan
 
 log = logging.getLogger("duetime.worker")
 
@@ -47,6 +58,7 @@ class Dispatcher:
         slots: Slots,
         time: Timekeeper,
         on_free: Callable[[], None],
+        lend: Callable[..., Loan],
     ) -> None:
         self.runs: dict[JobId, Run] = {}
         self.done = 0
@@ -61,6 +73,7 @@ class Dispatcher:
         self._slots = slots
         self._time = time
         self._on_free = on_free
+        self._lend = lend
         self._rng = random.Random()
         self._loop = asyncio.get_running_loop()
         self._cancelled: frozenset[JobId] = frozenset()
@@ -81,7 +94,7 @@ class Dispatcher:
             # those run one at a time, so that the next crash names its cause.
             self.settle(claim, Released(wait=SECOND))
             return
-        run = Run(claim, now, ears=self._ears)
+        run = Run(claim, now, ears=self._ears, lender=self)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
@@ -94,25 +107,31 @@ class Dispatcher:
         self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None, words: Words = SILENCE
     ) -> Instant:
         """Decide what an outcome means, hand it to the settler and return when that was."""
-        now = max(self._time.now(), claim.claimed_at, started_at or 0)
-        handler = self._handlers.get(claim.task)
-        policy = NO_RETRIES if handler is None else handler.options.retry
-        try:
-            settlement = decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
-        except Exception as error:
-            log.exception(
-                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
-            )
-            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
-            settlement = decide(
-                claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng
-            )
+        settlement = self.settlement(claim, outcome, started_at=started_at)
         if settlement.state is State.FAILED:
             self.failed += 1
         if words is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
         self._settler.put(settlement)
-        return now
+        return settlement.finished_at or settlement.ended_at or self._time.now()
+
+    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
+        """Decide what an outcome means; a retry policy that raises ends the job."""
+        now = max(self._time.now(), claim.claimed_at, started_at or 0)
+        handler = self._handlers.get(claim.task)
+        policy = NO_RETRIES if handler is None else handler.options.retry
+        try:
+            return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
+        except Exception as error:
+            log.exception(
+                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
+            )
+            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
+            return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
+
+    def lend(self, timeout: Micros) -> Loan:
+        """Return a transaction for a handler."""
+        return self._lend(timeout=timeout)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""

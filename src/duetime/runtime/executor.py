@@ -10,12 +10,12 @@ from typing import Any
 
 from duetime.errors import InvalidArguments, InvalidTask
 from duetime.model.instants import SECOND, Micros
-from duetime.model.outcome import Cancelled, Outcome, Released, Settled
+from duetime.model.outcome import Cancelled, Outcome, Released, Settled, Succeeded
 from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
 from duetime.runtime.handler import Handler
-from duetime.runtime.run import Run
+from duetime.runtime.run import Run, Verdict
 from duetime.runtime.threads import Raised, ThreadRunner
 from duetime.runtime.verdict import raised, returned, timed_out, undecodable
 
@@ -39,6 +39,8 @@ class Executor:
             return Released(wait=SECOND)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         outcome = await (self._in_child if handler.options.cpu else self._call)(run, handler)
+        if run.verdict is not None:
+            return _decided_before(run, run.verdict, outcome)
         if run.stopping is not None and isinstance(outcome, Cancelled):
             # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
             return run.stopping
@@ -102,6 +104,18 @@ class Executor:
             run.interruptible = False
             run.on_stop = None
             await self._children.take_back(child)
+
+
+def _decided_before(run: Run, verdict: Verdict, outcome: Outcome) -> Outcome | Settled:
+    """Return what the handler's transaction came to, and mention what the handler did after its end."""
+    if isinstance(verdict, Settled) and not isinstance(outcome, Succeeded):
+        log.warning(
+            "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
+            run.claim.job_id,
+            run.claim.task,
+            getattr(outcome, "error", None) or outcome,
+        )
+    return verdict
 
 
 async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:

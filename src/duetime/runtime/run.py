@@ -6,16 +6,31 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Interrupted
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Settled, Settlement
 from duetime.runtime.voice import SILENCE, Ears, Voice, Words
+from duetime.stores.base import Loan
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
+Verdict: TypeAlias = Settled | Failed | Interrupted
+
 _first_word = threading.Lock()
+
+
+class Lender(Protocol):
+    """Lends transactions to handlers, and says what their success is to be recorded as."""
+
+    def lend(self, timeout: Micros) -> Loan:
+        """Return a transaction that is yet to begin."""
+        ...
+
+    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
+        """Decide what an outcome means."""
+        ...
 
 
 @dataclass(slots=True)
@@ -34,6 +49,12 @@ class Run:
     """Whoever passes on what the run says; nobody, once it has ended."""
     voice: Voice | None = None
     """Made with the first word: most runs say nothing."""
+
+    lender: Lender | None = None
+    """Where the handler can have a transaction of the store's; nowhere, in a child process."""
+    lent: bool = False
+    verdict: Verdict | None = None
+    """What the handler's transaction came to; whatever the handler does afterwards changes nothing."""
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""

@@ -229,6 +229,7 @@ class Worker:
             slots=self._slots,
             time=self._time,
             on_free=self._slot_freed,
+            lend=store.lend,
         )
         self._fetcher = Fetcher(
             store=store,

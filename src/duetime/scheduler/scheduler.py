@@ -21,6 +21,7 @@ from duetime.model.triggers import Trigger
 from duetime.runtime.handler import Handler
 from duetime.runtime.options import Queues as QueueLimits
 from duetime.runtime.options import worker_options
+from duetime.runtime.transaction import JobTransaction
 from duetime.runtime.worker import Worker
 from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
@@ -186,7 +187,7 @@ class Scheduler:
         self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        ids = await self._opened().enqueue([call.job for call in calls], tx=tx)
+        ids = await self._opened().enqueue([call.job for call in calls], tx=_own(tx))
         if self.after_enqueue is not None and tx is None:
             await self.after_enqueue()
         return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
@@ -194,7 +195,7 @@ class Scheduler:
     def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
         """Store all requests or none in a blocking transaction, in the thread that has it open."""
         store = self._portal.run(self._introduced())
-        ids = store.enqueue_blocking([call.job for call in calls], tx=tx)
+        ids = store.enqueue_blocking([call.job for call in calls], tx=_own(tx))
         return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
@@ -309,6 +310,11 @@ class Scheduler:
                 "after blocking calls without a loop call scheduler.sync.close() before opening it here"
             )
             raise NotOpen(text)
+
+
+def _own(tx: object) -> object:
+    """Return the connection behind a handler's transaction; others pass as they are."""
+    return tx.connection if isinstance(tx, JobTransaction) else tx
 
 
 def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:

@@ -182,6 +182,36 @@ class SchemaStatus:
     pending: tuple[str, ...] = field(default=())
 
 
+class Loan(Protocol):
+    """A transaction of the store's, lent to the handler of one job, which must neither commit nor close it."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether its connection can be used without an event loop, in any thread."""
+        ...
+
+    @property
+    def expired(self) -> bool:
+        """Whether it was rolled back because it took too long."""
+        ...
+
+    async def begin(self) -> object:
+        """Wait for the transaction and return the connection of the database's own driver."""
+        ...
+
+    async def complete(self, settlement: Settlement) -> None:
+        """Write the settlement as the last statement and commit.
+
+        Raises `TimeoutError` when it took too long, `ClaimLost` when the claim does not hold any more, and `TransactionMisused` when the handler has
+        ended the transaction itself. When the answer to the commit is lost, what came of it is looked up.
+        """
+        ...
+
+    async def abandon(self, error: BaseException) -> None:
+        """Roll back because of an error; raises `TransactionMisused` when there is nothing left to roll back."""
+        ...
+
+
 class JobStore(Protocol):
     """The hot path."""
 
@@ -230,6 +260,10 @@ class JobStore(Protocol):
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced; the latest progress counts, a log part is stored once."""
+        ...
+
+    def lend(self, *, timeout: Micros) -> Loan:
+        """Return a transaction for a handler, which begins when it is told to; raises nothing by itself."""
         ...
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:

@@ -59,6 +59,7 @@ class Bench:
             slots=self.slots,
             time=StillTime(NOW),
             on_free=self._free,
+            lend=cast("Any", None),
         )
 
     @property

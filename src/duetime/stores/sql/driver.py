@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
+from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 
 T = TypeVar("T")
@@ -76,6 +77,43 @@ class Borrowed(Protocol):
         ...
 
 
+class Lent(Protocol):
+    """A transaction on a connection that a handler uses meanwhile."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether the connection works without an event loop."""
+        ...
+
+    @property
+    def expired(self) -> bool:
+        """Whether it took too long and was rolled back."""
+        ...
+
+    async def begin(self) -> object:
+        """Begin, wait for whatever that takes, and return the connection."""
+        ...
+
+    async def is_whole(self) -> bool:
+        """Whether the transaction is still the one that was begun; asked once, before its last statements."""
+        ...
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        ...
+
+    async def commit(self) -> None:
+        """Commit and take the connection back."""
+        ...
+
+    async def rollback(self, cause: BaseException | None = None) -> bool:
+        """Undo everything and take the connection back; False if the transaction had been ended before.
+
+        Raises nothing: a connection that cannot be asked any more is as good as rolled back.
+        """
+        ...
+
+
 class Driver(Protocol):
     """Runs scripts on one database."""
 
@@ -101,6 +139,10 @@ class Driver(Protocol):
 
     def announcement(self, hint: Hint) -> Query | None:
         """Return the statement that gives a hint when its transaction commits; None if the commit itself does."""
+        ...
+
+    def lend(self, *, timeout: Micros) -> Lent:
+        """Return a transaction that is yet to begin."""
         ...
 
     async def hold(self, worker: str) -> bool:

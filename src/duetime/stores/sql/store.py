@@ -21,6 +21,7 @@ from duetime.stores.base import (
     DueSchedules,
     Hint,
     JobFilter,
+    Loan,
     NextDue,
     Orphan,
     Peer,
@@ -34,6 +35,7 @@ from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.loader import load
+from duetime.stores.sql.loan import SqlLoan
 from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import pruning, reads
@@ -158,6 +160,13 @@ class SqlStore(Queueing, Commanding):
         if progress or logs:
             single = not (progress and logs) and all(part.drop is None for part in logs)
             await self._driver.write(lambda: on_jobs.report(self._sql, progress, logs), atomic=not single)
+
+    def lend(self, *, timeout: Micros) -> Loan:
+        """Return a transaction for a handler."""
+        lent = self._driver.lend(timeout=timeout)
+        return SqlLoan(
+            self._driver, lent, self._sql, on_settled=lambda settled: self._hint_settled([settled])
+        )
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due."""

@@ -61,15 +61,19 @@ class Connector:
     @property
     def begin(self) -> str:
         """The text that begins a transaction of ours, in one round trip, whatever the session was left with."""
-        if not self.pooled:
-            return "BEGIN"
-        bounds = "".join(f"; SET LOCAL {name} = '{value}'" for name, value in _BOUNDS.items())
-        return f"BEGIN ISOLATION LEVEL READ COMMITTED{bounds}"
+        return f"BEGIN ISOLATION LEVEL READ COMMITTED; {self.local_bounds}" if self.pooled else "BEGIN"
 
-    async def connect(self) -> Connection:
+    @property
+    def local_bounds(self) -> str:
+        """The text, perhaps empty, that bounds a transaction where the session cannot be trusted with it."""
+        if not self.pooled:
+            return ""
+        return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _BOUNDS.items())
+
+    async def connect(self, kind: type[Connection] = asyncpg.Connection) -> Connection:
         """Return a connection that is ready for scripts; raise only our own errors."""
         with self.errors():
-            connection = await self._connect()
+            connection = await self._connect(kind)
             if self.pooled:
                 return connection
             try:
@@ -82,7 +86,7 @@ class Connector:
             # This connection caches prepared statements, so it must not run a single one.
             connection.terminate()
             self.pooled = True
-            return await self._connect()
+            return await self._connect(kind)
 
     @contextlib.contextmanager
     def errors(self) -> Generator[None]:
@@ -95,10 +99,11 @@ class Connector:
                 raise
             raise translated from error
 
-    async def _connect(self) -> Connection:
+    async def _connect(self, kind: type[Connection]) -> Connection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
         return await asyncpg.connect(
             self._dsn,
+            connection_class=kind,
             timeout=_CONNECT_TIMEOUT,
             command_timeout=_COMMAND_TIMEOUT,
             statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,

@@ -18,14 +18,16 @@ from asyncpg.pool import PoolConnectionProxy
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
+from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
 from duetime.stores.sql.borrowing import not_accepted
-from duetime.stores.sql.driver import Borrowed, Query, Script, Statement, script_name
+from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, Statement, script_name
 from duetime.stores.sql.postgres import checks
 from duetime.stores.sql.postgres.borrowed import BorrowedPostgres
 from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
 from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spares_connection, was_never_sent
+from duetime.stores.sql.postgres.lent import LendableConnection, LentPostgres
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel, encode
@@ -50,6 +52,8 @@ class _Links(NamedTuple):
     ends: tuple[Callable[[], Awaitable[None]], ...]
     """What closes it all, in order."""
     marks: Marks | None
+    lendable: Pool
+    """For handlers, so that verbs do not wait for them and never meet what they have set."""
     pid: int
     """The process whose connections these are; a forked child must not speak on them."""
 
@@ -128,6 +132,10 @@ class PostgresDriver:
         text = encode("", [hint])
         return Query(_NOTIFY, {"channel": channel(self._namespace), "text": text})
 
+    def lend(self, *, timeout: Micros) -> Lent:  # noqa: ARG002 -- whoever borrows is in the event loop, and ends it
+        """Return a transaction on a connection that no verb of the store waits for."""
+        return LentPostgres(self._open_links().lendable, self._connector, self._clock)
+
     async def hold(self, worker: str) -> bool:
         """Mark the worker as living for as long as our connection does.
 
@@ -184,10 +192,12 @@ class PostgresDriver:
         if self._sibling:
             marks = Marks(self._connector)
             notifier = notify(marks.pool)
-            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks, os.getpid())
+            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks, marks.pool, os.getpid())
         pool, own = Pool(self._connector.connect, size=self._size), Pool(self._connector.connect, size=1)
+        lendable = Pool(partial(self._connector.connect, LendableConnection), size=self._size)
         notifier = notify(own)
-        return _Links(pool, notifier, (notifier.close, own.close, pool.close), None, os.getpid())
+        ends = (notifier.close, own.close, lendable.close, pool.close)
+        return _Links(pool, notifier, ends, None, lendable, os.getpid())
 
     def _open_links(self) -> _Links:
         if self._links is None:

@@ -162,6 +162,14 @@ def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset
     return frozenset(Token(*row) for row in found)
 
 
+def fate(sql: Statements, token: Token) -> Script[bool]:
+    """Tell whether a claim was settled, once whoever may still be about it has come to an end."""
+    held = yield Query(sql.holders, {"rows": rows.batch([token])})
+    if held:
+        return False
+    return bool((yield from settled_before(sql, [token])))
+
+
 def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
     """Tell when the next pending job falls due."""
     values = {

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -32,6 +33,9 @@ class Database:
         self._synchronous = synchronous
         self._writer: Lane | None = None
         self._reader: Lane | None = None
+        self.turn = asyncio.Lock()
+        """Held by the one handler of this process whose transaction is open; first come, first served."""
+        self._lending: ThreadPoolExecutor | None = None
 
     @property
     def writer(self) -> Lane:
@@ -45,13 +49,20 @@ class Database:
         """The thread that reads; the writing one itself where the database is in memory."""
         return self._reader or self.writer
 
+    @property
+    def lending(self) -> ThreadPoolExecutor:
+        """The thread that begins and ends the transactions of handlers; there is none before the first."""
+        if self._lending is None:
+            self._lending = ThreadPoolExecutor(1, "duetime-sqlite-lend")
+        return self._lending
+
     async def open(self) -> None:
         """Start the threads and see that the file can be used."""
         if self._writer is not None:
             return
         if self.path is not None:
             await asyncio.to_thread(filesystem.prepare, self.path)
-        self._writer = Lane(self._connect_writer, name="duetime-sqlite-write")
+        self._writer = Lane(self.connect_writer, name="duetime-sqlite-write")
         try:
             await self._writer.start()
             if self.path is not None:
@@ -63,12 +74,16 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
+        lending, self._lending = self._lending, None
+        if lending is not None:
+            lending.shutdown(wait=False)
         lanes, self._reader, self._writer = (self._reader, self._writer), None, None
         for lane in lanes:
             if lane is not None:
                 await lane.close()
 
-    def _connect_writer(self) -> sqlite3.Connection:
+    def connect_writer(self) -> sqlite3.Connection:
+        """Return a connection that can write; the first one makes the file."""
         with contextlib.ExitStack() as undo:
             connection = self._connect()
             undo.callback(connection.close)

@@ -10,15 +10,17 @@ from typing import Final, Self, TypeVar
 
 from duetime.errors import NotOpen
 from duetime.model.clock import Clock
+from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
 from duetime.stores.sql.borrowing import not_accepted
-from duetime.stores.sql.driver import Borrowed, Query, Script, script_name
+from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
 from duetime.stores.sql.sqlite.lane import Lane
+from duetime.stores.sql.sqlite.lent import LentSqlite
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
 from duetime.stores.sql.subscribers import Subscriber, Subscribers
@@ -69,6 +71,10 @@ class SqliteDriver:
     def announcement(self, hint: Hint) -> Query | None:  # noqa: ARG002 -- all hints are alike
         """Say that nothing needs to be said: a commit is seen in the file."""
         return None
+
+    def lend(self, *, timeout: Micros) -> Lent:
+        """Return a transaction on a connection of its own."""
+        return LentSqlite(self._database, clock=self._clock, timeout=timeout)
 
     async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
         """Say that the end of a connection cannot be seen."""

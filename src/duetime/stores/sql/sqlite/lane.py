@@ -129,7 +129,7 @@ class Lane:
         """Run the task, and those that wait behind it, in one transaction, and commit them together."""
         group = [first]
         try:
-            _begin(connection)
+            become_writer(connection)
             with contextlib.suppress(queue.Empty):
                 while len(backlog) < _MOST_SCRIPTS:
                     backlog.append(self._queue.get_nowait())
@@ -153,7 +153,7 @@ class Lane:
         return group
 
 
-def _begin(connection: sqlite3.Connection) -> None:
+def become_writer(connection: sqlite3.Connection) -> None:
     """Become the one writer. SQLite's own way of waiting starves whoever comes late; short even waits are fair."""
     deadline = time.monotonic() + _PATIENCE
     while True:

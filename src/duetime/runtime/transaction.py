@@ -1,0 +1,137 @@
+"""A handler's own transaction: what it writes and the end of its job are committed together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from duetime.errors import BlockingCallInLoop, ClaimLost, TransactionMisused, Unsupported
+from duetime.model import durations
+from duetime.model.instants import SECOND, Micros
+from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
+from duetime.runtime.arguments import encode_result
+from duetime.runtime.failure import describe_error, describe_traceback
+from duetime.runtime.run import Run
+from duetime.stores.base import Loan
+
+T = TypeVar("T")
+
+
+class JobTransaction:
+    """For `async with` or, in a plain function, `with`; once the block has ended well, the job is done."""
+
+    def __init__(self, run: Run, *, timeout: Micros) -> None:
+        self.result: object = None
+        """What the job returns."""
+        self._run = run
+        self._timeout = timeout
+        self._connection: object = None
+        self._loan: Loan | None = None
+        self._scope: asyncio.Timeout | None = None
+
+    @property
+    def connection(self) -> Any:
+        """The driver's own connection to the store's database, inside a transaction that is ended for you."""
+        if self._connection is None:
+            text = "a transaction has a connection only inside its block"
+            raise TransactionMisused(text)
+        return self._connection
+
+    async def __aenter__(self) -> Self:
+        if asyncio.get_running_loop() is not self._loop():
+            text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
+            raise Unsupported(text)
+        self._connection = await self._borrow().begin()
+        self._scope = asyncio.timeout(self._timeout / SECOND)
+        await self._scope.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        late = False
+        if (scope := self._scope) is not None:
+            # Also past its time is a block that never let the event loop interrupt it.
+            late = (scope.when() or 0) <= asyncio.get_running_loop().time()
+            with contextlib.suppress(TimeoutError):
+                await scope.__aexit__(kind, error, trace)
+            late = late or scope.expired()
+        await self._end(error, late=late)
+
+    def __enter__(self) -> Self:
+        _refuse_in_loop()
+        loan = self._borrow()
+        if not loan.blocking:
+            text = (
+                "this database has no connection for plain functions; write the task as `async def` and "
+                "use `async with job.transaction()`"
+            )
+            raise Unsupported(text)
+        self._connection = self._in_loop(loan.begin())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._in_loop(self._end(error))
+
+    def _borrow(self) -> Loan:
+        run = self._run
+        if run.lender is None:
+            text = "transaction() works in the worker's own process, not in a task with cpu=True"
+            raise Unsupported(text)
+        if run.lent:
+            text = "a job has one transaction; a second one could not be settled with the first"
+            raise TransactionMisused(text)
+        run.lent = True
+        self._loan = run.lender.lend(self._timeout)
+        return self._loan
+
+    async def _end(self, error: BaseException | None, *, late: bool = False) -> None:
+        """Settle and commit, or roll back; raises what the handler is to see instead of its own error."""
+        loan, run = self._loan, self._run
+        self._connection = None
+        if loan is None or run.lender is None:
+            return
+        try:
+            if late or error is not None:
+                await loan.abandon(error or TimeoutError())
+            else:
+                success = Succeeded(*encode_result(self.result))
+                await loan.complete(run.lender.settlement(run.claim, success, started_at=run.started_at))
+                run.verdict = Settled()
+        except TimeoutError:
+            late = True
+        except TransactionMisused as misused:
+            run.verdict = _misuse(misused)
+            raise misused from error
+        except ClaimLost:
+            run.verdict = Interrupted(reason="the claim was lost")
+            raise
+        if late or loan.expired:
+            text = f"the transaction was open for longer than {durations.describe(self._timeout)}, so it was rolled back"
+            raise TimeoutError(text) from error
+
+    def _in_loop(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self._loop()).result()
+
+    def _loop(self) -> asyncio.AbstractEventLoop | Any:
+        return None if self._run.task is None else self._run.task.get_loop()
+
+
+def _refuse_in_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    text = "`with job.transaction()` would block the event loop; write `async with`"
+    raise BlockingCallInLoop(text)
+
+
+def _misuse(error: TransactionMisused) -> Failed:
+    return Failed(
+        error=describe_error(error), traceback=describe_traceback(error), reason="misused", final=True
+    )

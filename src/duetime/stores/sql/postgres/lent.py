@@ -1,0 +1,156 @@
+"""A handler's transaction on PostgreSQL, on a connection that is kept for lending."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import asyncpg
+
+from duetime.errors import StoreError
+from duetime.failpoints import failpoint
+from duetime.model.clock import Clock
+from duetime.model.ids import new_token
+from duetime.stores.sql.driver import Script
+from duetime.stores.sql.postgres.connect import Connection, Connector
+from duetime.stores.sql.postgres.errors import is_lost, was_never_sent
+from duetime.stores.sql.postgres.play import play
+from duetime.stores.sql.postgres.pool import Pool
+
+if TYPE_CHECKING:
+    _Connection = asyncpg.Connection[asyncpg.Record]
+else:
+    _Connection = asyncpg.Connection
+
+T = TypeVar("T")
+
+_TROUBLE: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+
+
+class LendableConnection(_Connection):
+    """Remembers whether its borrower has closed it, which looks like a lost connection otherwise."""
+
+    closed_by_hand = False
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it."""
+        self.closed_by_hand = True
+        await super().close(timeout=timeout)
+
+    def terminate(self) -> None:
+        """Close it at once."""
+        self.closed_by_hand = True
+        super().terminate()
+
+
+class LentPostgres:
+    """Begins as asyncpg does, so that a handler can nest transactions as usual."""
+
+    blocking = False
+    expired = False
+
+    def __init__(self, pool: Pool, connector: Connector, clock: Clock | None) -> None:
+        self._pool = pool
+        self._connector = connector
+        self._clock = clock
+        self._mark = f"duetime_{new_token()}"
+        self._connection: Connection | None = None
+        self._transaction: Any = None
+
+    async def begin(self) -> Connection:
+        """Begin on a connection of the pool, on another one if that was found lost."""
+        with self._connector.errors():
+            try:
+                return await self._begin()
+            except Exception as error:
+                if not (is_lost(error) or was_never_sent(error)):
+                    raise
+                self._pool.clear()
+                return await self._begin()
+
+    async def is_whole(self) -> bool:
+        """Let go of the savepoint that stands at the beginning: it is gone if the transaction has been ended."""
+        connection = self._open()
+        with self._connector.errors():
+            try:
+                await connection.execute(f"RELEASE {self._mark}")
+            except asyncpg.InFailedSQLTransactionError as error:
+                if await self._rolled_back_to_mark():
+                    text = "a statement failed in the transaction, so nothing of it can be committed"
+                    raise StoreError(text) from error
+                return False
+            except _TROUBLE as error:
+                if not self._was_ended(error):
+                    raise
+                return False
+        return True
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        with self._connector.errors():
+            return await play(self._open(), script(), self._clock)
+
+    async def commit(self) -> None:
+        """Commit and take the connection back."""
+        keep = False
+        try:
+            with self._connector.errors():
+                failpoint("before:transaction")
+                await self._transaction.commit()
+                failpoint("after:transaction")
+            keep = True
+        finally:
+            self._give_back(keep=keep)
+
+    async def rollback(self, cause: BaseException | None = None) -> bool:
+        """Undo everything and take the connection back."""
+        del cause
+        keep = whole = False
+        try:
+            whole = await self._rolled_back_to_mark()
+            if whole:
+                await self._transaction.rollback()
+                keep = True
+        except _TROUBLE:
+            # The server rolls back what is left of a connection that is gone.
+            whole = True
+        finally:
+            self._give_back(keep=keep)
+        return whole
+
+    async def _begin(self) -> Connection:
+        self._connection = connection = await self._pool.acquire()
+        try:
+            self._transaction = connection.transaction(isolation="read_committed")
+            await self._transaction.start()
+            bounds = self._connector.local_bounds
+            await connection.execute(f"{bounds}SAVEPOINT {self._mark}")
+        except BaseException:
+            self._give_back(keep=False)
+            raise
+        return connection
+
+    async def _rolled_back_to_mark(self) -> bool:
+        """Go back to the savepoint; False if it is not there any more."""
+        try:
+            await self._open().execute(f"ROLLBACK TO {self._mark}")
+        except _TROUBLE as error:
+            if not self._was_ended(error):
+                raise
+            return False
+        return True
+
+    def _was_ended(self, error: BaseException) -> bool:
+        return isinstance(
+            error, asyncpg.InvalidSavepointSpecificationError | asyncpg.NoActiveSQLTransactionError
+        ) or bool(getattr(self._connection, "closed_by_hand", False))
+
+    def _open(self) -> Connection:
+        if self._connection is None:
+            raise asyncpg.InterfaceError("the transaction has ended")
+        return self._connection
+
+    def _give_back(self, *, keep: bool) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._pool.release(connection, keep=keep)

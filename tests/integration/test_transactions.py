@@ -1,0 +1,518 @@
+"""What a handler writes in its transaction and the end of its job are committed together, or neither is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import sqlite3
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import asyncpg
+import pytest
+
+from duetime import Scheduler, State, current_job, failpoints
+from duetime.errors import (
+    BlockingCallInLoop,
+    ClaimLost,
+    InvalidOption,
+    JobCancelled,
+    JobFailed,
+    TransactionMisused,
+    Unsupported,
+)
+from tests.integration.kit import until
+
+
+@pytest.fixture
+def scheduler(store_url: str) -> Scheduler:
+    return Scheduler(store_url)
+
+
+@pytest.fixture(autouse=True)
+def unarmed() -> Iterator[None]:
+    yield
+    failpoints.arm(None)
+
+
+async def run(connection: Any, sql: str) -> Any:
+    """Run a statement on whichever connection it is."""
+    done = connection.execute(sql)
+    return await done if inspect.isawaitable(done) else done
+
+
+async def ask(scheduler: Scheduler, sql: str) -> list[Any]:
+    """Ask the database on a connection of our own."""
+    if scheduler.url.startswith("sqlite"):
+        with sqlite3.connect(scheduler.url.removeprefix("sqlite:///"), isolation_level=None) as connection:
+            rows = [row[0] for row in connection.execute(sql)]
+        connection.close()
+        return rows
+    own: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(scheduler.url)
+    try:
+        return [row[0] for row in await own.fetch(sql)]
+    finally:
+        await own.close()
+
+
+async def effects(scheduler: Scheduler) -> list[int]:
+    return await ask(scheduler, "SELECT n FROM effects ORDER BY n")
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_writes_and_the_end_of_the_job_are_committed_together(scheduler: Scheduler) -> None:
+    seen: list[Any] = []
+
+    @scheduler.task(name="effect")
+    async def effect(n: int) -> str:
+        job = current_job()
+        async with job.transaction() as tx:
+            await run(tx.connection, f"INSERT INTO effects VALUES ({n})")
+            seen.append(await effects(scheduler))
+            seen.append((await scheduler.jobs.get(job.id)).state)
+            tx.result = "done"
+        seen.append(await effects(scheduler))
+        seen.append((await scheduler.jobs.get(job.id)).state)
+        return "not this"
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue(1)
+        assert await job.result(timeout=20) == "done"
+        await until(lambda: len(seen) == 4, what="the end of the handler")
+        record = await job.record()
+    assert seen == [[], State.RUNNING, [1], State.SUCCEEDED]
+    assert (record.attempt, record.error) == (1, None)
+
+
+@pytest.mark.covers("own-error-kept")
+async def test_an_error_in_the_block_rolls_back_and_is_the_error_on_record(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect", retries=[0.01])
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            await run(tx.connection, "INSERT INTO effects VALUES (1)")
+            if current_job().attempt == 1:
+                raise LookupError("of the handler's own")
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await job.result(timeout=20)
+        [lost] = await scheduler.store.attempts(job.id)
+        record = await job.record()
+        assert await effects(scheduler) == [1]
+    assert (lost.outcome, lost.error) == ("error", "LookupError: of the handler's own")
+    assert (record.state, record.attempt) == (State.SUCCEEDED, 2)
+
+
+@pytest.mark.covers("own-error-kept")
+async def test_the_handlers_error_is_not_masked_when_the_connection_is_lost_as_well(
+    postgres_url: str,
+) -> None:
+    scheduler = Scheduler(postgres_url)
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            pid = await tx.connection.fetchval("SELECT pg_backend_pid()")
+            await ask(scheduler, f"SELECT pg_terminate_backend({pid})")
+            raise LookupError("of the handler's own")
+
+    async with scheduler, scheduler.worker():
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match="of the handler's own"):
+            await job.result(timeout=20)
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_what_happens_after_the_block_changes_nothing(
+    scheduler: Scheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    @scheduler.task(name="effect", retries=3)
+    async def effect() -> int:
+        async with current_job().transaction() as tx:
+            tx.result = 7
+        raise LookupError("too late")
+
+    with caplog.at_level(logging.WARNING, logger="duetime.worker"):
+        async with scheduler, scheduler.worker():
+            job = await effect.enqueue()
+            assert await job.result(timeout=20) == 7
+        async with scheduler:
+            record = await job.record()
+            assert await scheduler.store.attempts(job.id) == []
+    assert (record.state, record.result, record.error) == (State.SUCCEEDED, 7, None)
+    assert "changes nothing" in caplog.text
+    assert "too late" in caplog.text
+
+
+@pytest.mark.covers("lent-transaction-ended")
+@pytest.mark.parametrize("how", ["COMMIT", "ROLLBACK", "COMMIT; BEGIN", "close"])
+@pytest.mark.parametrize("then", ["return", "raise", "swallow"])
+async def test_a_handler_that_ends_its_transaction_has_failed_for_good(
+    scheduler: Scheduler, how: str, then: str
+) -> None:
+    async def misuse(connection: Any) -> None:
+        await run(connection, "INSERT INTO effects VALUES (1)")
+        if how == "close":
+            closing = connection.close()
+            await closing if inspect.isawaitable(closing) else closing
+        else:
+            for sql in how.split(";"):
+                await run(connection, sql)
+        if then == "raise":
+            raise LookupError("of the handler's own")
+
+    @scheduler.task(name="effect", retries=3)
+    async def effect() -> None:
+        try:
+            async with current_job().transaction() as tx:
+                await misuse(tx.connection)
+        except TransactionMisused:
+            if then != "swallow":
+                raise
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match=r"TransactionMisused: .* may have been committed"):
+            await job.result(timeout=20)
+        record = await job.record()
+        assert await effects(scheduler) == ([1] if how.startswith("COMMIT") else [])
+        assert await effect_elsewhere(scheduler)
+    assert (record.state, record.reason, record.attempt) == (State.FAILED, "misused", 1)
+
+
+async def effect_elsewhere(scheduler: Scheduler) -> bool:
+    """Whether others can write: nothing is left locked."""
+    await ask(scheduler, "INSERT INTO effects VALUES (99) RETURNING n")
+    return 99 in await effects(scheduler)
+
+
+async def test_a_job_has_one_transaction(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        job = current_job()
+        with contextlib.suppress(ZeroDivisionError):
+            async with job.transaction():
+                raise ZeroDivisionError
+        async with current_job().transaction():
+            pass
+
+    async with scheduler, scheduler.worker():
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match="a job has one transaction"):
+            await job.result(timeout=20)
+
+
+async def test_a_transaction_that_takes_too_long_is_rolled_back(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction(timeout=0.2) as tx:
+            await run(tx.connection, "INSERT INTO effects VALUES (1)")
+            await asyncio.sleep(30)
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match=r"TimeoutError: .* longer than 200 milliseconds.*rolled back"):
+            await job.result(timeout=20)
+        assert await effects(scheduler) == []
+        assert await effect_elsewhere(scheduler)
+
+
+async def test_a_block_that_never_lets_the_loop_interrupt_it_is_rolled_back_all_the_same(
+    scheduler: Scheduler,
+) -> None:
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction(timeout=0.1) as tx:
+            await run(tx.connection, "INSERT INTO effects VALUES (1)")
+            time.sleep(0.3)  # noqa: ASYNC251 - the offence is the point
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match="TimeoutError"):
+            await job.result(timeout=20)
+        assert await effects(scheduler) == []
+
+
+@pytest.mark.parametrize("what", ["deleted", "claimed anew"])
+@pytest.mark.covers("vanished-job")
+async def test_a_run_whose_claim_is_lost_leaves_nothing_behind(scheduler: Scheduler, what: str) -> None:
+    seen: list[BaseException] = []
+    change = "DELETE FROM duetime_jobs" if what == "deleted" else "UPDATE duetime_jobs SET fence = fence + 1"
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        await ask(scheduler, f"{change} RETURNING id")
+        try:
+            async with current_job().transaction() as tx:
+                await run(tx.connection, "INSERT INTO effects VALUES (1)")
+        except ClaimLost as error:
+            seen.append(error)
+            raise
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await until(lambda: bool(seen), what="the loss")
+        assert await effects(scheduler) == []
+        assert await effect_elsewhere(scheduler)
+        left = [await ask(scheduler, f"SELECT job_id FROM duetime_{table}") for table in ("attempts", "logs")]
+        found = await scheduler.store.get([job.id])
+    assert left == [[], []]
+    assert [record.state for record in found] == ([] if what == "deleted" else [State.RUNNING])
+
+
+@pytest.mark.covers("cancelled-in-transaction")
+async def test_a_job_cancelled_inside_its_transaction_gives_everything_back(scheduler: Scheduler) -> None:
+    inside = asyncio.Event()
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction(timeout=30) as tx:
+            await run(tx.connection, "INSERT INTO effects VALUES (1)")
+            inside.set()
+            await asyncio.sleep(30)
+
+    async with scheduler, scheduler.worker() as worker:
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await inside.wait()
+        await scheduler.jobs.cancel(job.id) if others_write(scheduler) else worker.stop_job(job.id, "by hand")
+        with pytest.raises(JobCancelled):
+            await job.result(timeout=20)
+        assert await effects(scheduler) == []
+        assert await effect_elsewhere(scheduler)
+        assert worker.stats().running == 0
+
+
+def others_write(scheduler: Scheduler) -> bool:
+    """Whether a request can be stored meanwhile; on SQLite the handler is the only writer."""
+    return not scheduler.url.startswith("sqlite")
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_a_commit_whose_answer_is_lost_is_looked_up(scheduler: Scheduler) -> None:
+    tries: list[int] = []
+
+    @scheduler.task(name="effect", retries=3)
+    async def effect() -> None:
+        tries.append(current_job().attempt)
+        async with current_job().transaction() as tx:
+            await run(tx.connection, "INSERT INTO effects VALUES (1)")
+            failpoints.arm("after:transaction:raise")
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await job.result(timeout=20)
+        assert await effects(scheduler) == [1]
+        assert await scheduler.store.attempts(job.id) == []
+    assert tries == [1]
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_a_commit_that_did_not_happen_is_tried_again_with_all_its_writes(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect", retries=[0])
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            await run(tx.connection, f"INSERT INTO effects VALUES ({current_job().attempt})")
+            failpoints.arm("before:transaction:raise" if current_job().attempt == 1 else None)
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await job.result(timeout=20)
+        assert await effects(scheduler) == [2]
+        assert [attempt.outcome for attempt in await scheduler.store.attempts(job.id)] == ["error"]
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_jobs_enqueued_in_the_transaction_share_its_fate(scheduler: Scheduler) -> None:
+    @scheduler.task(name="follow")
+    async def follow(attempt: int) -> int:
+        return attempt
+
+    @scheduler.task(name="effect", retries=[0])
+    async def effect() -> str:
+        async with current_job().transaction() as tx:
+            handle = await follow.options(tx=tx).enqueue(current_job().attempt)
+            if current_job().attempt == 1:
+                raise ZeroDivisionError
+            await follow.options(tx=tx.connection, delay=3600).enqueue(0)
+            tx.result = handle.id
+        return "not this"
+
+    async with scheduler, scheduler.worker():
+        job = await effect.enqueue()
+        follower = await job.result(timeout=20)
+        record = await until(lambda: ended(scheduler, follower), within=3, what="the follower")
+        assert record.result == 2
+        assert len(await scheduler.jobs.list(task="follow")) == 2
+
+
+async def ended(scheduler: Scheduler, job_id: str) -> Any:
+    record = await scheduler.jobs.get(job_id)
+    return record if record.state.terminal else None
+
+
+async def test_many_handlers_get_their_transactions_one_after_the_other(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect")
+    async def effect(n: int) -> None:
+        async with current_job().transaction() as tx:
+            await run(tx.connection, f"INSERT INTO effects VALUES ({n})")
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        jobs = await scheduler.enqueue_many([effect.call(n) for n in range(40)])
+        for job in jobs:
+            await job.result(timeout=30)
+        assert await effects(scheduler) == list(range(40))
+
+
+async def test_a_nested_transaction_of_asyncpg_is_a_savepoint(postgres_url: str) -> None:
+    scheduler = Scheduler(postgres_url)
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            async with tx.connection.transaction():
+                await tx.connection.execute("INSERT INTO effects VALUES (1)")
+            with contextlib.suppress(ZeroDivisionError):
+                async with tx.connection.transaction():
+                    await tx.connection.execute("INSERT INTO effects VALUES (2)")
+                    raise ZeroDivisionError
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        await (await effect.enqueue()).result(timeout=20)
+        assert await effects(scheduler) == [1]
+
+
+async def test_a_statement_that_failed_unnoticed_fails_the_job(postgres_url: str) -> None:
+    scheduler = Scheduler(postgres_url)
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            await tx.connection.execute("INSERT INTO effects VALUES (1)")
+            with contextlib.suppress(asyncpg.DivisionByZeroError):
+                await tx.connection.execute("SELECT 1 / 0")
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match="a statement failed in the transaction"):
+            await job.result(timeout=20)
+        assert await effects(scheduler) == []
+
+
+async def test_a_plain_function_has_its_transaction_with_with(sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url)
+
+    @scheduler.task(name="effect", retries=[0])
+    def effect() -> str:
+        with current_job().transaction() as tx:
+            tx.connection.execute("INSERT INTO effects VALUES (?)", (current_job().attempt,))
+            if current_job().attempt == 1:
+                raise ZeroDivisionError
+            follow.options(tx=tx, delay=3600).sync.enqueue()
+            tx.result = "done"
+        return "not this"
+
+    @scheduler.task(name="follow")
+    def follow() -> None:
+        pass
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        assert await (await effect.enqueue()).result(timeout=20) == "done"
+        assert await effects(scheduler) == [2]
+        assert len(await scheduler.jobs.list(task="follow")) == 1
+
+
+async def test_a_thread_that_keeps_the_only_writer_too_long_loses_it(sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url)
+    seen: list[BaseException] = []
+
+    @scheduler.task(name="effect")
+    def effect() -> None:
+        with current_job().transaction(timeout=0.2) as tx:
+            tx.connection.execute("INSERT INTO effects VALUES (1)")
+            while not seen:
+                try:
+                    tx.connection.execute("INSERT INTO effects VALUES (2)")
+                except sqlite3.OperationalError as error:
+                    seen.append(error)
+                time.sleep(0.01)
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match="TimeoutError"):
+            await job.result(timeout=20)
+        assert await effects(scheduler) == []
+        assert await effect_elsewhere(scheduler)
+
+
+async def test_a_plain_function_is_told_that_postgresql_needs_an_async_one(postgres_url: str) -> None:
+    scheduler = Scheduler(postgres_url)
+
+    @scheduler.task(name="effect")
+    def effect() -> None:
+        with current_job().transaction():
+            pass
+
+    async with scheduler, scheduler.worker():
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match=r"Unsupported: .*async with"):
+            await job.result(timeout=20)
+
+
+async def test_a_transaction_used_in_the_wrong_way_says_which_is_right(sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url)
+    seen: list[str] = []
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        job = current_job()
+        with pytest.raises(BlockingCallInLoop, match="async with"), job.transaction():
+            pass
+        with pytest.raises(InvalidOption, match="longer than 0"):
+            job.transaction(timeout=0)
+        with pytest.raises(TransactionMisused, match="inside its block"):
+            _ = job.transaction().connection
+        await asyncio.to_thread(wrong)
+        seen.append("all")
+
+    def wrong() -> None:
+        async def inside() -> None:
+            with pytest.raises(Unsupported, match="plain function write `with`"):
+                async with current_job().transaction():
+                    pass
+
+        asyncio.run(inside())
+
+    async with scheduler, scheduler.worker():
+        await (await effect.enqueue()).result(timeout=20)
+    assert seen == ["all"]
+
+
+async def test_a_database_in_memory_lends_nothing() -> None:
+    scheduler = Scheduler("sqlite://")
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction():
+            pass
+
+    async with scheduler, scheduler.worker():
+        job = await effect.enqueue()
+        with pytest.raises(JobFailed, match=r"Unsupported: .* use a file"):
+            await job.result(timeout=20)
