@@ -14,7 +14,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from duetime import Scheduler, State, current_job, failpoints
+from duetime import Ended, Scheduler, State, current_job, failpoints
 from duetime.errors import (
     BlockingCallInLoop,
     ClaimLost,
@@ -355,6 +355,26 @@ async def test_jobs_enqueued_in_the_transaction_share_its_fate(scheduler: Schedu
         record = await until(lambda: ended(scheduler, follower), within=3, what="the follower")
         assert record.result == 2
         assert len(await scheduler.jobs.list(task="follow")) == 2
+
+
+@pytest.mark.covers("callback-lost")
+async def test_the_callback_of_a_job_is_stored_with_its_transaction(scheduler: Scheduler) -> None:
+    called: list[object] = []
+
+    @scheduler.task(name="tell")
+    async def tell(ended: Ended) -> None:
+        called.append(ended.result)
+
+    @scheduler.task(name="effect", on_success=tell)
+    async def effect() -> int:
+        async with current_job().transaction() as tx:
+            tx.result = 7
+        return -1
+
+    async with scheduler, scheduler.worker():
+        await effect.enqueue()
+        await until(lambda: called, what="the callback")
+    assert called == [7]
 
 
 async def ended(scheduler: Scheduler, job_id: str) -> Any:

@@ -41,7 +41,7 @@ class JobTransaction:
         return self._connection
 
     async def __aenter__(self) -> Self:
-        if asyncio.get_running_loop() is not self._loop():
+        if self._run.lender is not None and asyncio.get_running_loop() is not self._loop():
             text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
             raise Unsupported(text)
         self._connection = await self._borrow().begin()

@@ -39,6 +39,7 @@ _MODULES = (
     "kit",
     "lifecycle",
     "lives",
+    "loans",
     "moves",
     "reads",
     "registries",
@@ -74,6 +75,7 @@ from duetime.testing.conformance.keys import (
 )
 from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.lives import TestRandomLives, lives
+from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
 from duetime.testing.conformance.reads import TestNextDue, TestReads
 from duetime.testing.conformance.registries import TestPurge, TestRegistries
@@ -110,6 +112,7 @@ __all__ = [
     "TestHoldsPastTheEnd",
     "TestKeys",
     "TestKeysUnderConcurrency",
+    "TestLend",
     "TestLifecycle",
     "TestLogs",
     "TestLostReplies",
