@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.model.callbacks import Ended
+from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
@@ -32,8 +33,10 @@ __all__ = [
     "JobContext",
     "JobHandle",
     "JobRecord",
+    "Limit",
     "LogPart",
     "QueueRecord",
+    "Rate",
     "Registry",
     "Retry",
     "ScheduleRecord",

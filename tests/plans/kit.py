@@ -45,3 +45,29 @@ NEXT_DUE: Mapping[str, object] = {
     "tasks": json.dumps([["greet"]]),
     "now": DUE,
 }
+
+SURVEY: Mapping[str, object] = {
+    "queues": json.dumps([["default"], ["other"]]),
+    "tasks": json.dumps([["greet", "", "", -1], ["part", "", "", -1]]),
+    "steps": 500,
+    "latest": 50,
+    "now": DUE,
+}
+AT_GATES: Mapping[str, object] = {
+    "rows": json.dumps([["greet", "greet[key=1]", "default", 5, 2]]),
+    "most": 2,
+    "worker": "w",
+    "now": DUE,
+}
+IN_QUEUES: Mapping[str, object] = {
+    "rows": json.dumps([["default", 2]]),
+    "most": 2,
+    "tasks": json.dumps([["greet"]]),
+    "worker": "w",
+    "now": DUE,
+}
+RUNNING: Mapping[str, object] = {
+    "gates": json.dumps([["greet[key=1]"], ["greet[key=2]"]]),
+    "queues": json.dumps([["default"]]),
+    "now": DUE,
+}

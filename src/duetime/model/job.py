@@ -115,6 +115,13 @@ class Claim(NamedTuple):
     result_ttl: Micros | None = None
     failure_ttl: Micros | None = None
     gate: str | None = None
+    queue_limited: bool = False
+    """Whether a limit of its queue let it through."""
+
+    @property
+    def limited(self) -> bool:
+        """Whether others may wait for its end."""
+        return self.queue_limited or self.gate is not None
 
     @property
     def token(self) -> Token:

@@ -126,6 +126,8 @@ class Settlement(NamedTuple):
     """What the run said last about how far it is, if that was not written yet."""
     logs: tuple[NewLogPart, ...] = ()
     """The lines of the run's log that were not written yet."""
+    limited: bool = False
+    """Whether the claim held a place under a limit, which others may wait for."""
 
 
 def decide(
@@ -201,6 +203,7 @@ class _Change(NamedTuple):
             traceback=traceback,
             reason=reason,
             worker=worker,
+            limited=claim.limited,
         )
 
     def put_back(
@@ -231,6 +234,7 @@ class _Change(NamedTuple):
             attempt=attempt,
             ended_at=self.now,
             worker=worker,
+            limited=claim.limited,
         )
 
 
@@ -247,6 +251,7 @@ def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: 
         claim.blames,
         outcome.result,
         outcome.result_error,
+        limited=claim.limited,
     )
 
 

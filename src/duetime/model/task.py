@@ -21,6 +21,7 @@ from duetime.model.job import (
     Key,
     OnCrash,
 )
+from duetime.model.limit import Gate, Limit, Rate, gate
 from duetime.model.names import check_name
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
 from duetime.model.terms import FOREVER, PLAIN, Terms
@@ -41,6 +42,8 @@ class TaskOptions:
     """How long a handler that was asked to stop may go on before it is cancelled."""
     cpu: bool = False
     """Whether it runs in a child process."""
+    gate: Gate | None = None
+    """The limits of the task, over all workers."""
     terms: Terms = PLAIN
 
 
@@ -54,6 +57,8 @@ class TaskOptionValues(TypedDict, total=False):
     on_crash: Literal["retry", "fail"]
     cancel_grace: Duration
     cpu: bool
+    limit: int | Limit | None
+    rate: str | Rate | None
     expires: Duration | None
     tags: Sequence[str]
     result_ttl: Duration | None
@@ -82,6 +87,7 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         on_crash=check_on_crash(values.get("on_crash", "retry")),
         cancel_grace=durations.parse(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
+        gate=gate(values.get("limit"), values.get("rate")),
         terms=PLAIN if terms == PLAIN else terms,
     )
 

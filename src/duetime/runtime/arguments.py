@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import msgspec.inspect
 
-from duetime.errors import InvalidArguments, InvalidTask, PayloadTooLarge
+from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
 from duetime.runtime.faithful import find_change
 
 MAX_PAYLOAD = 256 * 1024
@@ -81,6 +81,26 @@ class Arguments:
         if self._extra is not None and (extra := getattr(values, self._extra)) is not unset:
             by_name |= extra
         return positional, by_name
+
+    def value_of(self, payload: str, parameter: str) -> str:
+        """Return one argument of a call as JSON, the default where it was left out; equal values, equal text."""
+        value = getattr(self._decoder.decode(payload), parameter)
+        if value is msgspec.UNSET:
+            value = self._signature.parameters[parameter].default
+        return msgspec.json.encode(value, order="deterministic").decode()
+
+    def check_by(self, parameter: str) -> None:
+        """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
+        known = {*self._positional, *self._by_name}
+        if parameter not in known:
+            text = f"by={parameter!r} is not a parameter of {self._task}{self._signature}"
+            raise InvalidOption(text)
+        default = self._signature.parameters[parameter].default
+        try:
+            _encoder.encode(None if default is inspect.Parameter.empty else default)
+        except _ENCODE_ERRORS as error:
+            text = f"by={parameter!r} of {self._task} has a default that is not JSON: {error}"
+            raise InvalidOption(text) from None
 
     def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
         if not kwargs and not self._needs_bind and self._required <= len(args) <= len(self._positional):

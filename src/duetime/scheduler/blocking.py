@@ -7,6 +7,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
+from duetime.model.limit import Limit, Rate
 from duetime.model.reports import LogPart
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.states import State
@@ -167,7 +168,7 @@ class BlockingSchedules:
 
 
 class BlockingQueues:
-    """Pauses, resumes, counts and empties queues."""
+    """Pauses, resumes, limits, counts and empties queues."""
 
     def __init__(self, queues: Queues, portal: Portal) -> None:
         self._queues = queues
@@ -188,6 +189,14 @@ class BlockingQueues:
     def paused(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
         return self._portal.run(self._queues.paused())
+
+    def limit(self, queue: str, most: int | Limit | None = None, *, rate: str | Rate | None = None) -> None:
+        """Limit a queue over all workers; see `Queues.limit`."""
+        self._portal.run(self._queues.limit(queue, most, rate=rate))
+
+    def limits(self) -> Mapping[str, tuple[Limit | None, Rate | None]]:
+        """Return the limited queues, each with its limit and its rate."""
+        return self._portal.run(self._queues.limits())
 
     def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from duetime.errors import NotConfirmed
+from duetime.errors import InvalidOption, NotConfirmed
+from duetime.model import limit as limits
+from duetime.model.limit import Limit, Rate
 from duetime.model.names import check_name
 from duetime.model.registries import count_up
 from duetime.model.states import State
@@ -20,7 +22,7 @@ _MOST = 10_000
 
 
 class Queues:
-    """Pauses, resumes, counts and empties queues."""
+    """Pauses, resumes, limits, counts and empties queues."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
@@ -53,6 +55,23 @@ class Queues:
     async def paused(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
         return await self._store().paused_queues()
+
+    async def limit(
+        self, queue: str, most: int | Limit | None = None, *, rate: str | Rate | None = None
+    ) -> None:
+        """Let at most so many jobs of a queue run at once, and start in a period, over all workers.
+
+        It holds for what starts from now on; without a number and a rate the queue is unlimited again.
+        """
+        gate = limits.gate(most, rate)
+        if gate is not None and gate.by is not None:
+            text = f"a queue has no argument {gate.by!r} to be limited by; limit the tasks in it"
+            raise InvalidOption(text)
+        await self._store().set_queue_limit(check_name(queue, what="queue"), gate)
+
+    async def limits(self) -> Mapping[str, tuple[Limit | None, Rate | None]]:
+        """Return the limited queues, each with its limit and its rate."""
+        return {name: gate.written() for name, gate in (await self._store().queue_limits()).items()}
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""

@@ -48,7 +48,7 @@ class Declared:
             misfire_window=self.misfire_window,
             fired_through=now,
             next_at=anchored.after(now),
-            terms=options.terms.to_text(),
+            terms=self.handler.terms_of(self.payload, options.terms).to_text(),
         )
 
 
@@ -71,12 +71,15 @@ class Registry:
                 "give one of them another with name='...'"
             )
             raise DuplicateTask(text)
+        arguments = Arguments(function, task=task)
+        if options.gate is not None and options.gate.by is not None:
+            arguments.check_by(options.gate.by)
         handler = Handler(
             name=task,
             function=function,
             is_async=inspect.iscoroutinefunction(function),
             options=options,
-            arguments=Arguments(function, task=task),
+            arguments=arguments,
         )
         self.handlers[task] = handler
         return handler

@@ -81,10 +81,11 @@ class Request(Generic[P, R]):
     def prepared(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return what to store."""
         handler, given, defaults = self._handler, self._options, self._handler.options
+        payload = handler.arguments.encode(args, kwargs)
         job = NewJob(
             id=new_job_id(),
             task=handler.name,
-            payload=handler.arguments.encode(args, kwargs),
+            payload=payload,
             due_at=given.at,
             delay=given.delay,
             queue=defaults.queue if given.queue is None else given.queue,
@@ -92,7 +93,7 @@ class Request(Generic[P, R]):
             on_crash=defaults.on_crash,
             retries=given.retries,
             timeout=given.timeout,
-            terms=self._terms,
+            terms=handler.terms_of(payload, self._terms),
             key=given.key,
             expires_at=given.expires_at,
         )

@@ -16,6 +16,7 @@ from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.limit import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
@@ -44,6 +45,8 @@ class Demand:
     """Whether what is due is to be held unstarted, too."""
     below_priority: int = 10
     """Only jobs whose priority number is smaller, that is, more urgent ones."""
+    limits: Mapping[str, Gate] = field(default_factory=dict[str, Gate])
+    """For `claim_limited`: the limits of tasks, as this worker's code has them; others have none."""
 
 
 class NextDue(NamedTuple):
@@ -51,6 +54,19 @@ class NextDue(NamedTuple):
 
     now: Instant
     due_at: Instant | None
+    """Of jobs that no limit applies to."""
+    limited_at: Instant | None = None
+    """Of the others, the earliest in the future."""
+    limited: bool = False
+    """Whether a queue is limited or a job waits at a gate, so that `claim_limited` is worth asking."""
+
+
+class LimitedClaims(NamedTuple):
+    """What limits let through."""
+
+    claims: list[Claim]
+    again_at: Instant | None
+    """When to ask again, if nothing happens before; `None` when only the end of a job can change the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +82,8 @@ class Pulse:
     """Jobs under this worker whose cancellation is requested."""
     commands: bool = False
     """Whether the worker has been told something that it has not answered."""
+    limited: bool = False
+    """Whether limits are in use; `attend` does not look."""
 
 
 class Peer(NamedTuple):
@@ -158,7 +176,7 @@ class JobFilter:
 class Hint(NamedTuple):
     """Something may have changed; hints may be spurious and may be lost."""
 
-    kind: Literal["any", "jobs", "worker", "schedules"]
+    kind: Literal["any", "jobs", "limits", "worker", "schedules"]
     name: str = ""
     """The worker for `worker`, else empty."""
 
@@ -237,9 +255,17 @@ class JobStore(Protocol):
     async def claim(self, demand: Demand) -> list[Claim]:
         """Atomically hand out jobs, most urgent first within each queue, each under a raised fence.
 
-        Requires the worker to be alive, and leaves paused queues, waiting jobs and unknown tasks alone.
+        Requires the worker to be alive, and leaves paused queues, waiting jobs and unknown tasks alone, and
+        what is limited to `claim_limited`.
         Normally the claim is the start: `started_at` is set. For jobs to be held unstarted it stays empty, and
         only those are taken that are safe to hold: `on_crash="retry"` ones that never crashed.
+        """
+        ...
+
+    async def claim_limited(self, demand: Demand) -> LimitedClaims:
+        """Hand out due jobs that wait at gates or in limited queues, no more than the limits let through.
+
+        However many claim at once, and whoever dies in between. What cannot start hides nobody that can.
         """
         ...
 
@@ -388,6 +414,14 @@ class ControlStore(Protocol):
         """
         ...
 
+    async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
+        """Limit how many jobs of a queue run at once and start in a period, from now on; `None` for no limit."""
+        ...
+
+    async def prune_gates(self) -> int:
+        """Forget some of the gates that no job needs; return how many."""
+        ...
+
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
         """Look at some jobs behind one, oldest first; remove records that may go, with their attempts and logs.
 
@@ -445,6 +479,10 @@ class ReadStore(Protocol):
 
     async def census(self, *, most: int) -> Census:
         """Count what is in each queue, up to a bound for each thing that is counted: never in need of a full scan."""
+        ...
+
+    async def queue_limits(self) -> Mapping[str, Gate]:
+        """Return the limited queues with their limits."""
         ...
 
     async def counts(self) -> Mapping[tuple[str, State], int]:

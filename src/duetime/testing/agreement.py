@@ -9,7 +9,7 @@ from dataclasses import replace
 from duetime.model.job import Claim, JobId, StoredJob
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import LEGAL
-from duetime.stores.base import Store
+from duetime.stores.base import NextDue, Store
 from duetime.testing.model import ModelStore
 
 QUEUES = ("a", "b")
@@ -31,7 +31,7 @@ async def agree(
         assert workers[name][0] == lease.state
         assert lease.state != "alive" or workers[name][1] == lease.until
     assert set(await store.paused_queues()) == model.paused
-    expected = (model.clock.now(), model.next_due(QUEUES, TASKS[:1]))
+    expected = NextDue(model.clock.now(), model.next_due(QUEUES, TASKS[:1]))
     assert await store.next_due(QUEUES, TASKS[:1]) == expected
     agree_on_schedules(await store.schedules(), model)
     check_step(before, records)

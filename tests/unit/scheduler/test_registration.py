@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from duetime import Scheduler, cron, every
+from duetime import Limit, Scheduler, cron, every
 from duetime.errors import (
     ConfigError,
     DuetimeError,
@@ -19,6 +19,7 @@ from duetime.errors import (
     InvalidTask,
     InvalidTrigger,
 )
+from duetime.model.terms import Terms
 
 
 def plain(number: int) -> int:
@@ -202,3 +203,63 @@ def test_worker_settings_that_cannot_work_are_refused_before_anything_starts(
 ) -> None:
     with pytest.raises(ConfigError):
         scheduler.worker(**settings)
+
+
+@pytest.mark.parametrize(
+    ("call", "gate"),
+    [
+        (((1,), {}), "send[customer=1]"),
+        (((), {"customer": 1}), "send[customer=1]"),
+        (((), {}), "send[customer=0]"),
+        (((0,), {}), "send[customer=0]"),
+    ],
+)
+def test_the_value_of_an_argument_names_the_gate_also_when_it_is_the_default(
+    scheduler: Scheduler, call: tuple[Any, Any], gate: str
+) -> None:
+    @scheduler.task(name="send", limit=Limit(1, by="customer"))
+    def send(customer: int = 0) -> None: ...
+
+    args, kwargs = call
+    assert send.call(*args, **kwargs).job.terms.gate == gate
+    assert send.options(tags=["x"]).call(*args, **kwargs).job.terms == Terms(tags=("x",), gate=gate)
+
+
+def test_equal_values_have_one_gate_however_they_are_written(scheduler: Scheduler) -> None:
+    @scheduler.task(name="send", limit=Limit(1, by="to"))
+    def send(to: dict[str, float]) -> None: ...
+
+    assert send.call({"a": 1, "b": 2}).job.terms.gate == send.call({"b": 2.0, "a": 1.0}).job.terms.gate
+
+
+def test_a_limit_on_the_whole_task_has_one_gate_and_no_limit_has_none(scheduler: Scheduler) -> None:
+    assert scheduler.task(name="a", rate="1/1s")(plain).call(1).job.terms.gate == "a"
+    assert scheduler.task(name="b")(plain).call(1).job.plain
+
+
+def test_a_limit_by_something_that_is_no_parameter_is_refused(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidOption, match=r"by='customer' is not a parameter of .*plain\(number"):
+        scheduler.task(limit=Limit(1, by="customer"))(plain)
+
+    def rest(*args: int) -> None: ...
+
+    with pytest.raises(InvalidOption, match="by='args' is not a parameter"):
+        scheduler.task(name="rest", limit=Limit(1, by="args"))(rest)
+
+
+def test_a_limit_by_a_parameter_whose_default_is_not_json_is_refused(scheduler: Scheduler) -> None:
+    unset: Any = Opaque()
+
+    def send(to: str = unset) -> None: ...
+
+    with pytest.raises(InvalidOption, match="default that is not JSON"):
+        scheduler.task(name="send", limit=Limit(1, by="to"))(send)
+
+
+def test_a_schedule_of_a_limited_task_stores_the_gate(scheduler: Scheduler) -> None:
+    @scheduler.schedule(every("1m"), args=(7,))
+    @scheduler.task(name="send", limit=Limit(1, by="customer"))
+    def send(customer: int) -> None: ...
+
+    (declared,) = scheduler._registry.schedules.values()
+    assert Terms.from_text(declared.at(0).terms) == Terms(gate="send[customer=7]")

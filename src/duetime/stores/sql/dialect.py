@@ -24,8 +24,8 @@ class Dialect:
     """Locks the rows of a SELECT until the transaction ends."""
     skip_locked: str
     """Locks the rows of the table `{0}` in a SELECT and leaves out those that others have locked."""
-    claim_index: str
-    """Insists on the claim index, behind the name of the table."""
+    index: str
+    """Insists on the index `{0}` of the jobs, behind the name of the table."""
     parameter: Callable[[str, int], str]
     """Writes the parameter with this name, which is the nth of its statement."""
     unrolled: frozenset[str]
@@ -35,4 +35,4 @@ class Dialect:
 
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
-        return {"now": self.now, "locking": self.locking, "claim_index": self.claim_index}
+        return {"now": self.now, "locking": self.locking}

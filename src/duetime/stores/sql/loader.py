@@ -51,6 +51,19 @@ class Statements:
     add_logs: Statement
     drop_logs: Statement
     next_due: Statement
+    limited_queues: Statement
+    waiting_gates: Statement
+    add_gates: Statement
+    lock_gates: Statement
+    lock_queues: Statement
+    running_under: Statement
+    at_gates: Statement
+    in_queues: Statement
+    take_limited: Statement
+    note_gates: Statement
+    note_queues: Statement
+    idle_gates: Statement
+    prune_gates: Statement
     register: Statement
     pulse: Statement
     is_alive: Statement
@@ -94,6 +107,7 @@ class Statements:
     purgeable_gated: Statement
     pause_queue: Statement
     resume_queue: Statement
+    set_queue_limit: Statement
     prunable: Statement
     latest_occurrences: Statement
     forget: Statement
@@ -111,6 +125,7 @@ class Statements:
     workers: Statement
     paused_queues: Statement
     outlook: Statement
+    queue_limits: Statement
     counts: Statement
     has_schema: Statement
     migration_lock: Statement
@@ -181,6 +196,8 @@ class Filler:
             return self._each(argument)
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
+        if word == "index":
+            return self(self._dialect.index.format(argument))
         if argument or word not in self._words:
             message = f"nothing is known to fill {match.group()} with"
             raise BadStatement(message)

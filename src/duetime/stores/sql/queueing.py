@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from duetime.model.instants import Instant
 from duetime.model.job import StoredJob
+from duetime.model.limit import Gate
 from duetime.model.registries import Census
 from duetime.stores.base import CancelAnswer, Hint, Outlook
 from duetime.stores.sql.operations import Operations
@@ -32,6 +33,15 @@ class Queueing(Operations):
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
         return await self._driver.read(lambda: reads.paused_queues(self._sql))
+
+    async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
+        """Limit a queue, or no longer."""
+        await self._driver.write(lambda: on_queues.set_queue_limit(self._sql, queue, limit), atomic=False)
+        self._driver.hint(Hint("jobs"))
+
+    async def queue_limits(self) -> Mapping[str, Gate]:
+        """Return the limited queues with their limits."""
+        return await self._driver.read(lambda: reads.queue_limits(self._sql))
 
     async def census(self, *, most: int) -> Census:
         """Count what is in each queue, up to a bound for each thing that is counted."""

@@ -117,7 +117,7 @@ def log_parts(parts: Iterable[NewLogPart]) -> str:
 
 def claim(row: Row) -> Claim:
     """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
-    return Claim._make((*row[:_FLAG], row[_FLAG] is not None, *row[_FLAG + 1 :]))
+    return Claim._make((*row[:_FLAG], row[_FLAG] is not None, *row[_FLAG + 1 :], False))
 
 
 def job(row: Row) -> StoredJob:

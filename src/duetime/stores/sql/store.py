@@ -21,6 +21,7 @@ from duetime.stores.base import (
     DueSchedules,
     Hint,
     JobFilter,
+    LimitedClaims,
     Loan,
     NextDue,
     Orphan,
@@ -34,6 +35,7 @@ from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
+from duetime.stores.sql.limited import LimitedClaimer
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.loan import SqlLoan
 from duetime.stores.sql.queueing import Queueing
@@ -59,6 +61,7 @@ class SqlStore(Queueing, Commanding):
         self._url = url
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
+        self._limited = LimitedClaimer(driver, self._sql, one_statement=dialect.claims_per_statement)
         self._steps = migrate.migrations(dialect, namespace)
         self._enqueuing = Enqueuing(driver, self._sql, clock)
 
@@ -131,6 +134,10 @@ class SqlStore(Queueing, Commanding):
         return await self._driver.write(
             lambda: on_jobs.claim(self._sql, demand, one_statement=one), atomic=not one
         )
+
+    async def claim_limited(self, demand: Demand) -> LimitedClaims:
+        """Hand out due jobs that limits let through."""
+        return await self._limited.claim(demand)
 
     async def claims_under(self, claim_id: str) -> list[Claim]:
         """Return what a claim whose answer was lost had handed out and is still held."""
@@ -254,6 +261,10 @@ class SqlStore(Queueing, Commanding):
         self._hint_schedules(changed)
         return bool(changed.names)
 
+    async def prune_gates(self) -> int:
+        """Forget some of the gates that no job needs."""
+        return await self._limited.prune()
+
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> Pruned:
         """Look at a stretch of jobs behind one, oldest first, and remove what is old.
 
@@ -333,6 +344,8 @@ class SqlStore(Queueing, Commanding):
             for change in settlements
         ):
             self._driver.hint(Hint("jobs"))
+        elif any(change.limited for change in settlements):
+            self._driver.hint(Hint("limits"))
 
     def _hint_schedules(self, changed: on_schedules.Changed) -> None:
         if changed.names:

@@ -38,6 +38,7 @@ _MODULES = (
     "keys",
     "kit",
     "lifecycle",
+    "limits",
     "lives",
     "loans",
     "moves",
@@ -74,6 +75,7 @@ from duetime.testing.conformance.keys import (
     TestReplacement,
 )
 from duetime.testing.conformance.lifecycle import TestLifecycle
+from duetime.testing.conformance.limits import TestGates, TestQueueLimits, TestRates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
@@ -109,6 +111,7 @@ __all__ = [
     "TestEnqueue",
     "TestFencing",
     "TestFire",
+    "TestGates",
     "TestHoldsPastTheEnd",
     "TestKeys",
     "TestKeysUnderConcurrency",
@@ -124,8 +127,10 @@ __all__ = [
     "TestPulse",
     "TestPurge",
     "TestPutSchedules",
+    "TestQueueLimits",
     "TestQueues",
     "TestRandomLives",
+    "TestRates",
     "TestReads",
     "TestRegistries",
     "TestRelease",

@@ -6,7 +6,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
 from duetime.model.states import State
 from duetime.model.terms import Terms
-from duetime.stores.base import JobFilter, Store
+from duetime.stores.base import JobFilter, NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
@@ -111,15 +111,15 @@ class TestNextDue(StoreSuite):
     ) -> None:
         now = clock.now()
         await store.enqueue([job(queue="a", priority=0, delay=9), job(queue="b", priority=9, delay=3)])
-        assert await store.next_due(["a", "b"], [TASK]) == (now, now + 3)
-        assert await store.next_due(["a"], [TASK]) == (now, now + 9)
+        assert await store.next_due(["a", "b"], [TASK]) == NextDue(now, now + 3)
+        assert await store.next_due(["a"], [TASK]) == NextDue(now, now + 9)
 
     async def test_what_is_overdue_is_told_with_its_time(self, store: Store, clock: FakeClock) -> None:
         await put(store, due_at=7)
-        assert await store.next_due(["default"], [TASK]) == (clock.now(), 7)
+        assert await store.next_due(["default"], [TASK]) == NextDue(clock.now(), 7)
 
     async def test_nothing_to_wait_for_is_told(self, store: Store, clock: FakeClock) -> None:
-        nothing = (clock.now(), None)
+        nothing = NextDue(clock.now(), None)
         await hire(store, "w1")
         await put(store)
         await take_one(store)
@@ -131,7 +131,7 @@ class TestNextDue(StoreSuite):
     async def test_a_paused_queue_is_not_waited_for(self, store: Store, clock: FakeClock) -> None:
         await put(store)
         await store.pause_queue("default", reason=None)
-        assert await store.next_due(["default"], [TASK]) == (clock.now(), None)
+        assert await store.next_due(["default"], [TASK]) == NextDue(clock.now(), None)
 
     async def test_a_job_put_off_is_told_with_its_new_time(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
@@ -139,7 +139,7 @@ class TestNextDue(StoreSuite):
         claim = await take_one(store)
         later = clock.now() + SECOND
         await finish(store, claim, now=clock.now(), state=State.PENDING, finished_at=None, due_at=later)
-        assert await store.next_due(["default"], [TASK]) == (clock.now(), later)
+        assert await store.next_due(["default"], [TASK]) == NextDue(clock.now(), later)
 
     async def test_what_falls_due_first_comes_first_whatever_its_queue_priority_or_limit(
         self, store: Store, clock: FakeClock

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime.model.instants import EARLIEST, LATEST
-from duetime.stores.base import Store
+from duetime.stores.base import NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import TASK, finish, hire, job, put, read, schedule, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
@@ -45,7 +45,7 @@ class TestTime(StoreSuite):
         assert [claim.job_id for claim in await take(store)] == [first]
         await store.put_schedules([schedule("s", next_at=LATEST, fired_through=EARLIEST)])
         assert (await store.due_schedules(ahead=0, limit=1)).next_at == LATEST
-        assert await store.next_due(["default"], [TASK]) == (clock.now(), LATEST)
+        assert await store.next_due(["default"], [TASK]) == NextDue(clock.now(), LATEST)
 
     async def test_the_first_instant_is_due_like_any_other(self, store: Store, clock: FakeClock) -> None:
         clock.set(EARLIEST)

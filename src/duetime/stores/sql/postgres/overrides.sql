@@ -8,7 +8,10 @@ WITH demand AS MATERIALIZED (
            ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each queues: name text, most int} AS q
     WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-      AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = q.name AND p.paused_at IS NOT NULL)
+      AND NOT EXISTS (
+          SELECT 1 FROM {queues} AS p
+          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
+      )
 ), picked AS MATERIALIZED (
     SELECT taken.id
     FROM demand AS d
@@ -38,6 +41,45 @@ UPDATE {jobs} SET
 FROM picked
 WHERE {jobs}.id = picked.id
 RETURNING {claim_columns}
+
+-- name: at_gates
+-- Choose due jobs at gates that are locked, from each range of the index as many as may pass.
+SELECT taken.id, taken.gate, taken.queue, taken.priority, taken.due_at
+FROM {each rows: task text, gate text, queue text, priority int, most int} AS r
+CROSS JOIN LATERAL (
+    SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+    FROM {jobs} AS j
+    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.task = r.task AND j.gate = r.gate
+      AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
+    ORDER BY j.due_at, j.id
+    LIMIT r.most
+    FOR UPDATE SKIP LOCKED
+) AS taken
+WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+
+-- name: in_queues
+-- Choose due jobs without a gate in limited queues that are locked.
+WITH demand AS MATERIALIZED (
+    SELECT r.queue, r.most, {now} AS now, ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
+    FROM {each rows: queue text, most int} AS r
+    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+)
+SELECT taken.id, taken.gate, taken.queue, taken.priority, taken.due_at
+FROM demand AS d
+CROSS JOIN LATERAL (
+    SELECT ranged.id, ranged.gate, ranged.queue, ranged.priority, ranged.due_at
+    FROM generate_series(0, 9) AS p (n)
+    CROSS JOIN LATERAL (
+        SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+        FROM {jobs} AS j
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.queue AND j.priority = p.n
+          AND j.due_at <= d.now AND j.task = ANY (d.tasks)
+        ORDER BY j.due_at, j.id
+        LIMIT d.most
+        FOR UPDATE SKIP LOCKED
+    ) AS ranged
+    LIMIT d.most
+) AS taken
 
 -- name: succeed
 -- Write runs that came to nothing but success, and tell how many did.

@@ -177,7 +177,9 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
         "tasks": rows.batch((task,) for task in tasks),
     }
     found = yield Query(sql.next_due, values)
-    return NextDue(*found[0])
+    now, due_at, in_queues, at_gates, limited = found[0]
+    future = [moment for moment in (in_queues, at_gates) if moment is not None]
+    return NextDue(now, due_at, min(future, default=None), bool(limited))
 
 
 def _is_success(change: Settlement) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from duetime.model.instants import Instant
 from duetime.model.job import StoredJob
+from duetime.model.limit import UNLIMITED, Gate
 from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
 from duetime.stores.base import Outlook
@@ -28,6 +29,13 @@ def outlook(sql: Statements, job: StoredJob) -> Script[Outlook]:
     """Tell what the queue of a job says about it."""
     found = yield Query(sql.outlook, {"queue": job.queue})
     return Outlook(*found[0])
+
+
+def set_queue_limit(sql: Statements, queue: str, limit: Gate | None) -> Script[None]:
+    """Limit a queue, or no longer."""
+    rule = limit or UNLIMITED
+    rate = {"rate_count": rule.count, "rate_period": None if rule.count is None else rule.period}
+    yield Query(sql.set_queue_limit, {"queue": queue, "most": rule.most, **rate})
 
 
 def census(sql: Statements, *, most: int) -> Script[Census]:

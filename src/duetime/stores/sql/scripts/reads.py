@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from duetime.model.instants import Instant
 from duetime.model.job import AttemptRecord, JobId, StoredJob
+from duetime.model.limit import Gate
 from duetime.model.reports import LogPart
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
@@ -80,6 +81,12 @@ def paused_queues(sql: Statements) -> Script[Mapping[str, str | None]]:
     found = yield Query(sql.paused_queues, {})
     paused: dict[str, str | None] = {row[0]: row[1] for row in found}
     return paused
+
+
+def queue_limits(sql: Statements) -> Script[Mapping[str, Gate]]:
+    """Read the limits of queues."""
+    found = yield Query(sql.queue_limits, {})
+    return {name: Gate(most, count, period or 0) for name, most, count, period in found}
 
 
 def counts(sql: Statements) -> Script[Mapping[tuple[str, State], int]]:

@@ -18,7 +18,7 @@ SQLITE = Dialect(
     locking="",
     skip_locked="",
     # With statistics of a table that has one queue, the planner would build an index of its own for each probe.
-    claim_index="INDEXED BY {jobs}_claim",
+    index="INDEXED BY {{jobs}}_{0}",
     parameter=lambda name, _: f":{name}",
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference.
     unrolled=frozenset({"settle", "mark_started"}),

@@ -14,7 +14,7 @@ FROM (
     SELECT j.*
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
-    CROSS JOIN {jobs} AS j {claim_index}
+    CROSS JOIN {jobs} AS j {index claim}
     WHERE p.n < :below_priority
       AND j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
       AND j.due_at <= {now} + :ahead
@@ -22,7 +22,10 @@ FROM (
       AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
       AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
       AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
-      AND NOT EXISTS (SELECT 1 FROM {queues} WHERE name = q.name AND paused_at IS NOT NULL)
+      AND NOT EXISTS (
+          SELECT 1 FROM {queues} AS p
+          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
+      )
     LIMIT :limit
 )
 
@@ -38,10 +41,10 @@ SELECT 1
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
 WITH RECURSIVE priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)),
 waiting (name) AS (
-    SELECT min(j.queue) FROM {jobs} AS j {claim_index}
+    SELECT min(j.queue) FROM {jobs} AS j {index claim}
     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
     UNION ALL
-    SELECT (SELECT min(j.queue) FROM {jobs} AS j {claim_index}
+    SELECT (SELECT min(j.queue) FROM {jobs} AS j {index claim}
             WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
     FROM waiting WHERE waiting.name IS NOT NULL
 )
@@ -49,7 +52,7 @@ SELECT {now}, {job_columns} FROM {jobs}
 WHERE id IN (
     SELECT first.id FROM waiting CROSS JOIN priorities AS p
     JOIN {jobs} AS first ON first.id IN (
-        SELECT j.id FROM {jobs} AS j {claim_index}
+        SELECT j.id FROM {jobs} AS j {index claim}
         WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = waiting.name AND j.priority = p.n
         ORDER BY j.due_at, j.id LIMIT :limit
     )

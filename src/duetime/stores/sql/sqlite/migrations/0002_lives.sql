@@ -15,13 +15,14 @@ WHERE unique_key IS NOT NULL AND key_held = 1
   AND (state = 'pending' OR state = 'running' OR keep_key IS NOT NULL OR key_until IS NOT NULL);
 
 -- What waits at each gate, what has passed it, and when the next comes to one.
-CREATE INDEX {jobs}_gated ON {jobs} (gate, priority, due_at, id)
+CREATE INDEX {jobs}_gated ON {jobs} (task, gate, queue, priority, due_at, id)
 WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL;
 CREATE INDEX {jobs}_passed ON {jobs} (gate) WHERE state = 'running' AND gate IS NOT NULL;
 CREATE INDEX {jobs}_gated_due ON {jobs} (due_at) WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL;
 
 CREATE TABLE {gates} (
     name text NOT NULL PRIMARY KEY,
+    task text NOT NULL,
     -- As the last worker that looked had them: for people, not for the claim.
     most integer,
     rate_count integer,

@@ -1,0 +1,275 @@
+"""Jobs under limits: a look that locks nothing, and a claim that locks what it counts.
+
+Nothing is counted up or down anywhere. What runs is what the rows of the jobs say, and it is counted under a lock
+that every claimer takes, in a statement after the one that took it. So no crash can make a count go wrong.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from duetime.model.instants import Instant
+from duetime.model.job import Claim, JobId
+from duetime.model.limit import UNLIMITED, Gate
+from duetime.stores.base import Demand, LimitedClaims
+from duetime.stores.sql import rows
+from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.loader import Statements
+
+_STEPS: Final = 500
+"""How many ranges of the index one look walks for each task; the next look goes on from there."""
+_LATEST: Final = 50
+"""How many of the jobs that fell due last one look sees beside its walk."""
+_SPARE: Final = 20
+"""How many more gates are offered than are wanted, for those that others have locked."""
+_STRETCH: Final = 1_000
+
+Place: TypeAlias = tuple[str, str, int]
+"""A gate, a queue and a priority: one range of the index."""
+_START: Final[Place] = ("", "", -1)
+
+
+class Head(NamedTuple):
+    """A range of the index with a due job that may start."""
+
+    task: str
+    gate: str
+    queue: str
+    priority: int
+    due_at: Instant
+    known: bool
+    """Whether the gate has a row to lock."""
+
+
+class Survey(NamedTuple):
+    """What may start, as a look without locks has it."""
+
+    heads: list[Head]
+    """Most urgent first."""
+    queues: list[str]
+    """Limited queues with room for jobs that have no gate."""
+    limited: frozenset[str]
+    """All limited queues."""
+    again_at: Instant | None
+    """When time alone will let in the next job."""
+    places: Mapping[str, Place]
+    """Where the walks ended that are not through, by task."""
+    seen_at: Instant
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether there is anything to claim."""
+        return bool(self.heads or self.queues)
+
+
+@dataclass(slots=True)
+class Barrier:
+    """A gate or a limited queue, with the room it has left."""
+
+    rule: Gate
+    starts: list[Instant]
+    stored: Gate = UNLIMITED
+    """The rule in the row, which for a gate may be that of another version of the code."""
+    free: int = 0
+    again_at: Instant | None = None
+
+    def measure(self, *, running: int, now: Instant) -> None:
+        """Work out how many may pass."""
+        self.free, self.again_at = self.rule.room(running=running, starts=self.starts, now=now)
+
+
+Barriers: TypeAlias = Mapping[str, Barrier]
+
+
+Seizure: TypeAlias = Script[LimitedClaims]
+
+
+def survey(sql: Statements, demand: Demand, places: Mapping[str, Place]) -> Script[Survey]:
+    """Look for jobs that limits let through, going on where the last look stopped."""
+    values = {
+        "queues": rows.batch((queue,) for queue, most in demand.queues if most > 0),
+        "tasks": rows.batch((task, *places.get(task, _START)) for task in demand.tasks),
+        "steps": _STEPS,
+        "latest": _LATEST,
+    }
+    lines = yield Query(sql.limited_queues, values)
+    queues: dict[str, Barrier] = {}
+    open_queues: list[str] = []
+    for name, most, count, period, starts, running, now, due_at in lines:
+        queues[name] = barrier = Barrier(Gate(most, count, period or 0), _read(starts))
+        barrier.measure(running=running, now=now)
+        if barrier.free and due_at is not None and due_at <= now:
+            open_queues.append(name)
+    walked = yield Query(sql.waiting_gates, values)
+    gates, heads, places = _judge(walked, demand, queues)
+    later = [b.again_at for b in (*queues.values(), *gates.values()) if b.again_at is not None]
+    seen_at: Instant = walked[0][-1] if walked else lines[0][6] if lines else 0
+    return Survey(heads, open_queues, frozenset(queues), min(later, default=None), places, seen_at)
+
+
+def _judge(
+    walked: Sequence[Row], demand: Demand, queues: Barriers
+) -> tuple[dict[str, Barrier], list[Head], dict[str, Place]]:
+    """Tell the gates that were seen, the ranges that may be claimed from, and where walks were cut off."""
+    gates: dict[str, Barrier] = {}
+    heads: dict[Place, Head] = {}
+    cut: dict[str, Place] = {}
+    for task, gate, queue, priority, due_at, step, ready, name, starts, running, now in walked:
+        place = (gate, queue, priority)
+        if step == _STEPS:
+            cut[task] = place
+        if not ready or task not in demand.tasks:
+            continue
+        if gate not in gates:
+            gates[gate] = Barrier(demand.limits.get(task, UNLIMITED), _read(starts))
+            gates[gate].measure(running=running, now=now)
+        if gates[gate].free and (queue not in queues or queues[queue].free):
+            heads.setdefault(place, Head(task, gate, queue, priority, due_at, name is not None))
+    return gates, sorted(heads.values(), key=lambda head: (head.priority, head.due_at)), cut
+
+
+def seize(sql: Statements, demand: Demand, found: Survey, *, one_statement: bool) -> Seizure:
+    """Lock what was found open, count again, and hand out what may start."""
+    queues = yield from _lock_queues(sql, found)
+    gates = yield from _lock_gates(sql, demand, found)
+    yield from _count(sql, gates, queues)
+    waiting = yield from _waiting(sql, demand, found, gates, queues, one_statement=one_statement)
+    chosen = _choose(waiting, demand, gates, queues)
+    claims: list[Claim] = []
+    if chosen:
+        batch = rows.batch((job_id,) for job_id in chosen)
+        taken = yield Query(
+            sql.take_limited, {"worker": demand.worker, "claim_id": demand.claim_id, "rows": batch}
+        )
+        claims = [rows.claim(row)._replace(queue_limited=row[5] in queues) for row in taken]
+        claims.sort(key=lambda claim: (claim.priority, claim.due_at, claim.job_id))
+        yield from _note(sql, claims, gates, queues)
+    # Something may be left, and others may have had a gate locked just now: to look again costs little.
+    return LimitedClaims(claims, found.seen_at)
+
+
+def prune(sql: Statements, after: str) -> Script[tuple[int, str]]:
+    """Forget idle gates of the next stretch; return how many, and where the stretch after it begins."""
+    found = yield Query(sql.idle_gates, {"after": after, "stretch": _STRETCH})
+    idle = [(name,) for name, is_idle in found if is_idle]
+    gone = (yield Query(sql.prune_gates, {"rows": rows.batch(idle)})) if idle else []
+    return len(gone), found[-1][0] if len(found) == _STRETCH else ""
+
+
+def _lock_queues(sql: Statements, found: Survey) -> Script[dict[str, Barrier]]:
+    wanted = {*found.queues, *(head.queue for head in found.heads if head.queue in found.limited)}
+    if not wanted:
+        return {}
+    locked = yield Query(sql.lock_queues, {"rows": rows.batch((name,) for name in sorted(wanted))})
+    return {
+        name: Barrier(Gate(most, count, period or 0), _read(starts))
+        for name, most, count, period, starts in locked
+    }
+
+
+def _lock_gates(sql: Statements, demand: Demand, found: Survey) -> Script[dict[str, Barrier]]:
+    heads = {head.gate: head for head in reversed(found.heads)}
+    names = [head.gate for head in found.heads if heads[head.gate] is head][: 2 * demand.limit + _SPARE]
+    if not names:
+        return {}
+    rules = {name: demand.limits.get(heads[name].task, UNLIMITED) for name in names}
+    new = [(name, heads[name].task, *_numbers(rules[name])) for name in names if not heads[name].known]
+    if new:
+        yield Query(sql.add_gates, {"rows": rows.batch(new)})
+    places = rows.batch((name, place) for place, name in enumerate(names))
+    locked = yield Query(sql.lock_gates, {"rows": places, "limit": demand.limit})
+    return {
+        name: Barrier(rules[name], _read(starts), Gate(most, count, period or 0))
+        for name, most, count, period, starts in locked
+    }
+
+
+def _count(sql: Statements, gates: Barriers, queues: Barriers) -> Script[None]:
+    if not gates and not queues:
+        return
+    values = {
+        "gates": rows.batch((name,) for name in gates),
+        "queues": rows.batch((name,) for name in queues),
+    }
+    counted = yield Query(sql.running_under, values)
+    for kind, name, running, now in counted:
+        (gates if kind == "gate" else queues)[name].measure(running=running, now=now)
+
+
+def _waiting(
+    sql: Statements, demand: Demand, found: Survey, gates: Barriers, queues: Barriers, *, one_statement: bool
+) -> Script[list[Row]]:
+    """List due jobs at the open gates and in the open queues, from each no more than it lets through."""
+    tasks = rows.batch((task,) for task in demand.tasks)
+    at_gates = [
+        (*head[:4], min(gates[head.gate].free, demand.limit))
+        for head in found.heads
+        # A limited queue that could not be locked is somebody else's just now.
+        if head.gate in gates and (head.queue in queues or head.queue not in found.limited)
+    ]
+    in_queues = [(name, min(queues[name].free, demand.limit)) for name in found.queues if name in queues]
+    jobs: list[Row] = []
+    for statement, ranges in ((sql.at_gates, at_gates), (sql.in_queues, in_queues)):
+        open_ranges = [range_ for range_ in ranges if range_[-1] > 0]
+        for group in [open_ranges] if one_statement and open_ranges else [[one] for one in open_ranges]:
+            values = {
+                "rows": rows.batch(group),
+                "most": group[0][-1],
+                "tasks": tasks,
+                "worker": demand.worker,
+            }
+            jobs += yield Query(statement, values)
+    return jobs
+
+
+def _choose(waiting: Sequence[Row], demand: Demand, gates: Barriers, queues: Barriers) -> list[JobId]:
+    """Let jobs pass, the most urgent first, while their gate, their queue and the worker have room."""
+    room = dict(demand.queues)
+    chosen: list[JobId] = []
+    for job_id, gate, queue, _, _ in sorted(waiting, key=lambda row: (row[3], row[4], row[0])):
+        passed = [b for b in (gates.get(gate), queues.get(queue)) if b is not None]
+        if len(chosen) < demand.limit and room[queue] > 0 and all(barrier.free for barrier in passed):
+            chosen.append(job_id)
+            room[queue] -= 1
+            for barrier in passed:
+                barrier.free -= 1
+    return chosen
+
+
+def _note(sql: Statements, claims: Sequence[Claim], gates: Barriers, queues: Barriers) -> Script[None]:
+    """Remember the starts that rates count, and the rules by which gates were judged."""
+    starts: defaultdict[tuple[str, str | None], list[Instant]] = defaultdict(list)
+    for claim in claims:
+        starts["gate", claim.gate].append(claim.claimed_at)
+        starts["queue", claim.queue].append(claim.claimed_at)
+    at_gates = [
+        (name, *_numbers(barrier.rule), _write(barrier.rule.after(barrier.starts, starts["gate", name])))
+        for name, barrier in gates.items()
+        if ("gate", name) in starts and (barrier.rule.count is not None or barrier.stored != barrier.rule)
+    ]
+    if at_gates:
+        yield Query(sql.note_gates, {"rows": rows.batch(at_gates)})
+    in_queues = [
+        (name, _write(barrier.rule.after(barrier.starts, starts["queue", name])))
+        for name, barrier in queues.items()
+        if ("queue", name) in starts and barrier.rule.count is not None
+    ]
+    if in_queues:
+        yield Query(sql.note_queues, {"rows": rows.batch(in_queues)})
+
+
+def _numbers(rule: Gate) -> tuple[int | None, int | None, int | None]:
+    return rule.most, rule.count, None if rule.count is None else rule.period
+
+
+def _read(starts: str | None) -> list[Instant]:
+    return [] if starts is None else msgspec.json.decode(starts, type=list[int])
+
+
+def _write(starts: list[Instant]) -> str | None:
+    return msgspec.json.encode(starts).decode() if starts else None

@@ -1,0 +1,487 @@
+"""Limits hold over all claimers, and what they stop hides nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from duetime.model.durations import MINUTE
+from duetime.model.ids import new_token
+from duetime.model.instants import SECOND
+from duetime.model.job import Claim, NewJob
+from duetime.model.limit import Gate, gate_name
+from duetime.model.outcome import Failed, Snoozed
+from duetime.model.retry import fixed
+from duetime.model.states import State
+from duetime.model.terms import Terms
+from duetime.model.worker import WorkerStats
+from duetime.stores.base import Demand, LimitedClaims, NextDue, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import (
+    LEASE,
+    TASK,
+    finish,
+    hire,
+    job,
+    put,
+    read,
+    rescue,
+    settlement,
+    take,
+)
+from duetime.testing.conformance.suite import MakeStore, StoreSuite
+
+ONE = Gate(most=1)
+
+
+def gated(key: object = None, **changes: Any) -> NewJob:
+    """A job at the gate of a key, or at the one gate of its task."""
+    new = job(**changes)
+    name = gate_name(new.task) if key is None else gate_name(new.task, "key", str(key))
+    return replace(new, terms=replace(new.terms, gate=name))
+
+
+async def ask(store: Store, worker: str = "w1", *, rule: Gate = ONE, **changes: Any) -> LimitedClaims:
+    """Claim up to a hundred jobs under one rule."""
+    demand = Demand(
+        worker=worker,
+        claim_id=new_token(),
+        queues=(("default", 100),),
+        limit=100,
+        tasks=(TASK,),
+        limits={TASK: rule},
+    )
+    return await store.claim_limited(replace(demand, **changes))
+
+
+async def pass_all(store: Store, worker: str = "w1", **changes: Any) -> list[Claim]:
+    """Claim until nothing more may start."""
+    claims: list[Claim] = []
+    while found := (await ask(store, worker, **changes)).claims:
+        claims += found
+    return claims
+
+
+def most_at_once(claims: list[Claim]) -> int:
+    """How many claims the fullest gate has let through."""
+    return max(Counter(claim.gate for claim in claims).values())
+
+
+class TestGates(StoreSuite):
+    """`claim_limited` at the gates of tasks and of keys."""
+
+    @pytest.mark.parametrize("most", [1, 3])
+    async def test_no_more_run_at_once_than_the_limit_says(
+        self, store: Store, clock: FakeClock, most: int
+    ) -> None:
+        await hire(store, "w1")
+        stored = await store.enqueue([gated() for _ in range(5)])
+        claims = await pass_all(store, rule=Gate(most=most))
+        assert [claim.job_id for claim in claims] == stored[:most]
+        await finish(store, claims[0], now=clock.now())
+        assert [claim.job_id for claim in await pass_all(store, rule=Gate(most=most))] == [stored[most]]
+
+    async def test_a_claim_is_the_start_under_a_raised_fence(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        (job_id,) = await store.enqueue([gated("a")])
+        (claim,) = (await ask(store, claim_id="c1")).claims
+        record = await read(store, job_id)
+        assert (record.state, record.started_at, record.worker) == (State.RUNNING, clock.now(), "w1")
+        assert (claim.fence, claim.claim_id, claim.claimed_at) == (1, "c1", clock.now())
+        assert (claim.gate, claim.limited, claim.queue_limited) == ("greet[key=a]", True, False)
+
+    async def test_a_plain_claim_leaves_gated_jobs_alone_and_a_limited_one_the_others(
+        self, store: Store
+    ) -> None:
+        await hire(store, "w1")
+        at_gate, plain = await store.enqueue([gated(), job()])
+        assert [claim.job_id for claim in (await ask(store)).claims] == [at_gate]
+        assert [claim.job_id for claim in await take(store)] == [plain]
+
+    @pytest.mark.covers("limit-starves")
+    async def test_a_full_gate_hides_nobody(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated("full", priority=0, due_at=number) for number in range(300)])
+        (first,) = (await ask(store, rule=ONE)).claims
+        assert first.gate == "greet[key=full]"
+        others = await store.enqueue([gated(key, priority=9) for key in ("a", "m", "z")])
+        assert {claim.job_id for claim in (await ask(store)).claims} == set(others)
+        assert (await ask(store)).claims == []
+
+    @pytest.mark.covers("limit-starves")
+    async def test_very_many_full_gates_hide_nobody(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(f"{number:04}") for number in range(1_200) for _ in (1, 2)])
+        claims = await pass_all(store, queues=(("default", 2_000),), rule=Gate(most=1))
+        assert (len(claims), most_at_once(claims)) == (1_200, 1)
+        # One that is old, so that no look at the latest jobs finds it, and behind all others.
+        (last,) = await store.enqueue([gated("zzz", due_at=1)])
+        assert [claim.job_id for claim in await pass_all(store)] == [last]
+
+    async def test_a_new_job_is_found_at_once_behind_very_many_gates(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(f"{number:05}", delay=MINUTE) for number in range(1_000)])
+        (last,) = await store.enqueue([gated("zzz")])
+        assert [claim.job_id for claim in (await ask(store)).claims] == [last]
+
+    async def test_jobs_pass_a_gate_by_priority_then_due_time(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        late, urgent, early = await store.enqueue(
+            [gated(due_at=now - 1), gated(priority=0), gated(due_at=now - 2)]
+        )
+        order = []
+        while found := (await ask(store)).claims:
+            order.append(found[0].job_id)
+            await finish(store, found[0], now=now)
+        assert order == [urgent, early, late]
+
+    async def test_the_most_urgent_of_all_gates_comes_first_when_slots_are_few(self, store: Store) -> None:
+        await hire(store, "w1")
+        _, second, first = await store.enqueue([gated("a"), gated("b", priority=3), gated("c", priority=0)])
+        assert [claim.job_id for claim in (await ask(store, limit=2)).claims] == [first, second]
+
+    async def test_what_is_not_due_waits_for_its_time(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated("a", delay=SECOND)])
+        assert (await ask(store)).claims == []
+        assert (await ask(store, ahead=2 * SECOND)).claims == []
+        clock.advance(1)
+        assert len((await ask(store)).claims) == 1
+
+    async def test_jobs_behind_one_that_is_not_due_pass_it(self, store: Store) -> None:
+        await hire(store, "w1")
+        _, due = await store.enqueue([gated(priority=0, delay=SECOND), gated(priority=5)])
+        assert [claim.job_id for claim in (await ask(store)).claims] == [due]
+
+    async def test_unknown_tasks_paused_queues_and_foreign_queues_are_left_alone(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(task="stranger"), gated(queue="paused"), gated(queue="foreign")])
+        await store.pause_queue("paused", reason=None)
+        mine = await put(store, terms=Terms(gate="greet"), priority=9)
+        found = await ask(store, queues=(("default", 9), ("paused", 9)))
+        assert [claim.job_id for claim in found.claims] == [mine]
+
+    async def test_a_task_without_a_limit_in_this_code_passes_the_gates_of_older_code(
+        self, store: Store
+    ) -> None:
+        await hire(store, "w1")
+        stored = await store.enqueue([gated("a"), gated("a"), gated()])
+        claims = await pass_all(store, limits={})
+        assert sorted(claim.job_id for claim in claims) == sorted(stored)
+
+    async def test_each_queue_gives_no_more_than_its_share_and_all_no_more_than_the_limit(
+        self, store: Store
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(key, queue=queue) for queue in "ab" for key in range(4)])
+        found = await ask(store, limit=4, queues=(("a", 1), ("b", 9)), rule=Gate(most=9))
+        assert sorted(claim.queue for claim in found.claims) == ["a", "b", "b", "b"]
+
+    @pytest.mark.parametrize("nothing", [{"queues": ()}, {"tasks": ()}, {"queues": (("default", 0),)}])
+    async def test_a_demand_for_nothing_gets_nothing(self, store: Store, nothing: dict[str, Any]) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated()])
+        assert (await ask(store, **nothing)).claims == []
+
+    @pytest.mark.parametrize("end", ["bury", "retire", "never"])
+    async def test_a_worker_that_is_not_alive_gets_nothing(self, store: Store, end: str) -> None:
+        await store.enqueue([gated()])
+        if end != "never":
+            await hire(store, "w1")
+        if end == "bury":
+            await store.bury(["w1"])
+        if end == "retire":
+            await store.retire("w1")
+        assert (await ask(store)).claims == []
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_many_claimers_at_once_never_exceed_a_limit(
+        self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        stores = [store, other, await make_store(clock), await make_store(clock)]
+        workers = [f"w{number}" for number in range(8)]
+        await hire(store, *workers)
+        stored = await store.enqueue([gated(number % 3) for number in range(60)])
+        running: Counter[str | None] = Counter()
+        peaks: list[int] = []
+        done: list[str] = []
+
+        async def work(mine: Store, worker: str) -> None:
+            while len(done) < len(stored):
+                found = await ask(mine, worker, rule=Gate(most=2))
+                running.update(claim.gate for claim in found.claims)
+                peaks.append(max(running.values(), default=0))
+                for claim in found.claims:
+                    # Before the store hears of it: only then may it let the next one through.
+                    running[claim.gate] -= 1
+                    done.append(claim.job_id)
+                    await finish(mine, claim, now=clock.now())
+
+        await asyncio.gather(*(work(stores[n % 4], worker) for n, worker in enumerate(workers)))
+        assert sorted(done) == sorted(stored)
+        assert max(peaks) == 2
+
+    async def test_a_lost_answer_is_found_under_its_claim_id(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated("a"), gated("b")])
+        found = await ask(store, claim_id="c1")
+        again = await store.claims_under("c1")
+        assert {claim.token for claim in again} == {claim.token for claim in found.claims}
+        assert {claim.gate for claim in again} == {"greet[key=a]", "greet[key=b]"}
+
+    @pytest.mark.parametrize("outcome", [Failed(error="boom"), Snoozed(SECOND)])
+    async def test_a_job_that_goes_back_keeps_its_gate_and_frees_its_place(
+        self, store: Store, clock: FakeClock, outcome: Failed | Snoozed
+    ) -> None:
+        await hire(store, "w1")
+        first, second = await store.enqueue([gated(due_at=1), gated()])
+        (claim,) = (await ask(store)).claims
+        await finish(store, claim, outcome, now=clock.now(), policy=fixed(1, 1))
+        (next_one,) = (await ask(store)).claims
+        assert (claim.job_id, next_one.job_id) == (first, second)
+        clock.advance(1)
+        assert (await ask(store)).claims == []
+        await finish(store, next_one, now=clock.now())
+        assert [(c.job_id, c.gate) for c in (await ask(store)).claims] == [(first, "greet")]
+
+    @pytest.mark.covers("limit-leaks")
+    async def test_the_place_of_a_dead_worker_is_free_when_its_job_is_rescued(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", "w2")
+        await store.enqueue([gated(on_crash="fail"), gated()])
+        await ask(store, "w1")
+        await store.bury(["w1"])
+        assert (await ask(store, "w2")).claims == [], "the dead worker's process may still run its job"
+        (orphan,) = await rescue(store, "w2")
+        assert orphan.claim.limited
+        assert (await ask(store, "w2")).claims == []
+        await finish(store, orphan.claim, now=clock.now())
+        assert len((await ask(store, "w2")).claims) == 1
+
+    async def test_the_end_of_a_limited_job_is_hinted(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated()])
+        (claim,) = (await ask(store)).claims
+        hints = store.wakeups()
+        heard = asyncio.ensure_future(anext(hints))
+        await asyncio.sleep(0)
+        await store.settle([settlement(claim, Failed(error="boom"), now=clock.now())])
+        assert (await asyncio.wait_for(heard, 5)).kind == "limits"
+
+    async def test_waiting_at_a_gate_is_not_being_due(self, store: Store, clock: FakeClock) -> None:
+        now = clock.now()
+        assert await store.next_due(["default"], [TASK]) == NextDue(now, None)
+        await store.enqueue([gated("a"), gated("b", delay=5), gated("c", delay=9), gated(task="x", delay=1)])
+        assert await store.next_due(["default"], [TASK]) == NextDue(now, None, now + 5, limited=True)
+        assert await store.next_due(["foreign"], [TASK]) == NextDue(now, None, None, limited=True)
+
+    async def test_a_pulse_tells_that_jobs_wait_at_gates(self, store: Store) -> None:
+        await hire(store, "w1")
+        assert not (await store.pulse("w1", WorkerStats(), lease=LEASE)).limited
+        await store.enqueue([gated()])
+        assert (await store.pulse("w1", WorkerStats(), lease=LEASE)).limited
+
+    async def test_gates_that_no_job_needs_are_forgotten(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(key) for key in "abc"] + [gated("c")])
+        claims = {claim.gate: claim for claim in (await ask(store)).claims}
+        clock.advance(1)
+        assert await store.prune_gates() == 0
+        await finish(store, claims["greet[key=a]"], now=clock.now())
+        await finish(store, claims["greet[key=c]"], now=clock.now())
+        assert await store.prune_gates() == 1, "b runs, and at c one waits"
+        assert await store.prune_gates() == 0
+        await store.enqueue([gated("a"), gated("b")])
+        assert {claim.gate for claim in await pass_all(store)} == {"greet[key=a]", "greet[key=c]"}
+
+
+class TestRates(StoreSuite):
+    """`claim_limited` where only so many may start in a period."""
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_a_window_slides_exactly(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated() for _ in range(9)])
+        rule = Gate(count=2, period=10)
+        begin = clock.now()
+        started: list[int] = []
+        for moment in range(begin, begin + 26):
+            clock.set(moment)
+            if (moment - begin) % 3 == 0:
+                started += [
+                    claim.claimed_at - begin for claim in (await ask(store, limit=1, rule=rule)).claims
+                ]
+        assert started == [0, 3, 12, 15, 24]
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_the_start_that_leaves_the_window_makes_room_at_that_instant(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated() for _ in range(9)])
+        rule = Gate(count=2, period=10)
+        begin = clock.now()
+        assert len(await pass_all(store, rule=rule)) == 2
+        assert await ask(store, rule=rule) == ([], begin + 10)
+        clock.set(begin + 9)
+        assert await ask(store, rule=rule) == ([], begin + 10)
+        clock.set(begin + 10)
+        assert len(await pass_all(store, rule=rule)) == 2
+
+    async def test_what_has_ended_still_counts_and_a_retry_counts_again(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated()])
+        rule = Gate(count=2, period=MINUTE)
+        for _ in range(2):
+            (claim,) = (await ask(store, rule=rule)).claims
+            await finish(store, claim, Failed(error="boom"), now=clock.now(), policy=fixed(9, 0))
+        assert (await ask(store, rule=rule)).claims == []
+
+    async def test_each_key_has_a_window_of_its_own(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(key) for key in "abab"])
+        claims = await pass_all(store, rule=Gate(count=1, period=MINUTE))
+        assert sorted(str(claim.gate) for claim in claims) == ["greet[key=a]", "greet[key=b]"]
+
+    async def test_a_limit_and_a_rate_hold_both(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated() for _ in range(5)])
+        rule = Gate(most=1, count=2, period=MINUTE)
+        for _ in range(2):
+            (claim,) = await pass_all(store, rule=rule)
+            await finish(store, claim, now=clock.now())
+        assert await ask(store, rule=rule) == ([], clock.now() + MINUTE)
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_many_claimers_at_once_never_exceed_a_rate(
+        self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        stores = [store, other, await make_store(clock)]
+        workers = [f"w{number}" for number in range(6)]
+        await hire(store, *workers)
+        await store.enqueue([gated() for _ in range(30)])
+        rule = Gate(count=5, period=MINUTE)
+        asked = [pass_all(stores[n % 3], worker, rule=rule) for n, worker in enumerate(workers)]
+        shares = await asyncio.gather(*asked)
+        assert sum(map(len, shares)) == 5
+
+    async def test_a_gate_is_not_forgotten_while_its_window_counts(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated()])
+        rule = Gate(count=1, period=MINUTE)
+        (claim,) = await pass_all(store, rule=rule)
+        await finish(store, claim, now=clock.now())
+        clock.advance(60)
+        assert await store.prune_gates() == 0
+        clock.set(clock.now() + 1)
+        assert await store.prune_gates() == 1
+
+
+class TestQueueLimits(StoreSuite):
+    """`set_queue_limit`."""
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_a_limited_queue_runs_so_many_at_once(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        stored = await store.enqueue([job() for _ in range(4)])
+        await store.set_queue_limit("default", Gate(most=2))
+        assert await take(store) == []
+        claims = await pass_all(store)
+        assert [claim.job_id for claim in claims] == stored[:2]
+        assert all(claim.limited for claim in claims)
+        await finish(store, claims[0], now=clock.now())
+        assert [claim.job_id for claim in await pass_all(store)] == [stored[2]]
+
+    async def test_a_full_queue_hides_no_other(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.set_queue_limit("full", Gate(most=1))
+        await store.set_queue_limit("free", Gate(most=1))
+        both = (("full", 9), ("free", 9))
+        await store.enqueue([job(queue="full", priority=0) for _ in range(9)])
+        assert len(await pass_all(store, queues=both)) == 1
+        await store.enqueue([job(queue="free"), gated("a", queue="full"), gated("a", queue="open")])
+        found = await pass_all(store, queues=(*both, ("open", 9)))
+        assert sorted(claim.queue for claim in found) == ["free", "open"]
+
+    async def test_a_gate_and_the_limit_of_its_queue_hold_both(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.set_queue_limit("default", Gate(most=3))
+        await store.enqueue([gated("a", priority=1), gated("a", priority=1), gated("b", priority=2)])
+        await store.enqueue([job(priority=3), job(priority=3)])
+        claims = await pass_all(store)
+        assert [claim.gate for claim in claims] == ["greet[key=a]", "greet[key=b]", None]
+        await finish(store, claims[2], now=clock.now())
+        (last,) = await pass_all(store)
+        assert last.gate is None, "the gate of a is full"
+
+    async def test_a_queue_may_have_a_rate(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.set_queue_limit("default", Gate(count=2, period=10))
+        await store.enqueue([job(), job(), gated()])
+        begin = clock.now()
+        assert len(await pass_all(store)) == 2
+        assert await ask(store) == ([], begin + 10)
+        clock.set(begin + 10)
+        assert len(await pass_all(store)) == 1
+
+    async def test_a_paused_queue_gives_nothing_whatever_its_limit(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.set_queue_limit("default", Gate(most=2))
+        await store.pause_queue("default", reason=None)
+        await store.enqueue([job(), gated()])
+        assert (await ask(store)).claims == []
+        await store.resume_queue("default")
+        assert len(await pass_all(store)) == 2
+
+    async def test_a_limit_is_read_changed_and_removed(self, store: Store, other: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job() for _ in range(5)])
+        rule = Gate(most=1, count=5, period=MINUTE)
+        await store.set_queue_limit("default", rule)
+        assert await other.queue_limits() == {"default": rule}
+        assert len(await pass_all(store)) == 1
+        await other.set_queue_limit("default", Gate(most=2))
+        assert await other.queue_limits() == {"default": Gate(most=2)}
+        assert len(await pass_all(store)) == 1
+        await other.set_queue_limit("default", None)
+        assert await other.queue_limits() == {}
+        assert (await ask(store)).claims == []
+        assert len(await take(store)) == 3
+
+    async def test_unknown_tasks_of_a_limited_queue_are_left_alone(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.set_queue_limit("default", Gate(most=2))
+        await store.enqueue([job(task="stranger", priority=0) for _ in range(9)])
+        known = await put(store)
+        assert [claim.job_id for claim in await pass_all(store)] == [known]
+
+    async def test_only_the_future_of_a_limited_queue_is_waited_for(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        now = clock.now()
+        await store.set_queue_limit("a", Gate(most=1))
+        await store.enqueue([job(queue="a"), job(queue="a", delay=3), job(queue="b", delay=9)])
+        assert await store.next_due(["a", "b"], [TASK]) == NextDue(now, now + 9, now + 3, limited=True)
+
+    @pytest.mark.covers("limit-exceeded")
+    async def test_many_claimers_at_once_never_exceed_it(
+        self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        stores = [store, other, await make_store(clock)]
+        workers = [f"w{number}" for number in range(6)]
+        await hire(store, *workers)
+        await store.set_queue_limit("default", Gate(most=5))
+        await store.enqueue([job() if number % 2 else gated(number) for number in range(30)])
+        asked = [pass_all(stores[n % 3], worker) for n, worker in enumerate(workers)]
+        shares = await asyncio.gather(*asked)
+        assert sum(map(len, shares)) == 5

@@ -1,0 +1,113 @@
+"""A limit costs a probe for each gate that is looked at, however many jobs wait at it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from duetime.stores.open import open_store
+from duetime.stores.sql.driver import Statement
+from tests.plans import test_postgres as postgres
+from tests.plans import test_sqlite as sqlite
+from tests.plans.kit import AT_GATES, DUE, IN_QUEUES, LATER, NEXT_DUE, ROWS, RUNNING, SURVEY
+from tests.plans.test_postgres import PLANS, buffers, connection, explain, scans, undone
+
+__all__ = ["connection"]
+
+GATES = 20
+EXPECTED = [
+    (sqlite.SQL.waiting_gates, SURVEY),
+    (sqlite.SQL.limited_queues, SURVEY),
+    (sqlite.SQL.at_gates, AT_GATES),
+    (sqlite.SQL.in_queues, IN_QUEUES),
+    (sqlite.SQL.running_under, RUNNING),
+    (sqlite.SQL.next_due, NEXT_DUE),
+]
+
+INSERT = """
+INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash, gate)
+SELECT {id}, 'greet', '{{}}', 'default', 5, 'pending', {due}, 1, 'retry', {gate} FROM {numbers}
+"""
+
+
+@pytest.fixture(params=[False, True], ids=["no-statistics", "statistics"])
+async def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "plans.db"
+    store = open_store(f"sqlite:///{path}")
+    await store.open()
+    await store.close()
+    with closing(sqlite3.connect(path)) as opened:
+        opened.execute(
+            "INSERT INTO duetime_workers (id, state, host, pid, version, queues, slots, started_at, beat_at, lease_until) "
+            "VALUES ('w', 'alive', 'h', 1, '1', '[]', 1, 1, 1, 1)"
+        )
+        opened.execute("INSERT INTO duetime_queues (name, most) VALUES ('default', 3)")
+        wait(opened, "1", 1, count=1_000)
+        if request.param:
+            opened.execute("ANALYZE")
+        opened.commit()
+    return path
+
+
+@pytest.fixture
+def database(file: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(file, isolation_level=None)) as opened:
+        opened.execute("BEGIN")
+        yield opened
+
+
+def wait(opened: sqlite3.Connection, key: str, first: int, *, count: int, due_at: int = DUE - 1) -> None:
+    """Let jobs wait at the gate of a key, or, without one, in the queue."""
+    numbers = f"(WITH RECURSIVE n (i) AS (VALUES ({first}) UNION ALL SELECT i + 1 FROM n WHERE i < {first + count - 1}) SELECT i FROM n)"
+    gate = f"'greet[key={key}]'" if key else "NULL"
+    opened.execute(INSERT.format(id="printf('%032d', i)", due=due_at, gate=gate, numbers=numbers))
+
+
+@pytest.mark.covers("limit-starves")
+@pytest.mark.parametrize(("statement", "values"), EXPECTED, ids=lambda value: getattr(value, "name", ""))
+def test_sqlite_takes_no_more_steps_when_very_many_more_jobs_wait(
+    database: sqlite3.Connection, statement: Statement, values: Mapping[str, object]
+) -> None:
+    for number in range(2, GATES + 1):
+        wait(database, str(number), 1_000 * number, count=2)
+    wait(database, "", 50_000, count=1_000)
+    before = sqlite.steps(database, statement, values)
+    wait(database, "1", 100_000, count=ROWS)
+    wait(database, "", 300_000, count=ROWS)
+    wait(database, "2", 500_000, count=1_000, due_at=LATER)
+    assert sqlite.steps(database, statement, values) <= before * 1.2 + 1
+    shown = sqlite.plan(database, statement)
+    assert "TEMP B-TREE" not in shown
+    assert "SCAN j\n" not in f"{shown}\n"
+    assert "SCAN n\n" not in f"{shown}\n"
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+@pytest.mark.parametrize(
+    "name", ["waiting_gates", "limited_queues", "at_gates", "in_queues", "running_under", "next_due"]
+)
+async def test_postgres_reads_no_more_when_very_many_jobs_wait(
+    connection: postgres.Connection, mode: str, name: str
+) -> None:
+    values = next(values for statement, values in EXPECTED if statement.name == name)
+    await connection.execute("INSERT INTO duetime_queues (name, most) VALUES ('default', 3)")
+    full, others = f"generate_series(1, {ROWS}) AS i", f"generate_series({ROWS + 1}, {ROWS + 40}) AS i"
+    plain = f"generate_series({2 * ROWS}, {3 * ROWS}) AS i"
+    for numbers, gate in (
+        (full, "'greet[key=1]'"),
+        (others, f"'greet[key=' || i % {GATES} || ']'"),
+        (plain, "NULL"),
+    ):
+        await connection.execute(
+            INSERT.format(id="lpad(i::text, 32, '0')", due=DUE - 1, gate=gate, numbers=numbers)
+        )
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+    async with undone(connection, mode):
+        plan = await explain(connection, getattr(postgres.SQL, name), values)
+    assert "Seq Scan" not in {kind for kind, _ in scans(plan)}
+    assert buffers(plan) < 1_000
