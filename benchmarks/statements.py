@@ -58,5 +58,6 @@ def tapped(store: Store) -> list[Sent]:
     sent: list[Sent] = []
     whole: Any = store
     # No public name shows it.
-    whole._driver = whole._enqueuing._driver = Tap(whole._driver, sent)  # noqa: SLF001
+    tap = Tap(whole._driver, sent)  # noqa: SLF001
+    whole._driver = whole._enqueuing._driver = whole._limited._driver = tap  # noqa: SLF001
     return sent

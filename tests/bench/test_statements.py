@@ -83,6 +83,15 @@ def are_settled(sent: list[Sent], batches: int) -> bool:
     return counted(sent)[1] == batches
 
 
+def has_looked_at_gates(sent: list[Sent], *, after: str) -> bool:
+    """Whether a whole round of the fetcher, which ends with a look ahead, has come since a statement."""
+    wanted = [after, "waiting_gates", "next_due"]
+    for _, _, name in sent:
+        if wanted and name == wanted[0]:
+            wanted.pop(0)
+    return not wanted
+
+
 async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(store_url: str) -> None:
     gated = Gated(store_url)
     async with listening(gated) as sent:
@@ -184,6 +193,40 @@ async def test_short_jobs_taken_in_advance_cost_no_more_claims_than_batches(stor
         # A claim for each batch of slots at the most, and the last look that finds nothing.
         assert claims <= jobs // SLOTS + 1
         assert settlements <= jobs // SLOTS + claims
+
+
+async def test_a_worker_whose_tasks_have_no_limits_never_asks_for_limited_jobs(store_url: str) -> None:
+    gated = Gated(store_url)
+    gated.stays_open = True
+    async with listening(gated) as sent, gated.scheduler.worker(concurrency=SLOTS, retention=None, lease=3):
+        for batch in range(1, BATCHES + 1):
+            await gated.enqueue(SLOTS)
+            await until(partial(gated.has_started, SLOTS * batch))
+        await until(lambda: written(sent)["pulse"] >= 2)
+        assert not {"limited_queues", "waiting_gates", "lock_gates"} & {name for _, _, name in sent}
+
+
+async def test_a_full_gate_is_looked_at_without_a_write(store_url: str) -> None:
+    scheduler = Scheduler(store_url)
+    started, gate = asyncio.Event(), asyncio.Event()
+
+    @scheduler.task(name="wait", limit=1)
+    async def wait() -> None:
+        started.set()
+        await gate.wait()
+
+    async with scheduler:
+        sent = tapped(scheduler.store)
+        async with scheduler.worker(concurrency=SLOTS, retention=None):
+            await wait.enqueue()
+            await started.wait()
+            await until(lambda: has_looked_at_gates(sent, after="take_limited"))
+            sent.clear()
+            await scheduler.enqueue_many([wait.call() for _ in range(BATCHES)])
+            await until(lambda: has_looked_at_gates(sent, after="enqueue_rich"))
+            names = {name for _, _, name in sent}
+            gate.set()
+    assert not {"lock_gates", "running_under", "at_gates"} & names
 
 
 @pytest.mark.covers("idle-writes")

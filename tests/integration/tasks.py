@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from duetime import Ended, Scheduler, cron, current_job
+from duetime import Ended, Limit, Scheduler, cron, current_job
 from duetime.model.instants import from_datetime
+from duetime.runtime.context import current
 from tests.integration import ledger
 
 _LOOK = 0.005
@@ -134,6 +135,20 @@ async def freeze(gate: str) -> str:
     return "zombie"
 
 
+async def serve(customer: int, gate: str | None = None) -> None:
+    """Do something for a customer, or wait until somebody makes the file."""
+    with _told():
+        await asyncio.sleep(0.001)
+        while gate is not None and not is_open(gate):  # noqa: ASYNC110 - opened by another process
+            await asyncio.sleep(_LOOK)
+
+
+async def call_service() -> None:
+    """Write down when the store let this run start."""
+    claim = current.get().claim
+    ledger.write("passed", job=claim.job_id, task=claim.task, due_at=claim.claimed_at)
+
+
 async def die() -> None:
     """Take the worker down."""
     say("start")
@@ -160,6 +175,8 @@ class App:
         self.chat = scheduler.task(name="chat")(chat)
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
+        self.serve = scheduler.task(name="serve", limit=Limit(1, by="customer"))(serve)
+        self.call_service = scheduler.task(name="call_service", rate="10/200ms")(call_service)
         self.die = scheduler.task(name="die")(die)
         self.seize = scheduler.task(name="seize", cpu=cpu)(seize)
         self.told = told_ = scheduler.task(name="told")(told)

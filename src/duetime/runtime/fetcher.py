@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Released
+from duetime.runtime.asking import Asking
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.handler import Handler
 from duetime.runtime.hold import Hold
 from duetime.runtime.identity import Identity
+from duetime.runtime.limited import LimitedTurns
 from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
 from duetime.runtime.timekeeper import Timekeeper, monotonic
@@ -66,16 +67,15 @@ class Fetcher(Service):
         self._dispatcher = dispatcher
         self._time = time
         self._window = window
-        self._asking: str | None = None
-        self._unanswered: list[str] = []
+        self._asking = Asking(store, identity, time)
         self._look_first = False
         self._futile = 0
         self._ahead_from: Micros = 0
         self._more_ahead = False
         self._backlog = False
         self._holdable = False
-        self._lost_answers: set[str] = set()
         self._paused = False
+        self.limited = LimitedTurns(handlers)
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
         )
@@ -85,12 +85,18 @@ class Fetcher(Service):
         # A vague hint is answered by a read first, so that idle processes do not queue for the write lock.
         if hint.kind == "jobs":
             self._look_first = False
+        self.limited.stir()
         self.wakeup.set()
+
+    def learn_limits(self) -> None:
+        """Ask for limited jobs from now on, because the store says there are some."""
+        self.limited.learn(in_use=True)
+        if self.limited.wanted:
+            self.wakeup.set()
 
     def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
         """Take up strays of claims whose answers were lost here, and return those that are not ours."""
-        ours = frozenset(token for token in strays if token.claim_id in self._lost_answers)
-        self._unanswered += {token.claim_id for token in ours} - {*self._unanswered}
+        ours = self._asking.recall(strays)
         if ours:
             self.wakeup.set()
         return strays - ours
@@ -98,13 +104,12 @@ class Fetcher(Service):
     def forget_all(self) -> None:
         """Drop every claim, held or on its way: the lease they were taken under is lost."""
         self.hold.take_all()
-        self._unanswered.clear()
-        self._lost_answers.clear()
+        self._asking.forget()
 
     def holds(self, token: Token) -> bool:
         """Whether a claim is held unstarted, or may still be on its way here."""
         claim = self.hold.get(token.job_id)
-        return (claim is not None and claim.token == token) or token.claim_id == self._asking
+        return (claim is not None and claim.token == token) or self._asking.awaits(token)
 
     def drop_lost(self, held: frozenset[Token], asked_at: Instant) -> None:
         """Forget unstarted claims that the store no longer has."""
@@ -137,6 +142,12 @@ class Fetcher(Service):
             self.give_back_all()
             return None
         await self._start_waiting()
+        if self.limited.goes_first():
+            await self._claim_limited()
+        pause = await self._claim_in_turn()
+        return self.limited.sooner(pause) if self._slots.free else pause
+
+    async def _claim_in_turn(self) -> float | None:
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
@@ -147,6 +158,8 @@ class Fetcher(Service):
                 return 0 if self._slots.free else None
         if self._backlog and self._appetite():
             return await self._fetch_next_batch()
+        if self.limited.wanted:
+            await self._claim_limited()
         if not self._slots.free and not self.hold.room:
             return None
         return await self._look_ahead()
@@ -163,6 +176,7 @@ class Fetcher(Service):
 
     def slot_freed(self) -> None:
         """Use a slot that a job has left."""
+        self.limited.room_made()
         if self._dispatcher.pace <= _BRISK:
             self._fill_slots()
             if not self._slots.free and not self._appetite():
@@ -172,7 +186,7 @@ class Fetcher(Service):
     def _appetite(self) -> int:
         """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
         pace = self._dispatcher.pace
-        if pace > _BRISK or not self._holdable:
+        if pace > _BRISK or not self._holdable or self.limited.hungry:
             return 0
         most = min(_MOST_IN_ADVANCE, max(self._slots.total, int(self._slots.total * _BRISK / (pace + 1))))
         return most - self.hold.waiting if self.hold.waiting * 2 < most else 0
@@ -203,6 +217,7 @@ class Fetcher(Service):
         if not tasks:
             return idle
         found = await self._store.next_due(queues, tasks)
+        self.limited.look_ahead(found)
         if found.due_at is None:
             return idle
         wait = found.due_at - found.now
@@ -231,9 +246,7 @@ class Fetcher(Service):
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
         claims: list[Claim] = []
         for lane in self._lanes():
-            most = limit - len(claims)
-            if lane.in_child:
-                most = min(most, self._slots.children_free)
+            most = min(limit - len(claims), self._room(lane))
             if most <= 0:
                 continue
             # What one lane brings is started before the next asks, so that it sees which slots are left.
@@ -241,6 +254,20 @@ class Fetcher(Service):
                 claims.append(claim)
                 self._begin(claim)
         return claims
+
+    async def _claim_limited(self) -> None:
+        """Start what limits let through; such jobs are never taken in advance."""
+        with self.limited.turn():
+            for lane in self._lanes():
+                asked = self._room(lane)
+                demand = self._demand(lane.tasks, asked, self._slots.room)
+                if asked <= 0 or not demand.queues:
+                    self.limited.had_no_room()
+                    continue
+                found = await self._asking.claim_limited(demand)
+                for claim in found.claims:
+                    self._begin(claim)
+                self.limited.answered(found, asked=asked, now=self._time.now())
 
     def _begin(self, claim: Claim) -> None:
         # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
@@ -265,41 +292,37 @@ class Fetcher(Service):
         below_priority: int = 10,
     ) -> list[Claim]:
         room = self._slots.share if unstarted or ahead else self._slots.room
-        queues = tuple((queue, min(limit, n)) for queue in self._rotated() if (n := room(queue)) > 0)
-        if not queues:
-            return []
-        claim_id = new_token()
-        demand = Demand(
+        demand = self._demand(
+            tasks, limit, room, ahead=ahead, unstarted=unstarted, below_priority=below_priority
+        )
+        return await self._asking.claim(demand)
+
+    def _demand(
+        self,
+        tasks: tuple[str, ...],
+        limit: int,
+        room: Callable[[str], int],
+        *,
+        ahead: Micros = 0,
+        unstarted: bool = False,
+        below_priority: int = 10,
+    ) -> Demand:
+        return Demand(
             worker=self._identity.worker_id,
-            claim_id=claim_id,
-            queues=queues,
+            claim_id=new_token(),
+            queues=tuple((queue, min(limit, n)) for queue in self._rotated() if (n := room(queue)) > 0),
             limit=limit,
             tasks=tasks,
             ahead=ahead,
             unstarted=unstarted,
             below_priority=below_priority,
+            limits=self.limited.limits,
         )
-        sent = monotonic()
-        self._asking = claim_id
-        try:
-            claims = await self._store.claim(demand)
-        except StoreUnavailable:
-            self._unanswered.append(claim_id)
-            self._lost_answers.add(claim_id)
-            raise
-        finally:
-            self._asking = None
-        if demand.worker != self._identity.worker_id:
-            # The lease was lost meanwhile: these claims are for others to take over.
-            return []
-        if claims:
-            self._time.observe(sent, monotonic(), claims[0].claimed_at)
-        return claims
 
     async def _recover_unanswered(self) -> None:
         """Find out what a claim had handed out before its answer was lost."""
-        while self._unanswered:
-            for claim in await self._store.claims_under(self._unanswered[0]):
+        while self._asking.unanswered:
+            for claim in await self._store.claims_under(self._asking.unanswered[0]):
                 if self._dispatcher.knows(claim.token) or self.holds(claim.token):
                     continue
                 if claim.due_at > claim.claimed_at:
@@ -308,7 +331,7 @@ class Fetcher(Service):
                     self._dispatcher.start(claim, unmarked=True)
                 else:
                     self._release(claim)
-            self._unanswered.pop(0)
+            self._asking.unanswered.pop(0)
 
     async def _start_waiting(self) -> None:
         """Give free slots to held claims whose time has come, after whatever more urgent is due."""
@@ -343,6 +366,10 @@ class Fetcher(Service):
         plain = tuple(name for name in self._handlers if name not in cpu)
         lanes = [_Lane(cpu, in_child=True), _Lane(plain)]
         return random.sample(lanes, 2) if plain else lanes[:1]
+
+    def _room(self, lane: _Lane) -> int:
+        """How many jobs of a lane may start now."""
+        return self._slots.children_free if lane.in_child else self._slots.free
 
     def _share(self, lane: _Lane) -> int:
         """How many claims of a lane may be held for slots to come: children are not waited for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Callable
 
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND, Micros
@@ -45,6 +46,7 @@ class Janitor(Service):
         lease: Micros,
         retention: Micros | None,
         keep_per_schedule: int,
+        limits_in_use: Callable[[], bool] = bool,
     ) -> None:
         super().__init__(health)
         self._store = store
@@ -55,6 +57,7 @@ class Janitor(Service):
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
+        self._limits_in_use = limits_in_use
         self._next_sweep = 0
         # Not at the start, when there are jobs to see to.
         self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
@@ -126,5 +129,7 @@ class Janitor(Service):
                 break
         if removed:
             log.info("removed the records of %d old job(s)", removed)
+        if self._limits_in_use():
+            await self._store.prune_gates()
         if removed < _PRUNE_MOST:
             self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))

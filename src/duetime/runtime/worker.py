@@ -115,6 +115,8 @@ class Worker:
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
+        if pulse.limited:
+            self._fetcher.learn_limits()
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.hold.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
@@ -261,6 +263,7 @@ class Worker:
             lease=options.lease,
             retention=options.retention,
             keep_per_schedule=options.keep_per_schedule,
+            limits_in_use=lambda: self._fetcher.limited.in_use,
         )
         self._pulse = Pulsation(
             store=store.sibling(),
@@ -310,7 +313,7 @@ class Worker:
 
     def _hear(self, hint: Hint) -> None:
         match hint.kind:
-            case "jobs":
+            case "jobs" | "limits":
                 self._fetcher.hear(hint)
             case "schedules":
                 self._firer.wakeup.set()

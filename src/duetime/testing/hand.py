@@ -70,6 +70,8 @@ class Hand(Worker):
                 await self._firer.round()
             # Taken for slow, so that nothing is claimed in advance of a free slot.
             self._dispatcher.pace = SECOND
+            # Nobody listens for hints here, such as that a limited job has ended.
+            self._fetcher.limited.stir()
             pause = await self._fetcher.round()
             quiet = pause != 0 and not self._dispatcher.runs and self._dispatcher.done == done
 

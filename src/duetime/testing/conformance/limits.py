@@ -12,7 +12,7 @@ import pytest
 from duetime.model.durations import MINUTE
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, NewJob
+from duetime.model.job import Claim, JobId, NewJob
 from duetime.model.limit import Gate, gate_name
 from duetime.model.outcome import Failed, Snoozed
 from duetime.model.retry import fixed
@@ -134,7 +134,7 @@ class TestGates(StoreSuite):
         late, urgent, early = await store.enqueue(
             [gated(due_at=now - 1), gated(priority=0), gated(due_at=now - 2)]
         )
-        order = []
+        order: list[JobId] = []
         while found := (await ask(store)).claims:
             order.append(found[0].job_id)
             await finish(store, found[0], now=now)

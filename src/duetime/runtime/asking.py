@@ -1,0 +1,76 @@
+"""Asks the store for jobs, and remembers the questions whose answers were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from duetime.errors import StoreUnavailable
+from duetime.model.job import Claim, Token
+from duetime.runtime.identity import Identity
+from duetime.runtime.timekeeper import Timekeeper, monotonic
+from duetime.stores.base import Demand, JobStore, LimitedClaims
+
+
+class Asking:
+    """A worker's claims, from the question to the answer."""
+
+    def __init__(self, store: JobStore, identity: Identity, time: Timekeeper) -> None:
+        self._store = store
+        self._identity = identity
+        self._time = time
+        self._asked: str | None = None
+        self._lost: set[str] = set()
+        self.unanswered: list[str] = []
+        """The claim ids to be looked up."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        """Ask for jobs without limits."""
+        if not demand.queues:
+            return []
+        with self._remembered(demand):
+            sent = monotonic()
+            claims = await self._store.claim(demand)
+        return self._taken(demand, claims, sent)
+
+    async def claim_limited(self, demand: Demand) -> LimitedClaims:
+        """Ask for jobs under limits."""
+        with self._remembered(demand):
+            sent = monotonic()
+            found = await self._store.claim_limited(demand)
+        return found._replace(claims=self._taken(demand, found.claims, sent))
+
+    def awaits(self, token: Token) -> bool:
+        """Whether a claim may still be on its way here."""
+        return token.claim_id == self._asked
+
+    def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
+        """Have strays looked up that answers were lost of, and return them."""
+        ours = frozenset(token for token in strays if token.claim_id in self._lost)
+        self.unanswered += {token.claim_id for token in ours} - {*self.unanswered}
+        return ours
+
+    def forget(self) -> None:
+        """Look nothing up any more: what was handed out is for others to take over."""
+        self.unanswered.clear()
+        self._lost.clear()
+
+    @contextmanager
+    def _remembered(self, demand: Demand) -> Generator[None]:
+        self._asked = demand.claim_id
+        try:
+            yield
+        except StoreUnavailable:
+            self.unanswered.append(demand.claim_id)
+            self._lost.add(demand.claim_id)
+            raise
+        finally:
+            self._asked = None
+
+    def _taken(self, demand: Demand, claims: list[Claim], sent: int) -> list[Claim]:
+        if demand.worker != self._identity.worker_id:
+            # The lease was lost meanwhile: these claims are for others to take over.
+            return []
+        if claims:
+            self._time.observe(sent, monotonic(), claims[0].claimed_at)
+        return claims
