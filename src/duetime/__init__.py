@@ -12,11 +12,13 @@ from duetime.model.states import State
 from duetime.model.triggers import at, cron, every
 from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import (
+    AttemptRecord,
     CommandRecord,
     Explanation,
     Job,
     JobHandle,
     JobRecord,
+    Page,
     QueueRecord,
     Scheduler,
     ScheduleRecord,
@@ -25,6 +27,7 @@ from duetime.scheduler import (
 )
 
 __all__ = [
+    "AttemptRecord",
     "Cancel",
     "CommandRecord",
     "Ended",
@@ -35,6 +38,7 @@ __all__ = [
     "JobRecord",
     "Limit",
     "LogPart",
+    "Page",
     "QueueRecord",
     "Rate",
     "Registry",

@@ -4,7 +4,7 @@ DuetimeError
 ├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
 │   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
 ├── InvalidValue           (ValueError)  a value that can never be accepted
-│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed
+│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed  InvalidCursor
 │   ├── InvalidTrigger ── InvalidCron
 │   ├── InvalidTransaction               a tx= that a job cannot be stored in
 │   └── InvalidArguments ── PayloadTooLarge
@@ -68,6 +68,10 @@ class InvalidDuration(InvalidValue):
 
 class InvalidTime(InvalidValue):
     """A point in time that is naive or out of range."""
+
+
+class InvalidCursor(InvalidValue):
+    """A cursor that no page has given."""
 
 
 class InvalidTrigger(InvalidValue):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -192,11 +193,21 @@ def test_jobs_are_listed_by_page_and_filter(folder: Path) -> None:
 
     first = duetime("jobs", "list", "--limit", "2", *URL).stdout
     assert ids[2] in first
-    assert f"--before {ids[1]}" in first
-    assert [job["id"] for job in from_json("jobs", "list", "--before", ids[1], *URL)] == [ids[0]]
-    assert [job["id"] for job in from_json("jobs", "list", "--state", "cancelled", *URL)] == [ids[0]]
-    assert duetime("jobs", "list", "--task", "shop.greet", *URL).stdout == "no jobs\n"
-    assert duetime("jobs", "list", "--limit", "0", *URL).exit_code == 2
+    more = re.search(r"^more: --cursor (\S+)$", first, re.MULTILINE)
+    assert more is not None
+
+    def listed(*options: str) -> list[str]:
+        return [job["id"] for job in from_json("jobs", "list", *options, *URL)]
+
+    assert listed("--cursor", more[1]) == [ids[0]]
+    assert duetime("jobs", "list", "--limit", "2", "--json", *URL).stderr == f"more: --cursor {more[1]}\n"
+    assert listed("--state", "cancelled") == listed("--registry", "cancelled") == [ids[0]]
+    assert listed("--since", "1h") == listed("--since", "2020-01-01T00:00:00Z") == ids[::-1]
+    assert listed("--since", "2100-01-01T00:00:00Z") == []
+    for name in ("--task", "--schedule", "--key", "--tag"):
+        assert duetime("jobs", "list", name, "other", *URL).stdout == "no jobs\n"
+    for bad in (("--limit", "0"), ("--cursor", ids[0]), ("--since", "soon"), ("--registry", "lost")):
+        assert duetime("jobs", "list", *bad, *URL).exit_code == 2
 
 
 def test_cancel_tells_what_became_of_each_job(folder: Path) -> None:

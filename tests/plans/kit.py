@@ -71,3 +71,17 @@ RUNNING: Mapping[str, object] = {
     "queues": json.dumps([["default"]]),
     "now": DUE,
 }
+
+
+def find_values(**where: object) -> Mapping[str, object]:
+    """The values of a list of jobs: nothing is asked for but what is named."""
+    names = ("task", "state", "registry", "queue", "schedule", "key", "tag", "since")
+    return {
+        **dict.fromkeys(names),
+        "from_id": "",
+        "before": "~",
+        "limit": 50,
+        "newest": 2_000,
+        "now": DUE,
+        **where,
+    }

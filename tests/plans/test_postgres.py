@@ -21,6 +21,7 @@ from tests.plans.kit import (
     NEXT_DUE,
     ROWS,
     claim_values,
+    find_values,
     job_id,
     settle_values,
     succeed_values,
@@ -258,3 +259,40 @@ async def test_what_falls_due_first_is_found_by_probes_of_the_index(
         plan = await explain(connection, SQL.upcoming, {"limit": 10, "now": DUE})
     assert {index for _, index in scans(plan)} == {"duetime_jobs_claim", "duetime_jobs_gated_due"}
     assert buffers(plan) < 300
+
+
+@PLANS
+@pytest.mark.parametrize(
+    ("statement", "where", "index"),
+    [
+        (SQL.find, {}, "duetime_jobs_pkey"),
+        (SQL.find_newest, {"state": "pending"}, "duetime_jobs_pkey"),
+        (SQL.find_unsuccessful, {"state": "failed"}, "duetime_jobs_unsuccessful"),
+        (
+            SQL.find_live,
+            {"state": "pending"},
+            "duetime_jobs_running duetime_jobs_claim duetime_jobs_gated duetime_jobs_gated_due",
+        ),
+        (SQL.find_of_schedule, {"schedule": "nightly"}, "duetime_jobs_occurrence duetime_jobs_live"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+async def test_a_list_of_what_is_seldom_reads_little_among_many_jobs_that_ended_well(
+    connection: Connection, mode: str, statement: Statement, where: Mapping[str, object], index: str
+) -> None:
+    await fill(connection, due=0, later=ROWS // 10)
+    await connection.execute(
+        """
+        UPDATE duetime_jobs SET
+            state = CASE WHEN id > lpad('9990', 32, '0') THEN 'pending'
+                         WHEN id > lpad('9980', 32, '0') THEN 'failed' ELSE 'succeeded' END,
+            schedule = CASE WHEN id > lpad('9985', 32, '0') THEN 'nightly' END
+        """
+    )
+    await connection.execute("VACUUM FULL ANALYZE duetime_jobs")
+    async with undone(connection, mode):
+        plan = await explain(connection, statement, find_values(**where))
+    used = {name for kind, name in scans(plan) if kind != "Bitmap Heap Scan"}
+    assert used
+    assert used <= set(index.split())
+    assert buffers(plan) < 400

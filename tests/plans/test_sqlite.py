@@ -13,7 +13,7 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values
+from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, find_values
 
 SQL = load(SQLITE, "duetime")
 
@@ -131,6 +131,13 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.withdraw_claimed, "(schedule=?"),
         (SQL.occurrence_ids, "duetime_jobs_occurrence (schedule=? AND occurrence=?)"),
         (SQL.key_holders, "duetime_jobs_key (task=? AND unique_key=?)"),
+        (SQL.find, "sqlite_autoindex_duetime_jobs_1"),
+        (SQL.find_newest, "sqlite_autoindex_duetime_jobs_1"),
+        (SQL.find_unsuccessful, "duetime_jobs_unsuccessful"),
+        (SQL.find_live, "duetime_jobs_running"),
+        (SQL.find_live, "duetime_jobs_claim"),
+        (SQL.find_live, "duetime_jobs_gated"),
+        (SQL.find_of_schedule, "duetime_jobs_occurrence (schedule=?)"),
         (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
         (SQL.latest_occurrences, "duetime_jobs_occurrence (schedule=?"),
         (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
@@ -170,3 +177,33 @@ def test_a_claim_costs_what_it_takes_with_many_more_jobs_due(connection: sqlite3
 def test_what_falls_due_first_is_found_by_probes_of_the_index(connection: sqlite3.Connection) -> None:
     fill(connection, 5_001, ROWS, due_at=LATER)
     assert steps(connection, SQL.upcoming, {"limit": 10, "now": DUE}) <= 100
+
+
+def test_lists_in_the_order_of_an_index_need_no_sorting(connection: sqlite3.Connection) -> None:
+    for statement in (SQL.find, SQL.find_unsuccessful):
+        assert "TEMP B-TREE" not in plan(connection, statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "where"),
+    [
+        (SQL.find, {}),
+        (SQL.find_newest, {"state": "pending"}),
+        (SQL.find_unsuccessful, {"state": "failed"}),
+        (SQL.find_live, {"state": "pending"}),
+        (SQL.find_live, {"registry": "active"}),
+        (SQL.find_of_schedule, {"schedule": "nightly"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+def test_a_list_of_what_is_seldom_costs_the_same_with_many_more_jobs_that_ended_well(
+    connection: sqlite3.Connection, statement: Statement, where: Mapping[str, object]
+) -> None:
+    connection.execute("UPDATE duetime_jobs SET state = 'succeeded'")
+    fill(connection, 5_001, 5_010, due_at=LATER)
+    connection.execute("UPDATE duetime_jobs SET state = 'failed' WHERE id > printf('%032d', 5007)")
+    connection.execute("UPDATE duetime_jobs SET schedule = 'nightly' WHERE id > printf('%032d', 5009)")
+    before = steps(connection, statement, find_values(**where))
+    fill(connection, 5_011, ROWS, due_at=LATER)
+    connection.execute("UPDATE duetime_jobs SET state = 'succeeded' WHERE id > printf('%032d', 5010)")
+    assert steps(connection, statement, find_values(**where)) <= before * 1.2 + 1

@@ -11,7 +11,18 @@ from abc import ABC, abstractmethod
 from datetime import date, timedelta
 from typing import Any, assert_type
 
-from duetime import Ended, Job, JobHandle, JobRecord, Scheduler, ScheduleRecord, cron, every, exponential
+from duetime import (
+    Ended,
+    Job,
+    JobHandle,
+    JobRecord,
+    Page,
+    Scheduler,
+    ScheduleRecord,
+    cron,
+    every,
+    exponential,
+)
 from duetime.scheduler.blocking import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
@@ -157,7 +168,7 @@ def blocking_verbs_are_typed_alike() -> None:
 
 
 async def reads_are_typed() -> None:
-    assert_type(await scheduler.jobs.list(state="failed"), list[JobRecord])
+    assert_type(await scheduler.jobs.list(state="failed"), Page[JobRecord])
     assert_type(await scheduler.schedules.get("tidy.often"), ScheduleRecord)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Unpack
 
 import click
 import msgspec
@@ -14,9 +16,10 @@ from duetime.cli.job_moves import cancel, release, rerun, snooze
 from duetime.cli.tail import logs, tail
 from duetime.cli.text import relative, say, say_json, say_lines, say_table, shortened
 from duetime.model.instants import to_datetime
-from duetime.model.job import AttemptRecord
+from duetime.model.registries import Registry
 from duetime.model.states import State
-from duetime.scheduler import JobRecord
+from duetime.scheduler import AttemptRecord, JobRecord, Page
+from duetime.scheduler.pages import JobQuery
 
 _ERROR_WIDTH = 60
 
@@ -34,6 +37,11 @@ def jobs() -> None:
     """  # noqa: D301
 
 
+def _since(text: str) -> datetime | timedelta:
+    """Read a point in time, or how long ago it was."""
+    return options.moment(text) if "T" in text else options.duration(text)
+
+
 for command in (logs, tail, cancel, rerun, snooze, release):
     jobs.add_command(command)
 
@@ -42,38 +50,39 @@ for command in (logs, tail, cancel, rerun, snooze, release):
 @options.database
 @click.option("--task", help="Only jobs of this task.")
 @click.option("--state", type=click.Choice([str(state) for state in State]), help="Only jobs in this state.")
+@click.option(
+    "--registry", type=click.Choice([str(name) for name in Registry]), help="Only jobs in this registry."
+)
 @click.option("--queue", help="Only jobs in this queue.")
+@click.option("--schedule", help="Only jobs of this schedule.")
+@click.option("--key", help="Only jobs with this key.")
+@click.option("--tag", help="Only jobs with this tag.")
+@click.option(
+    "--since",
+    type=_since,
+    metavar="WHEN",
+    help="Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.",
+)
 @click.option("--limit", type=int, default=50, show_default=True, help="At most so many, up to 1000.")
-@click.option("--before", metavar="ID", help="Only jobs older than this one: the last id of the page before.")
+@click.option("--cursor", help="The next page, as the page before has told it.")
 @options.as_json
-def list_jobs(
-    *,
-    url: str | None,
-    namespace: str,
-    task: str | None,
-    state: str | None,
-    queue: str | None,
-    limit: int,
-    before: str | None,
-    as_json: bool,
-) -> None:
+def list_jobs(*, url: str | None, namespace: str, as_json: bool, **query: Unpack[JobQuery]) -> None:
     """List jobs, newest first."""
 
-    async def read() -> tuple[list[JobRecord], datetime]:
+    async def read() -> tuple[Page[JobRecord], datetime]:
         async with client(url, namespace) as scheduler:
-            found = await scheduler.jobs.list(task=task, state=state, queue=queue, before=before, limit=limit)
-            return found, to_datetime(await scheduler.store.now())
+            return await scheduler.jobs.list(**query), to_datetime(await scheduler.store.now())
 
     found, now = asyncio.run(read())
     if as_json:
         say_json([_values(job) for job in found])
-        return
-    if not found:
+    elif found:
+        say_table(("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR"), (_row(job, now) for job in found))
+    else:
         say("no jobs")
-        return
-    say_table(("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR"), (_row(job, now) for job in found))
-    if len(found) == limit:
-        say(f"more: duetime jobs list --before {found[-1].id}")
+    if found.cursor is not None:
+        # Beside JSON, which has no place for it.
+        say(f"more: --cursor {found.cursor}", err=as_json)
 
 
 @jobs.command()
@@ -83,21 +92,21 @@ def list_jobs(
 def show(*, url: str | None, namespace: str, job_id: str, as_json: bool) -> None:
     """Show all that is known about a job, earlier tries included."""
 
-    async def read() -> tuple[JobRecord, list[AttemptRecord]]:
+    async def read() -> tuple[JobRecord, Sequence[AttemptRecord]]:
         async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.get(job_id), await scheduler.store.attempts(job_id)
+            return await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
 
     job, attempts = asyncio.run(read())
     if as_json:
-        say_json(_values(job) | {"attempts": [_attempt_values(attempt) for attempt in attempts]})
+        say_json(_values(job) | {"attempts": msgspec.to_builtins(attempts)})
         return
     for name, value in _values(job).items():
         if name != "traceback" and value is not None:
             say(f"{name:16} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
     for number, attempt in enumerate(attempts, 1):
-        say(
-            f"try {number:<12} {to_datetime(attempt.ended_at).isoformat()} {attempt.outcome}: {attempt.error or ''}"
-        )
+        when = attempt.ended_at or attempt.started_at or attempt.due_at
+        wrong = "" if attempt.error is None else f": {attempt.error}"
+        say(f"try {number:<12} {when.isoformat()} {attempt.outcome}{wrong}")
     if job.traceback is not None:
         say("")
         say_lines(job.traceback)
@@ -121,17 +130,3 @@ def _values(job: JobRecord) -> dict[str, object]:
     values: dict[str, object] = msgspec.to_builtins(job)
     values["lateness"] = None if job.lateness is None else job.lateness.total_seconds()
     return values
-
-
-def _attempt_values(attempt: AttemptRecord) -> dict[str, object]:
-    started = attempt.started_at
-    return {
-        "fence": attempt.fence,
-        "worker": attempt.worker,
-        "due_at": to_datetime(attempt.due_at).isoformat(),
-        "started_at": None if started is None else to_datetime(started).isoformat(),
-        "ended_at": to_datetime(attempt.ended_at).isoformat(),
-        "outcome": attempt.outcome,
-        "error": attempt.error,
-        "traceback": attempt.traceback,
-    }

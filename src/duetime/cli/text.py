@@ -18,9 +18,9 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def say(text: str) -> None:
-    """Print one line."""
-    click.echo(printable(text))
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line, on standard error if it is not what was asked for."""
+    click.echo(printable(text), err=err)
 
 
 def say_lines(text: str, *, indent: str = "") -> None:

@@ -6,8 +6,11 @@ import os
 import threading
 import time
 
+from duetime.model.instants import MILLISECOND, Instant
+
 _RANDOM_BITS = 74
 _BLOCK = 1024
+_SLACK_MS = 86_400_000
 
 
 class _Entropy:
@@ -72,6 +75,15 @@ new_job_id = _Sequence()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_entropy.reset)
     os.register_at_fork(after_in_child=new_job_id.reset)
+
+
+def first_id_of(moment: Instant) -> str:
+    """Return an id that is smaller than those of all jobs enqueued from then on.
+
+    Ids have the clock of whoever made them, some time before they were stored, and not that of the store: a day
+    is allowed for that. A store may live in a future of its own, in which the ids do not.
+    """
+    return f"{max(0, min(moment // MILLISECOND, time.time_ns() // 1_000_000) - _SLACK_MS):012x}"
 
 
 def new_token() -> str:

@@ -189,7 +189,7 @@ class StoredJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord:
+class StoredAttempt:
     """A try that ended without ending the job."""
 
     job_id: JobId

@@ -5,16 +5,26 @@ from __future__ import annotations
 from duetime.scheduler.explaining import Explanation
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
-from duetime.scheduler.records import CommandRecord, JobRecord, QueueRecord, ScheduleRecord, WorkerRecord
+from duetime.scheduler.pages import Page
+from duetime.scheduler.records import (
+    AttemptRecord,
+    CommandRecord,
+    JobRecord,
+    QueueRecord,
+    ScheduleRecord,
+    WorkerRecord,
+)
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
 __all__ = [
+    "AttemptRecord",
     "CommandRecord",
     "Explanation",
     "Job",
     "JobHandle",
     "JobRecord",
+    "Page",
     "QueueRecord",
     "ScheduleRecord",
     "Scheduler",

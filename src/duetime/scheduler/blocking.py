@@ -16,10 +16,11 @@ from duetime.scheduler.blocking_workers import BlockingWorkers
 from duetime.scheduler.explaining import Explanation
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
+from duetime.scheduler.pages import JobQuery, Page
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import PURGED, Queues
-from duetime.scheduler.records import JobRecord, QueueRecord, ScheduleRecord
+from duetime.scheduler.records import AttemptRecord, JobRecord, QueueRecord, ScheduleRecord
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Call, Client, Request
 from duetime.scheduler.workers import Workers
@@ -91,22 +92,13 @@ class BlockingJobs:
         """Return one job; raises `JobNotFound`."""
         return self._portal.run(self._jobs.get(job_id))
 
-    def list(
-        self,
-        *,
-        task: str | None = None,
-        state: State | str | None = None,
-        queue: str | None = None,
-        schedule: str | None = None,
-        before: JobId | None = None,
-        limit: int = 50,
-    ) -> list[JobRecord]:
-        """Return one page of jobs, newest first."""
-        return self._portal.run(
-            self._jobs.list(
-                task=task, state=state, queue=queue, schedule=schedule, before=before, limit=limit
-            )
-        )
+    def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
+        """Return one page of jobs, newest first; pass its `cursor` for the next one."""
+        return self._portal.run(self._jobs.list(**query))
+
+    def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
+        """Return the tries of a job; see `Jobs.attempts`."""
+        return self._portal.run(self._jobs.attempts(job_id))
 
     def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job; see `Jobs.cancel`."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Unpack
 
 import msgspec
@@ -13,14 +15,13 @@ from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart, with_gaps
 from duetime.model.rerun import repeat
-from duetime.model.states import State
 from duetime.model.task import JobOptionValues, job_options
 from duetime.scheduler.explaining import Explanation, explain_job
 from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.records import JobRecord
-from duetime.stores.base import CancelAnswer, JobFilter, ReleaseAnswer, SnoozeAnswer, Store
+from duetime.scheduler.pages import JobQuery, Page, check_limit, cursor_behind, job_filter
+from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
+from duetime.stores.base import CancelAnswer, ReleaseAnswer, SnoozeAnswer, Store
 
-MAX_PAGE = 1_000
 ON_REQUEST = "cancelled on request"
 
 
@@ -38,26 +39,22 @@ class Jobs:
             raise _not_found(job_id)
         return JobRecord.from_stored(found[0])
 
-    async def list(
-        self,
-        *,
-        task: str | None = None,
-        state: State | str | None = None,
-        queue: str | None = None,
-        schedule: str | None = None,
-        before: JobId | None = None,
-        limit: int = 50,
-    ) -> list[JobRecord]:
-        """Return one page of jobs, newest first; pass the last id as `before` for the next page."""
-        where = JobFilter(
-            task=task,
-            state=_state(state),
-            queue=queue,
-            schedule=schedule,
-            before=before,
-            limit=_check_limit(limit),
-        )
-        return [JobRecord.from_stored(job) for job in await self._store().find(where)]
+    async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
+        """Return one page of jobs, newest first; pass its `cursor` for the next one."""
+        store = self._store()
+        where = job_filter(query, now=await store.now() if _counts_back(query.get("since")) else 0)
+        found = await store.find(replace(where, limit=where.limit + 1))
+        records = [JobRecord.from_stored(job) for job in found[: where.limit]]
+        more = len(found) > where.limit
+        return Page(records, cursor=cursor_behind(records[-1].id) if more else None)
+
+    async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
+        """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
+        store = self._store()
+        found = await store.get([job_id])
+        if not found:
+            raise _not_found(job_id)
+        return attempts_of(found[0], await store.attempts(job_id))
 
     async def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.
@@ -78,7 +75,7 @@ class Jobs:
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
         """Return the pending jobs that fall due first."""
-        return [JobRecord.from_stored(job) for job in await self._store().upcoming(_check_limit(limit))]
+        return [JobRecord.from_stored(job) for job in await self._store().upcoming(check_limit(limit))]
 
     async def explain(self, job_id: JobId) -> Explanation:
         """Tell what happened to a job, and why it has not run or ended yet; raises `JobNotFound`."""
@@ -145,19 +142,8 @@ class Jobs:
                 return answer
 
 
-def _check_limit(limit: int) -> int:
-    if not 1 <= limit <= MAX_PAGE:
-        text = f"limit must lie between 1 and {MAX_PAGE}, not {limit!r}"
-        raise InvalidOption(text)
-    return limit
-
-
-def _state(state: State | str | None) -> State | None:
-    try:
-        return None if state is None else State(state)
-    except ValueError:
-        text = f"unknown state {state!r}; states are {', '.join(State)}"
-        raise InvalidOption(text) from None
+def _counts_back(since: datetime | Duration | None) -> bool:
+    return since is not None and not isinstance(since, datetime)
 
 
 def _not_found(job_id: JobId) -> JobNotFound:

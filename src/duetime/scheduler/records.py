@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
@@ -10,7 +11,7 @@ import msgspec
 
 from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
-from duetime.model.job import JobId, OnCrash, StoredJob
+from duetime.model.job import JobId, OnCrash, StoredAttempt, StoredJob
 from duetime.model.registries import Count, Registry, StoredQueue
 from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
@@ -98,6 +99,56 @@ class JobRecord:
             progress=job.progress,
             progress_note=job.progress_note,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One try of a job."""
+
+    fence: int
+    """Rises with every claim of the job."""
+    worker: str | None
+    due_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome: str
+    """Why the job was tried again; for the last try, the state of the job."""
+    error: str | None
+    traceback: str | None
+
+
+def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:
+    """Return the tries of a job in order; the last one is in the job itself, if it has begun."""
+    # An error that was kept for a time only is gone from all of them at once.
+    silent = job.state is State.FAILED and job.failure_ttl is not None and job.error is None
+    tries = [
+        AttemptRecord(
+            fence=attempt.fence,
+            worker=attempt.worker,
+            due_at=to_datetime(attempt.due_at),
+            started_at=_moment(attempt.started_at),
+            ended_at=to_datetime(attempt.ended_at),
+            outcome=attempt.outcome,
+            error=None if silent else attempt.error,
+            traceback=None if silent else attempt.traceback,
+        )
+        for attempt in earlier
+        # One that ended after the job was read, or that ended the job after all, is not told twice.
+        if attempt.fence < job.fence or (attempt.fence == job.fence and job.started_at is None)
+    ]
+    if job.started_at is not None:
+        last = AttemptRecord(
+            fence=job.fence,
+            worker=job.worker,
+            due_at=to_datetime(job.due_at),
+            started_at=to_datetime(job.started_at),
+            ended_at=_moment(job.finished_at),
+            outcome=job.state,
+            error=job.error,
+            traceback=job.traceback,
+        )
+        tries.append(last)
+    return tries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

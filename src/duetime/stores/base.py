@@ -15,10 +15,10 @@ from typing import Literal, NamedTuple, Protocol, Self
 from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.limit import Gate
 from duetime.model.outcome import Settlement
-from duetime.model.registries import Census
+from duetime.model.registries import Census, Registry
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
@@ -166,8 +166,13 @@ class JobFilter:
 
     task: str | None = None
     state: State | None = None
+    registry: Registry | None = None
     queue: str | None = None
     schedule: str | None = None
+    key: str | None = None
+    tag: str | None = None
+    since: Instant | None = None
+    """Only jobs that were enqueued then or later."""
     before: JobId | None = None
     """Only jobs with smaller ids: the cursor of the next page."""
     limit: int = 50
@@ -453,7 +458,7 @@ class ReadStore(Protocol):
         """Return the pending jobs that fall due first, by due time."""
         ...
 
-    async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
+    async def attempts(self, job_id: JobId) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         ...
 

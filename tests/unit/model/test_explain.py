@@ -7,7 +7,7 @@ import pytest
 
 from duetime.model.explain import Facts, LimitFacts, explain
 from duetime.model.instants import SECOND, Instant
-from duetime.model.job import AttemptRecord, StoredJob
+from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerStats
 
@@ -59,7 +59,7 @@ WORKER = StoredWorker(
     stats=WorkerStats(),
     tasks=("mail.send",),
 )
-LOST = AttemptRecord(
+LOST = StoredAttempt(
     job_id="j",
     fence=1,
     worker="w0",

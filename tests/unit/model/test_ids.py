@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from duetime.model import ids
-from duetime.model.ids import new_job_id, new_token
+from duetime.model.ids import first_id_of, new_job_id, new_token
+from duetime.model.instants import SECOND
 
 
 def test_a_job_id_is_a_uuid_of_version_7() -> None:
@@ -103,3 +104,11 @@ def _in_a_child(make: Callable[[], str]) -> str:
     os.close(reader)
     os.close(writer)
     return made.decode()
+
+
+def test_the_first_id_of_a_moment_is_before_all_ids_that_jobs_of_it_may_have() -> None:
+    now = time.time_ns() // 1_000
+    assert first_id_of(now) <= new_job_id()
+    assert first_id_of(now + 3_600 * SECOND * 24 * 365) <= new_job_id(), "a store may live in the future"
+    assert first_id_of(0) == "0" * 12
+    assert first_id_of(now - 10 * 86_400 * SECOND) < first_id_of(now)

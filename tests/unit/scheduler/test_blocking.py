@@ -46,6 +46,14 @@ def test_a_blocking_caller_puts_jobs_off_and_runs_them_again(scheduler: Schedule
     assert scheduler.sync.jobs.rerun(handle.id, delay=60).record().parent == handle.id
 
 
+def test_a_blocking_caller_pages_through_jobs_and_their_tries(scheduler: Scheduler) -> None:
+    task = scheduler.task(double).sync
+    handles = [task.enqueue(number) for number in range(3)]
+    page = scheduler.sync.jobs.list(limit=2)
+    assert [job.id for job in scheduler.sync.jobs.list(cursor=page.cursor)] == [handles[0].id]
+    assert scheduler.sync.jobs.attempts(handles[0].id) == []
+
+
 def test_a_blocking_caller_prunes(scheduler: Scheduler) -> None:
     scheduler.sync.jobs.cancel(scheduler.task(double).sync.enqueue(4).id)
     assert scheduler.sync.prune(older_than="1d") == 0

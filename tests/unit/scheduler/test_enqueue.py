@@ -10,7 +10,6 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import (
-    DuetimeError,
     InvalidArguments,
     InvalidDuration,
     InvalidTime,
@@ -102,20 +101,6 @@ async def test_many_requests_are_stored_in_their_order(scheduler: Scheduler) -> 
     handles = await scheduler.enqueue_many([task.call(n) for n in range(5)])
     listed = await scheduler.jobs.list()
     assert [job.id for job in reversed(listed)] == [handle.id for handle in handles]
-
-
-async def test_lists_are_paged_newest_first(scheduler: Scheduler) -> None:
-    task = scheduler.task(send)
-    handles = await scheduler.enqueue_many([task.call(n) for n in range(5)])
-    first = await scheduler.jobs.list(limit=2)
-    second = await scheduler.jobs.list(limit=2, before=first[-1].id)
-    assert [job.id for job in first + second] == [handle.id for handle in handles[:0:-1]]
-
-
-@pytest.mark.parametrize("bad", [{"limit": 0}, {"limit": 10_000}, {"state": "lost"}])
-async def test_a_list_refuses_what_it_cannot_do(scheduler: Scheduler, bad: dict[str, Any]) -> None:
-    with pytest.raises(DuetimeError):
-        await scheduler.jobs.list(**bad)
 
 
 async def test_an_unknown_job_is_not_found(scheduler: Scheduler) -> None:

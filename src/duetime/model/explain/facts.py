@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import AttemptRecord, StoredJob
+from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.worker import StoredWorker
 
 
@@ -38,7 +38,7 @@ class Facts:
 
     now: Instant
     job: StoredJob
-    attempts: Sequence[AttemptRecord] = ()
+    attempts: Sequence[StoredAttempt] = ()
     workers: Sequence[StoredWorker] = ()
     queue_paused_at: Instant | None = None
     queue_paused_reason: str | None = None

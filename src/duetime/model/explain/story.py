@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from duetime.model.explain.facts import Facts, Sentence
 from duetime.model.explain.words import length, moment, worker_name
-from duetime.model.job import AttemptRecord
+from duetime.model.job import StoredAttempt
 from duetime.model.states import State
 
 _TRIES = {
@@ -63,7 +63,7 @@ def _beginning(facts: Facts) -> Sentence:
     )
 
 
-def _try(facts: Facts, number: int, attempt: AttemptRecord) -> str:
+def _try(facts: Facts, number: int, attempt: StoredAttempt) -> str:
     where = worker_name(facts, attempt.worker)
     lasted = "" if attempt.started_at is None else f" after {length(attempt.ended_at - attempt.started_at)}"
     how = _TRIES.get(attempt.outcome, f"ended as {attempt.outcome}")

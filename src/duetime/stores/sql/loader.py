@@ -118,6 +118,10 @@ class Statements:
     prune_workers: Statement
     get: Statement
     find: Statement
+    find_unsuccessful: Statement
+    find_newest: Statement
+    find_live: Statement
+    find_of_schedule: Statement
     upcoming: Statement
     attempts: Statement
     logs: Statement

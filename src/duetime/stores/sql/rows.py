@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from duetime.model.command import Command, NewCommand
-from duetime.model.job import AttemptRecord, Claim, NewJob, StoredJob
+from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import as_of
@@ -136,9 +136,9 @@ def schedule(row: Row) -> StoredSchedule:
     return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
 
 
-def attempt(row: Row) -> AttemptRecord:
+def attempt(row: Row) -> StoredAttempt:
     """Build a record from the columns of `attempts`."""
-    return AttemptRecord(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
+    return StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
 
 
 def log_part(row: Row) -> LogPart:
@@ -182,6 +182,6 @@ def command(row: Row) -> Command:
 _FLAG = Claim._fields.index("cancel_requested")
 _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
-_ATTEMPT_FIELDS = tuple(AttemptRecord.__dataclass_fields__)
+_ATTEMPT_FIELDS = tuple(StoredAttempt.__dataclass_fields__)
 _WORKER_FIELDS = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

@@ -8,7 +8,7 @@ from typing import Final, Self
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import AttemptRecord, Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
@@ -303,7 +303,7 @@ class SqlStore(Queueing, Commanding):
         """Return the pending jobs that fall due first, by due time."""
         return await self._driver.read(lambda: reads.upcoming(self._sql, limit))
 
-    async def attempts(self, job_id: JobId) -> list[AttemptRecord]:
+    async def attempts(self, job_id: JobId) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
 

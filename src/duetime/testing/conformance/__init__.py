@@ -79,7 +79,7 @@ from duetime.testing.conformance.limits import TestGates, TestQueueLimits, TestR
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
-from duetime.testing.conformance.reads import TestNextDue, TestReads
+from duetime.testing.conformance.reads import TestLists, TestNextDue, TestReads
 from duetime.testing.conformance.registries import TestPurge, TestRegistries
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
@@ -117,6 +117,7 @@ __all__ = [
     "TestKeysUnderConcurrency",
     "TestLend",
     "TestLifecycle",
+    "TestLists",
     "TestLogs",
     "TestLostReplies",
     "TestNextDue",

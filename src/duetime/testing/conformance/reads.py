@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
+from duetime.model.job import JobId, Key
+from duetime.model.outcome import Cancelled, Failed, Succeeded
+from duetime.model.registries import Registry, registry_of
 from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.stores.base import JobFilter, NextDue, Store
@@ -19,7 +26,7 @@ from duetime.testing.conformance.kit import (
     take,
     take_one,
 )
-from duetime.testing.conformance.suite import StoreSuite
+from duetime.testing.conformance.suite import MakeStore, StoreSuite
 
 
 class TestReads(StoreSuite):
@@ -101,6 +108,97 @@ class TestReads(StoreSuite):
             ("default", State.PENDING): 1,
             ("mail", State.PENDING): 1,
         }
+
+
+class TestLists(StoreSuite):
+    """`find` by what jobs carry and where they are, among few and among many."""
+
+    async def test_jobs_are_found_by_key_tag_and_time(self, store: Store, clock: FakeClock) -> None:
+        old = await put(store, key=Key(value="k"), terms=Terms(tags=("a", "bc")))
+        clock.advance(1)
+        await put(store, terms=Terms(tags=("b", "a")))
+        plain = await put(store)
+        tagged = (await store.find(JobFilter(tag="a")))[::-1]
+        assert [record.tags for record in tagged] == ["|a|bc|", "|b|a|"]
+        assert await found(store, tag="bc") == [old]
+        assert await found(store, tag="c") == []
+        assert await found(store, key="k") == [old]
+        assert await found(store, key="K") == []
+        assert (await found(store, since=clock.now()))[0] == plain
+        assert len(await found(store, since=clock.now())) == 2
+        assert await found(store, since=clock.now() + 1) == []
+        assert len(await found(store, since=clock.now() - SECOND)) == 3
+
+    async def test_a_time_is_the_stores_own_even_if_ids_are_of_another(
+        self, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        store = await make_store(clock)
+        clock.advance("20000d")
+        job_id = await put(store)
+        assert await found(store, since=clock.now()) == [job_id]
+
+    @pytest.mark.parametrize("behind", [0, 2_500])
+    async def test_each_job_is_in_the_registry_that_the_model_says(
+        self, store: Store, clock: FakeClock, behind: int
+    ) -> None:
+        """However many jobs have been enqueued since."""
+        await hire(store, "w1")
+        await one_of_each(store, clock)
+        await store.enqueue([job(task="other") for _ in range(behind)])
+        records = await store.find(JobFilter(task=TASK, limit=100))
+        for registry in Registry:
+            expected = [
+                record.id
+                for record in records
+                if registry_of(
+                    record.state, due=record.due_at <= clock.now(), started=record.started_at is not None
+                )
+                is registry
+            ]
+            assert expected, f"no job is {registry}"
+            assert await found(store, task=TASK, registry=registry) == expected
+        for state in State:
+            expected = [record.id for record in records if record.state is state]
+            assert await found(store, task=TASK, state=state) == expected
+
+    @pytest.mark.parametrize("where", [{"state": State.PENDING}, {"schedule": "s"}, {"state": State.SKIPPED}])
+    async def test_pages_follow_each_other_through_what_is_seldom(
+        self, store: Store, where: dict[str, Any]
+    ) -> None:
+        """Some of it is among the newest jobs, some far behind them."""
+        state = where.get("state", State.SKIPPED)
+        wanted: list[JobId] = []
+        for _ in range(3):
+            some = [
+                occurrence_job("s", number, state=state) for number in range(len(wanted), len(wanted) + 3)
+            ]
+            wanted += await store.enqueue(some)
+            await store.enqueue([job(state=State.SUCCEEDED) for _ in range(1_200)])
+        seen: list[JobId] = []
+        while page := await found(store, **where, limit=2, before=seen[-1] if seen else None):
+            seen += page
+        assert seen == wanted[::-1]
+
+
+async def found(store: Store, **where: Any) -> list[JobId]:
+    """The ids of a page."""
+    return [record.id for record in await store.find(JobFilter(**where))]
+
+
+async def one_of_each(store: Store, clock: FakeClock) -> None:
+    """Make jobs of every kind that people tell apart."""
+    for outcome in (Succeeded("1"), Failed(error="boom"), Cancelled("stopped"), None):
+        await put(store)
+        claim = await take_one(store)
+        if outcome is not None:
+            await finish(store, claim, outcome, now=clock.now())
+    await put(store, delay=SECOND)
+    await take_one(store, ahead=2 * SECOND)
+    await store.cancel([await put(store)], reason="off")
+    await put(store, state=State.SKIPPED)
+    await put(store, delay=60 * SECOND)
+    await put(store)
+    await put(store, terms=Terms(gate="narrow"))
 
 
 class TestNextDue(StoreSuite):

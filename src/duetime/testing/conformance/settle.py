@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.job import AttemptRecord, Claim
+from duetime.model.job import Claim, StoredAttempt
 from duetime.model.outcome import (
     Cancelled,
     Failed,
@@ -118,7 +118,7 @@ class TestSettle(StoreSuite):
         assert (record.state, record.worker, record.started_at) == (State.PENDING, None, None)
         assert (record.due_at, record.finished_at, record.failures) == (ended + 10 * SECOND, None, 1)
         assert await store.attempts(claim.job_id) == [
-            AttemptRecord(
+            StoredAttempt(
                 job_id=claim.job_id,
                 fence=1,
                 worker="w1",

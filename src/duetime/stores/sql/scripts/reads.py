@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
+from duetime.model.ids import first_id_of
 from duetime.model.instants import Instant
-from duetime.model.job import AttemptRecord, JobId, StoredJob
+from duetime.model.job import JobId, StoredAttempt, StoredJob
 from duetime.model.limit import Gate
+from duetime.model.registries import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
+from duetime.model.terms import join_tags
 from duetime.model.worker import StoredWorker
 from duetime.stores.base import JobFilter
 from duetime.stores.sql import rows
-from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.loader import Statements
+
+_BEHIND_ALL: Final = "\N{TILDE}"
+"""What comes after every id."""
+_NEWEST: Final = 2_000
+"""How many jobs are looked at before an index."""
+_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
+_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 def clock(sql: Statements) -> Script[Instant]:
@@ -32,17 +44,43 @@ def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
 
 
 def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
-    """Read one page of jobs, newest first."""
+    """Read one page of jobs, newest first.
+
+    What is seldom among many may have an index, but one that is not in this order. The newest jobs are looked at
+    first: what is not seldom fills the page from there.
+    """
     values = {
         "task": where.task,
         "state": where.state,
+        "registry": where.registry,
         "queue": where.queue,
         "schedule": where.schedule,
-        "before": where.before,
+        "key": where.key,
+        "tag": where.tag and join_tags((where.tag,)),
+        "since": where.since,
+        "from_id": "" if where.since is None else first_id_of(where.since),
+        "before": where.before or _BEHIND_ALL,
         "limit": where.limit,
     }
-    found = yield Query(sql.find, values)
+    found: list[Row] = []
+    narrow = _narrow(sql, where)
+    if narrow is not None:
+        found = yield Query(sql.find_newest, {**values, "newest": _NEWEST})
+    if len(found) < where.limit:
+        found = yield Query(narrow or _walk(sql, where), values)
     return [rows.job(row) for row in found]
+
+
+def _narrow(sql: Statements, where: JobFilter) -> Statement | None:
+    """Return the statement that finds seldom jobs, if there is one for what is asked for."""
+    if where.state in _LIVE_STATES or where.registry in LIVE:
+        return sql.find_live
+    return None if where.schedule is None else sql.find_of_schedule
+
+
+def _walk(sql: Statements, where: JobFilter) -> Statement:
+    seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
+    return sql.find_unsuccessful if seldom else sql.find
 
 
 def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
@@ -51,7 +89,7 @@ def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
     return [rows.job(row) for row in found]
 
 
-def attempts(sql: Statements, job_id: JobId) -> Script[list[AttemptRecord]]:
+def attempts(sql: Statements, job_id: JobId) -> Script[list[StoredAttempt]]:
     """Read the tries of a job."""
     found = yield Query(sql.attempts, {"job_id": job_id})
     return [rows.attempt(row) for row in found]

@@ -14,6 +14,10 @@ CREATE UNIQUE INDEX {jobs}_key ON {jobs} (task, unique_key)
 WHERE unique_key IS NOT NULL AND key_held = 1
   AND (state = 'pending' OR state = 'running' OR keep_key IS NOT NULL OR key_until IS NOT NULL);
 
+-- What people look for: jobs that ended otherwise than well. Those that end well cost nothing here.
+CREATE INDEX {jobs}_unsuccessful ON {jobs} (id)
+WHERE state = 'failed' OR state = 'cancelled' OR state = 'skipped';
+
 -- What waits at each gate, what has passed it, and when the next comes to one.
 CREATE INDEX {jobs}_gated ON {jobs} (task, gate, queue, priority, due_at, id)
 WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL;
