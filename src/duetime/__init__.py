@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.model.callbacks import Ended
+from duetime.model.event import Event, EventKind
 from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Registry
 from duetime.model.reports import LogPart
@@ -31,6 +32,8 @@ __all__ = [
     "Cancel",
     "CommandRecord",
     "Ended",
+    "Event",
+    "EventKind",
     "Explanation",
     "Job",
     "JobContext",

@@ -26,6 +26,7 @@ from duetime.model.states import State
 from duetime.runtime.executor import Executor
 from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
+from duetime.runtime.herald import Herald
 from duetime.runtime.run import Run, StopCause
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
@@ -55,6 +56,7 @@ class Dispatcher:
         settler: Settler,
         marker: StartMarker,
         ears: Ears,
+        herald: Herald,
         slots: Slots,
         time: Timekeeper,
         on_free: Callable[[], None],
@@ -70,6 +72,7 @@ class Dispatcher:
         self._settler = settler
         self._marker = marker
         self._ears = ears
+        self._herald = herald
         self._slots = slots
         self._time = time
         self._on_free = on_free
@@ -100,6 +103,8 @@ class Dispatcher:
         self.runs[claim.job_id] = run
         self._slots.take(claim)
         run.task = self._loop.create_task(self._run(run))
+        if self._herald.heard:
+            self._herald.started(run)
         if unmarked:
             self._marker.add(run)
 
@@ -112,6 +117,9 @@ class Dispatcher:
             self.failed += 1
         if words is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
+        if self._herald.heard:
+            cancelling = claim.cancel_requested or claim.job_id in self._cancelled
+            self._herald.expect(claim, settlement, cancelling=cancelling)
         self._settler.put(settlement)
         return settlement.finished_at or settlement.ended_at or self._time.now()
 
@@ -184,7 +192,10 @@ class Dispatcher:
     def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
         if isinstance(outcome, Settled):
             run.fall_silent()
-            return max(self._time.now(), run.started_at)
+            ended_at = max(self._time.now(), run.started_at)
+            if self._herald.heard:
+                self._herald.recorded(run, ended_at)
+            return ended_at
         return self.settle(run.claim, outcome, started_at=run.started_at, words=run.last_words())
 
     def _suspect_runs(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
 from duetime.runtime.handler import Handler
+from duetime.runtime.middleware import Middleware, call_through
 from duetime.runtime.run import Run, Verdict
 from duetime.runtime.threads import Raised, ThreadRunner
 from duetime.runtime.verdict import raised, returned, timed_out, undecodable
@@ -26,11 +27,17 @@ class Executor:
     """Calls handlers: coroutines in the loop, plain functions in threads, or in child processes where they ask."""
 
     def __init__(
-        self, handlers: Mapping[str, Handler], threads: ThreadRunner, children: ChildPool | None = None
+        self,
+        handlers: Mapping[str, Handler],
+        threads: ThreadRunner,
+        children: ChildPool | None = None,
+        *,
+        middleware: Sequence[Middleware] = (),
     ) -> None:
         self._handlers = handlers
         self._threads = threads
         self._children = ChildPool(handlers) if children is None else children
+        self._middleware = middleware
 
     async def execute(self, run: Run) -> Outcome | Settled:
         """Call the handler of a claim and turn whatever happens into an outcome."""
@@ -38,7 +45,11 @@ class Executor:
         if handler is None:
             return Released(wait=SECOND)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
-        outcome = await (self._in_child if handler.options.cpu else self._call)(run, handler)
+        call = self._in_child if handler.options.cpu else self._call
+        if self._middleware:
+            outcome = await call_through(self._middleware, call, run, handler)
+        else:
+            outcome = await call(run, handler)
         if run.verdict is not None:
             return _decided_before(run, run.verdict, outcome)
         if run.stopping is not None and isinstance(outcome, Cancelled):

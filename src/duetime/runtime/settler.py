@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from duetime.errors import StoreUnavailable
 from duetime.model.job import Token
@@ -15,6 +16,8 @@ from duetime.stores.base import JobStore
 
 log = logging.getLogger("duetime.worker")
 
+Written: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], None]
+
 _BATCH = 1_000
 _BACKLOG = 5_000
 
@@ -24,9 +27,11 @@ class Settler(Service):
 
     name = "settler"
 
-    def __init__(self, store: JobStore, health: Health) -> None:
+    def __init__(self, store: JobStore, health: Health, *, on_written: Written | None = None) -> None:
+        """Call `on_written` with every batch and what the store has accepted of it."""
         super().__init__(health)
         self._store = store
+        self._on_written = on_written
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
         self._progress = asyncio.Event()
@@ -66,6 +71,8 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         self._report(accepted)
+        if self._on_written is not None:
+            self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
         return 0 if self._waiting else None

@@ -6,24 +6,28 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from duetime.model import durations
+from duetime.model.event import EventKind
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.dispatcher import CANCELLED, Dispatcher
+from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.handler import Handler
 from duetime.runtime.health import ServiceHealth
+from duetime.runtime.herald import Herald
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
 from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
+from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.pulse import Lease, Pulsation
 from duetime.runtime.reporter import Reporter
@@ -50,8 +54,18 @@ _LAST_WAIT = 5.0
 class Worker:
     """A process's claim on work: fetches, executes, settles, fires schedules and rescues, until stopped."""
 
-    def __init__(self, store: Store, handlers: Mapping[str, Handler], options: WorkerOptions) -> None:
+    def __init__(
+        self,
+        store: Store,
+        handlers: Mapping[str, Handler],
+        options: WorkerOptions,
+        *,
+        middleware: Sequence[Middleware] = (),
+        events: Events | None = None,
+    ) -> None:
         self.options = options
+        self._middleware = middleware
+        self._events = Events() if events is None else events
         self.health = ServiceHealth()
         self._store = store
         self._handlers = handlers
@@ -83,6 +97,7 @@ class Worker:
             installation.attach()
         for service in self._intake:
             service.start()
+        self._herald.worker(EventKind.WORKER_STARTED)
         log.info(
             "worker %s started: pid %d, %d slots, queues %s, %d tasks",
             self.id,
@@ -125,6 +140,7 @@ class Worker:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
         self._paused_at, self._paused_reason = since, reason
         self._fetcher.pause()
+        self._herald.worker(EventKind.WORKER_PAUSED, reason=reason)
         return len(self._dispatcher.runs)
 
     def resume(self) -> bool:
@@ -132,6 +148,7 @@ class Worker:
         was_paused = self._paused_at is not None
         self._paused_at = self._paused_reason = None
         self._fetcher.resume()
+        self._herald.worker(EventKind.WORKER_RESUMED)
         return was_paused
 
     def ask_to_stop(self, *, now: bool) -> int:
@@ -162,6 +179,7 @@ class Worker:
         """Stop everything, because others may take it over now; return the identity to go on under."""
         self._fetcher.forget_all()
         self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
+        self._herald.worker(EventKind.WORKER_LOST)
         return self._identity.renew()
 
     def busy(self) -> bool:
@@ -219,15 +237,17 @@ class Worker:
         self._slots = Slots(
             options.concurrency, options.queues, children=options.cpu_children, in_child=self._in_child
         )
-        self._settler = Settler(store, health)
+        self._herald = Herald(self._events, self._identity, self._time)
+        self._settler = Settler(store, health, on_written=self._herald.settled)
         self._marker = StartMarker(store, health)
         self._reporter = Reporter(store, health, captures_logs=options.capture_logs)
         self._dispatcher = Dispatcher(
             handlers=self._handlers,
-            executor=Executor(self._handlers, self._threads, self._children),
+            executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
             settler=self._settler,
             marker=self._marker,
             ears=self._reporter,
+            herald=self._herald,
             slots=self._slots,
             time=self._time,
             on_free=self._slot_freed,
@@ -302,6 +322,8 @@ class Worker:
         # Heard to the last, since someone may cancel a job, or have the worker stop now, while it drains.
         await self._hints.stop()
         await self._pulse.stop()
+        self._herald.worker(EventKind.WORKER_STOPPED)
+        await self._events.drain(_LAST_WAIT)
         log.info("worker %s stopped", self.id)
 
     async def _sign_off_later(self) -> None:

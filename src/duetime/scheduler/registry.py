@@ -16,6 +16,7 @@ from duetime.model.task import TaskOptions
 from duetime.model.triggers import Trigger
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
+from duetime.runtime.middleware import Middleware, check_middleware
 from duetime.scheduler.naming import check_cpu_function, check_function
 
 
@@ -58,6 +59,7 @@ class Registry:
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
         self.schedules: dict[str, Declared] = {}
+        self.middleware: list[Middleware] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
@@ -83,6 +85,11 @@ class Registry:
         )
         self.handlers[task] = handler
         return handler
+
+    def add_middleware(self, function: Middleware) -> None:
+        """Register middleware, inside of what there is."""
+        check_middleware(function)
+        self.middleware.append(function)
 
     def add_schedule(self, declared: Declared) -> None:
         """Register a schedule under its name."""

@@ -18,7 +18,9 @@ from duetime.model.schedule import Overlap
 from duetime.model.sizes import Size
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.triggers import Trigger
+from duetime.runtime.events import Events
 from duetime.runtime.handler import Handler
+from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import Queues as QueueLimits
 from duetime.runtime.options import worker_options
 from duetime.runtime.transaction import JobTransaction
@@ -41,6 +43,7 @@ from duetime.stores.open import open_store
 
 P = ParamSpec("P")
 R = TypeVar("R")
+M = TypeVar("M", bound=Middleware)
 
 DEFAULT_URL = "sqlite:///duetime.db"
 DEFAULT_OPTIONS = TaskOptions()
@@ -85,6 +88,8 @@ class Scheduler:
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
         self.after_enqueue: Callable[[], Awaitable[None]] | None = None
         """What to await once requests are stored, before their handles are returned; for tests."""
+        self.events = Events()
+        """What the workers of this process do, for those who subscribe."""
         self._registry = Registry()
         self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -205,6 +210,16 @@ class Scheduler:
     def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
         """Return a worker for `async with`; it opens the scheduler if need be."""
         return SchedulerWorker(self, settings)
+
+    def middleware(self, function: M, /) -> M:
+        """Run an async function of a job and a call around every execution; the first one is outermost."""
+        self._registry.add_middleware(function)
+        return function
+
+    @property
+    def wrapping(self) -> Sequence[Middleware]:
+        """The registered middleware, outermost first."""
+        return self._registry.middleware
 
     @asynccontextmanager
     async def lifespan(
@@ -339,7 +354,14 @@ class SchedulerWorker:
         try:
             if self._options.schedules:
                 await self._scheduler.put_declared()
-            worker = Worker(self._scheduler.store, self._scheduler.tasks, self._options)
+            scheduler = self._scheduler
+            worker = Worker(
+                scheduler.store,
+                scheduler.tasks,
+                self._options,
+                middleware=scheduler.wrapping,
+                events=scheduler.events,
+            )
             await worker.start()
         except BaseException:
             await self._scheduler.close()

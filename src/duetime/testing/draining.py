@@ -71,6 +71,8 @@ class Shift:
             schedules=schedules,
             concurrency=concurrency,
             retries=retries,
+            middleware=scheduler.wrapping,
+            events=scheduler.events,
         )
         self._hand: Hand | None = None
 

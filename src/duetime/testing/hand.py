@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import JobId
 from duetime.model.retry import NO_RETRIES
 from duetime.runtime.context import current_job
+from duetime.runtime.events import Events
 from duetime.runtime.handler import Handler
+from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import worker_options
 from duetime.runtime.pulse import Lease, Pulsation
 from duetime.runtime.timekeeper import Timekeeper
@@ -46,6 +48,8 @@ class Hand(Worker):
         schedules: bool = False,
         concurrency: int = 10,
         retries: bool = True,
+        middleware: Sequence[Middleware] = (),
+        events: Events | None = None,
     ) -> None:
         """Note in `calls` what is called; without `retries` the first failure of a task is its last."""
         # A window of nothing: what is not due by the clock of the test is left alone.
@@ -53,7 +57,7 @@ class Hand(Worker):
             queues=sorted(queues), schedules=schedules, concurrency=concurrency, window=0, grace=0
         )
         noted = {name: _noted(h, calls, retries=retries) for name, h in handlers.items()}
-        super().__init__(store, noted, options)
+        super().__init__(store, noted, options, middleware=middleware, events=events)
         self._calls = calls
         self._clock = clock
 

@@ -18,8 +18,11 @@ from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.context import current
 from duetime.runtime.dispatcher import Dispatcher
+from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
+from duetime.runtime.herald import Herald
+from duetime.runtime.identity import Identity
 from duetime.runtime.reporter import Reporter
 from duetime.runtime.run import Run
 from duetime.runtime.settler import Settler
@@ -50,7 +53,10 @@ class Bench:
         self.freed = 0
         self.reporter = Reporter(cast("JobStore", store), NoHealth(), captures_logs=True)
         self.store = store
+        self.events = Events()
+        identity = Identity(queues=("default",), slots=10, tasks=handlers)
         self.dispatcher = Dispatcher(
+            herald=Herald(self.events, identity, StillTime(NOW)),
             handlers=handlers,
             executor=Executor(handlers, ThreadRunner()),
             settler=self.settler,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime import Retry, Scheduler, Snooze, current_job, every
+from duetime import Ended, JobContext, Retry, Scheduler, Snooze, current_job, every
 from duetime.errors import InvalidOption
 from duetime.model.states import State
 from duetime.testing import FakeClock, drain
@@ -55,6 +55,27 @@ async def test_jobs_that_jobs_enqueue_run_too_in_whatever_queue(scheduler: Sched
     ran = await drain(scheduler)
     assert [job.arguments["left"] for job in ran] == [3, 2, 1, 0]
     assert [job.queue for job in ran] == ["default", "odd-3", "odd-2", "odd-1"]
+
+
+async def test_callbacks_middleware_and_events_are_as_in_a_worker(scheduler: Scheduler) -> None:
+    seen: list[str] = []
+
+    @scheduler.middleware
+    async def note(job: JobContext, call: Callable[[], Awaitable[object]]) -> object:
+        seen.append(f"around {job.task}")
+        return await call()
+
+    @scheduler.task(name="told")
+    async def told(ended: Ended) -> None:
+        seen.append(f"{ended.task} {ended.state}")
+
+    @scheduler.task(name="work", on_success=told)
+    async def work() -> None: ...
+
+    scheduler.events.subscribe(lambda event: seen.append(event.kind), "job.succeeded")
+    await work.enqueue()
+    await drain(scheduler)
+    assert seen == ["around work", "job.succeeded", "around told", "work succeeded", "job.succeeded"]
 
 
 async def test_a_job_may_wait_for_another(scheduler: Scheduler) -> None:
