@@ -773,11 +773,11 @@ WHERE {wanted} ORDER BY id DESC LIMIT :limit
 -- from the planner, which would walk along the primary key for them. Nothing waits for other jobs yet.
 SELECT {now}, {job_columns}
 FROM (
-    SELECT * FROM {jobs} WHERE state = 'running'
+    SELECT * FROM {jobs} {index running} WHERE state = 'running'
     UNION ALL
-    SELECT * FROM {jobs} {claim_index} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
+    SELECT * FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
     UNION ALL
-    SELECT * FROM {jobs} WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL
+    SELECT * FROM {jobs} {index gated} WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL
 ) AS live
 WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
