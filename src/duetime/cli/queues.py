@@ -14,7 +14,9 @@ from duetime.cli import options
 from duetime.cli.database import client
 from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.text import relative, say, say_json, say_table, shortened
+from duetime.model import durations
 from duetime.model.instants import to_datetime
+from duetime.model.limit import Rate
 from duetime.model.names import check_name
 from duetime.model.registries import Registry
 from duetime.scheduler import QueueRecord, Scheduler
@@ -50,7 +52,7 @@ def list_queues(*, url: str | None, namespace: str, as_json: bool) -> None:
     if as_json:
         say_json([_values(queue) for queue in found])
     elif found:
-        head = ("QUEUE", *(registry.upper() for registry in Registry), "PAUSED")
+        head = ("QUEUE", *(registry.upper() for registry in Registry), "LIMIT", "PAUSED")
         say_table(head, (_row(queue, now) for queue in found))
     else:
         say("no queues")
@@ -169,11 +171,18 @@ def _row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
     paused = "" if queue.paused_at is None else f"{relative(queue.paused_at, now)}"
     if queue.paused_reason:
         paused += f": {shortened(queue.paused_reason, _REASON_WIDTH)}"
-    return (queue.name, *numbers, paused)
+    limit = " ".join(str(values[name]) for name in ("limit", "rate") if values[name] is not None)
+    return (queue.name, *numbers, limit, paused)
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.count}/{durations.describe(rate.period)}"
 
 
 def _values(queue: QueueRecord) -> dict[str, object]:
     """Return a queue as JSON values."""
     values: dict[str, object] = msgspec.to_builtins(queue)
     values["at_least"] = sorted(queue.at_least)
+    values["limit"] = None if queue.limit is None else queue.limit.most
+    values["rate"] = None if queue.rate is None else _rate(queue.rate)
     return values

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from duetime.model.instants import Instant
+from duetime.model.limit import Gate
 from duetime.model.states import State
 
 
@@ -67,6 +68,7 @@ class StoredQueue:
     name: str
     paused_at: Instant | None
     paused_reason: str | None
+    limit: Gate
 
 
 class Census(NamedTuple):

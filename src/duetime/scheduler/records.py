@@ -12,6 +12,7 @@ import msgspec
 from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash, StoredAttempt, StoredJob
+from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Count, Registry, StoredQueue
 from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
@@ -196,6 +197,10 @@ class QueueRecord:
     paused: bool
     paused_at: datetime | None
     paused_reason: str | None
+    limit: Limit | None
+    """How many of its jobs may run at once, over all workers."""
+    rate: Rate | None
+    """How many of its jobs may start in a period, over all workers."""
     scheduled: int
     """Jobs whose time has not come."""
     queued: int
@@ -215,11 +220,14 @@ class QueueRecord:
     def from_stored(cls, name: str, queue: StoredQueue | None, count: Count) -> Self:
         """Put together what a store has for a queue."""
         paused_at = None if queue is None else queue.paused_at
+        limit, rate = (None, None) if queue is None else queue.limit.written()
         return cls(
             name=name,
             paused=paused_at is not None,
             paused_at=_moment(paused_at),
             paused_reason=None if queue is None else queue.paused_reason,
+            limit=limit,
+            rate=rate,
             scheduled=count.jobs[Registry.SCHEDULED],
             queued=count.jobs[Registry.QUEUED],
             active=count.jobs[Registry.ACTIVE],

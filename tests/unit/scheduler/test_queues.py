@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from duetime import Registry, Scheduler, State
+from duetime import Limit, Rate, Registry, Scheduler, State
 from duetime.errors import InvalidName, NotConfirmed
 from duetime.scheduler import queues
 from duetime.scheduler.task import AsyncTask
@@ -28,6 +30,7 @@ async def test_queues_are_listed_by_name_with_what_is_in_them(
         await greet.enqueue()
         await greet.options(delay="1h").enqueue()
         await scheduler.queues.pause("bulk", reason="too slow")
+        await scheduler.queues.limit("mail", 5, rate="100/1m")
         async with scheduler.worker(queues=["default"]):
             bulk, default, mail = await scheduler.queues.list()
         assert [queue.name for queue in await scheduler.queues.list()] == ["bulk", "mail"]
@@ -37,6 +40,8 @@ async def test_queues_are_listed_by_name_with_what_is_in_them(
     assert (default.name, default.paused, default.paused_at) == ("default", False, None)
     assert (mail.name, mail.queued, mail.scheduled, mail.active) == ("mail", 1, 1, 0)
     assert mail.at_least == frozenset()
+    assert (mail.limit, mail.rate) == (Limit(5), Rate(100, timedelta(minutes=1)))
+    assert (bulk.limit, bulk.rate) == (default.limit, default.rate) == (None, None)
 
 
 async def test_numbers_that_were_counted_in_part_are_named(

@@ -820,7 +820,7 @@ FROM (SELECT 1 AS one) AS always LEFT JOIN {queues} AS q ON q.name = :queue
 
 -- name: queues
 -- Read what is set for queues.
-SELECT name, paused_at, paused_reason FROM {queues} ORDER BY name
+SELECT name, paused_at, paused_reason, most, rate_count, rate_period FROM {queues} ORDER BY name
 
 -- name: tally_waiting
 -- Count what waits in each queue, due and not, up to a bound in each range of the claim index. The queues are

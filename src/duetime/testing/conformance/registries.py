@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from duetime.model.instants import SECOND
+from duetime.model.limit import UNLIMITED, Gate
 from duetime.model.outcome import Cancelled, Failed
 from duetime.model.registries import Census, Count, Registry, StoredQueue, count_up
 from duetime.model.states import State
@@ -84,19 +85,18 @@ class TestRegistries(StoreSuite):
         await store.enqueue([job(terms=Terms(gate="g"), delay=9) for _ in range(3)])
         assert Registry.SCHEDULED in (await counted(store, most=3)).at_least
 
-    async def test_paused_queues_are_told_with_since_when_and_why(
-        self, store: Store, clock: FakeClock
-    ) -> None:
+    async def test_what_is_set_for_queues_is_told_with_them(self, store: Store, clock: FakeClock) -> None:
         await store.pause_queue("a", reason="it's late")
         since = clock.now()
         await store.pause_queue("b", reason=None)
         clock.advance(1)
         await store.resume_queue("b")
+        await store.set_queue_limit("b", Gate(3, 5, SECOND))
         census = await store.census(most=1)
         assert census == Census(
             queues=[
-                StoredQueue(name="a", paused_at=since, paused_reason="it's late"),
-                StoredQueue(name="b", paused_at=None, paused_reason=None),
+                StoredQueue(name="a", paused_at=since, paused_reason="it's late", limit=UNLIMITED),
+                StoredQueue(name="b", paused_at=None, paused_reason=None, limit=Gate(3, 5, SECOND)),
             ],
             tallies=[],
             gates_whole=True,

@@ -59,7 +59,12 @@ def census(sql: Statements, *, most: int) -> Script[Census]:
         if State(state).terminal
     ]
     return Census(
-        queues=[StoredQueue(name=name, paused_at=at, paused_reason=why) for name, at, why in settings],
+        queues=[
+            StoredQueue(
+                name=name, paused_at=at, paused_reason=why, limit=Gate(most_at_once, count, period or 0)
+            )
+            for name, at, why, most_at_once, count, period in settings
+        ],
         tallies=tallies,
         gates_whole=sum(row[-1] for row in gated) < most,
         history_whole=sum(row[-1] for row in latest) < most,
