@@ -84,7 +84,7 @@ def test_a_claim_walks_the_claim_index_in_order(connection: sqlite3.Connection) 
 
 def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection) -> None:
     shown = plan(connection, SQL.next_due)
-    assert "USING INDEX duetime_jobs_claim (queue=? AND priority=?)" in shown
+    assert "USING INDEX duetime_jobs_claim (queue=? AND priority=? AND due_at>?)" in shown
     assert "TEMP B-TREE" not in shown
 
 
