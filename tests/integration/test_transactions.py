@@ -7,6 +7,7 @@ import contextlib
 import inspect
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -299,14 +300,14 @@ def others_write(scheduler: Scheduler) -> bool:
 
 @pytest.mark.covers("effect-and-completion")
 async def test_a_commit_whose_answer_is_lost_is_looked_up(scheduler: Scheduler) -> None:
-    tries: list[int] = []
+    ends: list[int] = []
 
     @scheduler.task(name="effect", retries=3)
     async def effect() -> None:
-        tries.append(current_job().attempt)
         async with current_job().transaction() as tx:
             await run(tx.connection, "INSERT INTO effects VALUES (1)")
             failpoints.arm("after:transaction:raise")
+        ends.append(current_job().attempt)
 
     async with scheduler, scheduler.worker():
         await ask(scheduler, "CREATE TABLE effects (n integer)")
@@ -314,7 +315,7 @@ async def test_a_commit_whose_answer_is_lost_is_looked_up(scheduler: Scheduler) 
         await job.result(timeout=20)
         assert await effects(scheduler) == [1]
         assert await scheduler.store.attempts(job.id) == []
-    assert tries == [1]
+    assert ends == [1], "the handler was told that its commit had failed"
 
 
 @pytest.mark.covers("effect-and-completion")
@@ -479,6 +480,31 @@ async def test_a_thread_that_keeps_the_only_writer_too_long_loses_it(sqlite_url:
             await job.result(timeout=20)
         assert await effects(scheduler) == []
         assert await effect_elsewhere(scheduler)
+
+
+async def test_a_thread_that_never_leaves_its_block_does_not_keep_others_from_theirs(sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url)
+    inside, gate = threading.Event(), threading.Event()
+
+    @scheduler.task(name="stuck")
+    def stuck() -> None:
+        with current_job().transaction(timeout=0.1):
+            inside.set()
+            gate.wait(30)
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction():
+            pass
+
+    async with scheduler, scheduler.worker():
+        first = await stuck.enqueue()
+        await until(inside.is_set, what="the only writer")
+        await (await effect.enqueue()).result(timeout=20)
+        assert not (await first.record()).state.terminal
+        gate.set()
+        with pytest.raises(JobFailed, match="TimeoutError"):
+            await first.result(timeout=20)
 
 
 async def test_a_plain_function_is_told_that_postgresql_needs_an_async_one(postgres_url: str) -> None:

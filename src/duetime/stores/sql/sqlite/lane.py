@@ -153,9 +153,9 @@ class Lane:
         return group
 
 
-def become_writer(connection: sqlite3.Connection) -> None:
+def become_writer(connection: sqlite3.Connection, *, patience: float = _PATIENCE) -> None:
     """Become the one writer. SQLite's own way of waiting starves whoever comes late; short even waits are fair."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience
     while True:
         try:
             connection.execute("BEGIN IMMEDIATE")
@@ -164,7 +164,7 @@ def become_writer(connection: sqlite3.Connection) -> None:
             if not is_busy(error):
                 raise
             if time.monotonic() > deadline:
-                message = f"another process has kept the database locked for {_PATIENCE:.0f} seconds"
+                message = f"another process has kept the database locked for {patience:.0f} seconds"
                 raise StoreUnavailable(message) from error
         time.sleep(random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT))
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Generator
 from typing import Final, TypeVar
 
-from duetime.errors import StoreUnavailable, Unsupported
+from duetime.errors import Unsupported
 from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
 from duetime.model.ids import new_token
@@ -23,8 +23,8 @@ from duetime.stores.sql.sqlite.play import play_at
 T = TypeVar("T")
 
 _FATAL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
-_PATIENCE: Final = 10.0
-"""How long other handlers of this process may be before us, in seconds."""
+_PATIENCE: Final = 60.0
+"""How long other processes may keep us from writing, in seconds: far longer than for a verb, which is tried again."""
 
 
 class LentSqlite:
@@ -45,18 +45,17 @@ class LentSqlite:
         self._alarm.daemon = True
         self._ending = threading.Lock()
         self._in_time = False
+        self._has_turn = False
+        self._loop: asyncio.AbstractEventLoop
         self._connection: sqlite3.Connection | None = None
 
     async def begin(self) -> sqlite3.Connection:
         """Wait for our turn and begin."""
         if self._database.path is None:
             raise Unsupported("a database in memory has no second connection to lend; use a file")
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await self._database.turn.acquire()
-        except TimeoutError:
-            text = f"transactions of other jobs have been open for {_PATIENCE:.0f} seconds"
-            raise StoreUnavailable(text) from None
+        self._loop = asyncio.get_running_loop()
+        await self._database.turn.acquire()
+        self._has_turn = True
         try:
             return await self._do(self._begin)
         except BaseException:
@@ -89,6 +88,11 @@ class LentSqlite:
         try:
             return await self._do(last)
         finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
             self._database.turn.release()
 
     async def _do(self, work: Callable[[], T]) -> T:
@@ -104,7 +108,7 @@ class LentSqlite:
     def _begin(self) -> sqlite3.Connection:
         with self._errors():
             self._connection = connection = self._database.connect_writer()
-            become_writer(connection)
+            become_writer(connection, patience=_PATIENCE)
             connection.execute(f"SAVEPOINT {self._mark}")
         self._alarm.start()
         return connection
@@ -141,6 +145,8 @@ class LentSqlite:
             self._connection.interrupt()
             self._tried("PRAGMA query_only = 1")
             self._tried("ROLLBACK")
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._leave)
 
     def _tried(self, statement: str) -> bool:
         try:
