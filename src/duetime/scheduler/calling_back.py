@@ -33,19 +33,21 @@ _NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEY
 
 def callback_of(handler: Handler, *, owner: object) -> Callback:
     """Return a task as a callback, or raise `InvalidTask` when it cannot be called with an `Ended` alone."""
-    parameter = _parameter(handler)
+    parameter, options = _parameter(handler), handler.options
+    payload = msgspec.json.encode({parameter: _SAMPLE}).decode()
     try:
-        handler.arguments.decode(msgspec.json.encode({parameter: _SAMPLE}).decode())
+        handler.arguments.decode(payload)
     except InvalidArguments as error:
         raise _refused(handler, str(error)) from None
-    options = handler.options
+    if options.gate is not None and options.gate.by is not None:
+        raise _refused(handler, f"its limit is for each {options.gate.by!r}, which is not known beforehand")
     return Callback(
         task=handler.name,
         parameter=parameter,
         queue=options.queue,
         priority=options.priority,
         on_crash=options.on_crash,
-        terms=replace(options.terms, callbacks=None).to_text(),
+        terms=replace(handler.terms_of(payload, options.terms), callbacks=None).to_text(),
         owner=owner,
     )
 

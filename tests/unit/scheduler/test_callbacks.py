@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from duetime import Ended, Job, Scheduler, every
+from duetime import Ended, Job, Limit, Scheduler, State, every
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.instants import SECOND
 
@@ -13,6 +14,12 @@ from duetime.model.instants import SECOND
 @pytest.fixture
 def scheduler() -> Scheduler:
     return Scheduler("sqlite:///unused.db")
+
+
+ENDED = Ended(
+    id="a", task="work", arguments={}, state=State.FAILED, result=None, error="boom", traceback=None, reason="error",
+    attempt=1, finished_at=datetime(2030, 1, 1, tzinfo=UTC), schedule=None, key=None, tags=(),
+)  # fmt: skip
 
 
 def callbacks_of(call: Any) -> dict[str, Any]:
@@ -93,6 +100,20 @@ def test_a_callback_may_have_more_parameters_with_defaults_or_no_annotation(sche
 
     for name, callback in (("one", more), ("two", bare)):
         scheduler.task(name=name, on_failure=scheduler.task(name=callback.__name__)(callback))
+
+
+def test_a_callback_is_limited_as_its_task_is(scheduler: Scheduler) -> None:
+    @scheduler.task(name="alert", limit=1)
+    def alert(ended: Ended) -> None: ...
+
+    @scheduler.task(name="by", limit=Limit(1, by="volume"))
+    def by(ended: Ended, volume: int = 1) -> None: ...
+
+    task = scheduler.task(name="work", on_failure=alert)(nothing)
+    terms = json.loads(callbacks_of(task.call())["failure"]["terms"])
+    assert terms == {"gate": alert.call(ENDED).job.terms.gate}
+    with pytest.raises(InvalidTask, match="its limit is for each 'volume'"):
+        task.options(on_failure=by)
 
 
 def test_what_is_no_task_of_this_scheduler_is_refused(scheduler: Scheduler) -> None:
