@@ -8,6 +8,7 @@ from hypothesis.stateful import precondition, rule
 from duetime.model.ids import new_token
 from duetime.model.outcome import Outcome
 from duetime.model.worker import WorkerId
+from duetime.stores.base import ReleaseAnswer, SnoozeAnswer
 from duetime.testing.agreement import QUEUES, agree_on_claim
 from duetime.testing.machine import LEASE, StoreMachine, outcomes, pick, some
 
@@ -44,6 +45,24 @@ class JobMachine(StoreMachine):
         ids = list(dict.fromkeys([*(pick(known or self.model.jobs, n) for n in which), "nothing"]))
         expected = self.model.cancel(ids, reason="off")
         assert self.run(self.store.cancel(ids, reason="off")) == expected
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(which=some, delay=st.sampled_from([0, LEASE]))
+    def snooze(self, which: int, delay: int) -> None:
+        """Somebody puts a job off."""
+        job_id = pick(self.model.jobs, which)
+        moved = self.model.snooze(job_id, delay=delay)
+        answers = self.run(self.store.snooze([job_id], delay=delay))
+        assert (answers[job_id] == SnoozeAnswer.SNOOZED) == moved
+
+    @precondition(lambda self: self.held)
+    @rule(which=some, force=st.booleans())
+    def release(self, which: int, force: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis
+        """Somebody takes a job away from its worker."""
+        job_id = pick(self.held, which).job_id
+        released = self.model.release(job_id, force=force)
+        answers = self.run(self.store.release([job_id], force=force))
+        assert (answers[job_id] == ReleaseAnswer.RELEASED) == released
 
     @rule(queue=st.sampled_from(QUEUES), pause=st.sampled_from([True, False, False]))
     def pause_queue(self, queue: str, pause: bool) -> None:  # noqa: FBT001 - drawn by Hypothesis

@@ -130,6 +130,35 @@ class ModelStore:
         """Cancel what waits, flag what is held."""
         return {job_id: self._cancel(self.jobs.get(job_id), reason) for job_id in ids}
 
+    def snooze(self, job_id: JobId, *, delay: Micros) -> bool:
+        """Put off what waits."""
+        job = self.jobs[job_id]
+        if job.record.state is not State.PENDING:
+            return False
+        job.change(due_at=max(job.record.due_at, self.clock.now()) + delay)
+        return True
+
+    def release(self, job_id: JobId, *, force: bool) -> bool:
+        """Take a claim away: as an interruption by force, otherwise as if it had not been."""
+        job, now = self.jobs[job_id], self.clock.now()
+        record, started = job.record, job.record.started_at is not None
+        if record.state is not State.RUNNING or (started and not force):
+            return False
+        self._hand_over(job, record.worker or "", "by hand")
+        ends = started and record.on_crash == "fail"
+        sent = Settlement(
+            token=job.token,
+            state=State.CANCELLED if ends else State.PENDING,
+            started_at=record.started_at,
+            finished_at=now if ends else None,
+            due_at=now if started and not ends else None,
+            **{column: getattr(record, column) for column in ("failures", "crashes", "blames")},
+            reason="released by force" if started else None,
+            attempt="interrupted" if started and not ends else None,
+        )
+        self._settle(job, sent)
+        return True
+
     def register(self, worker: WorkerId, *, lease: Micros) -> None:
         """Add a living worker."""
         self.workers.setdefault(worker, Lease("alive", self.clock.now() + lease))
