@@ -86,6 +86,34 @@ async def test_a_worker_that_is_paused(app: App, fleet: Fleet) -> None:
     )
 
 
+async def test_a_limit_that_is_reached_and_a_rate_that_is_used_up(app: App, fleet: Fleet) -> None:
+    gate = fleet.gate()
+    await app.scheduler.queues.limit("default", 1, rate="1/1h")
+    await fleet.start()
+    first = await app.wait_for.enqueue(gate.path)
+    await fleet.entry("start", job=first.id)
+    second = await app.note.enqueue()
+    assert "A limit is reached: 1 of 1 of queue default are running" in await why(app.scheduler, second.id)
+    gate.open()
+    await fleet.ended(app.scheduler.store, [first.id])
+    text = await why(app.scheduler, second.id)
+    assert "limit is reached" not in text
+    assert "queue default may start 1 per 1 hour; the next may start in" in text
+
+
+async def test_a_limit_on_the_task(app: App, fleet: Fleet) -> None:
+    await fleet.start()
+    gate = fleet.gate()
+    jobs = [await app.serve.enqueue(7, gate.path) for _ in range(2)]
+    started = (await fleet.entry("start")).job
+    (waiting,) = [job for job in jobs if job.id != started]
+    assert "A limit is reached: 1 of 1 of task serve[customer=7] are running" in await why(
+        app.scheduler, waiting.id
+    )
+    gate.open()
+    await fleet.ended(app.scheduler.store, [job.id for job in jobs])
+
+
 async def test_workers_without_a_free_slot(app: App, fleet: Fleet) -> None:
     await fleet.start(concurrency=1, lease="1s")
     gate = fleet.gate()

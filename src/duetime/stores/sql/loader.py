@@ -129,6 +129,7 @@ class Statements:
     workers: Statement
     paused_queues: Statement
     outlook: Statement
+    limits_on: Statement
     queue_limits: Statement
     counts: Statement
     has_schema: Statement

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from duetime.model.command import Command, NewCommand
+from duetime.model.instants import Instant
 from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
@@ -22,6 +23,7 @@ from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[Sequence[Any]]).decode
+_decode_starts = msgspec.json.Decoder(list[int]).decode
 _NUL = b"\\u0000"
 _DIGITS = 6
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -129,6 +131,11 @@ def job(row: Row) -> StoredJob:
         # A database may keep it in four bytes.
         values["progress"] = round(values["progress"], _DIGITS)
     return as_of(StoredJob(**values), now)
+
+
+def starts(text: str | None) -> list[Instant]:
+    """Read the last starts at a gate or in a queue."""
+    return [] if text is None else _decode_starts(text)
 
 
 def schedule(row: Row) -> StoredSchedule:

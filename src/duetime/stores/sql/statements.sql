@@ -818,6 +818,16 @@ SELECT name, paused_reason FROM {queues} WHERE paused_at IS NOT NULL ORDER BY na
 SELECT {now}, q.paused_at, q.paused_reason
 FROM (SELECT 1 AS one) AS always LEFT JOIN {queues} AS q ON q.name = :queue
 
+-- name: limits_on
+-- Tell the limits that a job runs under, as they were last seen, and how full they are.
+SELECT 'task', g.name, g.most, g.rate_count, g.rate_period, g.starts,
+       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = g.name)
+FROM {gates} AS g WHERE g.name = CAST(:gate AS text)
+UNION ALL
+SELECT 'queue', q.name, q.most, q.rate_count, q.rate_period, q.starts,
+       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = q.name)
+FROM {queues} AS q WHERE q.name = :queue AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
+
 -- name: queues
 -- Read what is set for queues.
 SELECT name, paused_at, paused_reason, most, rate_count, rate_period FROM {queues} ORDER BY name

@@ -101,7 +101,7 @@ def survey(sql: Statements, demand: Demand, places: Mapping[str, Place]) -> Scri
     queues: dict[str, Barrier] = {}
     open_queues: list[str] = []
     for name, most, count, period, starts, running, now, due_at in lines:
-        queues[name] = barrier = Barrier(Gate(most, count, period or 0), _read(starts))
+        queues[name] = barrier = Barrier(Gate(most, count, period or 0), rows.starts(starts))
         barrier.measure(running=running, now=now)
         if barrier.free and due_at is not None and due_at <= now:
             open_queues.append(name)
@@ -126,7 +126,7 @@ def _judge(
         if not ready or task not in demand.tasks:
             continue
         if gate not in gates:
-            gates[gate] = Barrier(demand.limits.get(task, UNLIMITED), _read(starts))
+            gates[gate] = Barrier(demand.limits.get(task, UNLIMITED), rows.starts(starts))
             gates[gate].measure(running=running, now=now)
         if gates[gate].free and (queue not in queues or queues[queue].free):
             heads.setdefault(place, Head(task, gate, queue, priority, due_at, name is not None))
@@ -167,7 +167,7 @@ def _lock_queues(sql: Statements, found: Survey) -> Script[dict[str, Barrier]]:
         return {}
     locked = yield Query(sql.lock_queues, {"rows": rows.batch((name,) for name in sorted(wanted))})
     return {
-        name: Barrier(Gate(most, count, period or 0), _read(starts))
+        name: Barrier(Gate(most, count, period or 0), rows.starts(starts))
         for name, most, count, period, starts in locked
     }
 
@@ -184,7 +184,7 @@ def _lock_gates(sql: Statements, demand: Demand, found: Survey) -> Script[dict[s
     places = rows.batch((name, place) for place, name in enumerate(names))
     locked = yield Query(sql.lock_gates, {"rows": places, "limit": demand.limit})
     return {
-        name: Barrier(rules[name], _read(starts), Gate(most, count, period or 0))
+        name: Barrier(rules[name], rows.starts(starts), Gate(most, count, period or 0))
         for name, most, count, period, starts in locked
     }
 
@@ -265,10 +265,6 @@ def _note(sql: Statements, claims: Sequence[Claim], gates: Barriers, queues: Bar
 
 def _numbers(rule: Gate) -> tuple[int | None, int | None, int | None]:
     return rule.most, rule.count, None if rule.count is None else rule.period
-
-
-def _read(starts: str | None) -> list[Instant]:
-    return [] if starts is None else msgspec.json.decode(starts, type=list[int])
 
 
 def _write(starts: list[Instant]) -> str | None:

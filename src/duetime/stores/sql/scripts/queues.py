@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from duetime.model import durations
+from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant
 from duetime.model.job import StoredJob
 from duetime.model.limit import UNLIMITED, Gate
@@ -9,7 +11,7 @@ from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
 from duetime.stores.base import Outlook
 from duetime.stores.sql import rows
-from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts.control import Cancelled, cancel
 
@@ -26,9 +28,24 @@ def resume_queue(sql: Statements, queue: str) -> Script[None]:
 
 
 def outlook(sql: Statements, job: StoredJob) -> Script[Outlook]:
-    """Tell what the queue of a job says about it."""
+    """Tell what the queue and the limits of a job say about it."""
     found = yield Query(sql.outlook, {"queue": job.queue})
-    return Outlook(*found[0])
+    now, paused_at, reason = found[0]
+    limits = yield Query(sql.limits_on, {"queue": job.queue, "gate": job.gate})
+    return Outlook(now, paused_at, reason, tuple(_limit_facts(row, now) for row in limits))
+
+
+def _limit_facts(row: Row, now: Instant) -> LimitFacts:
+    kind, name, most, count, period, starts, running = row
+    gate = Gate(most, count, period or 0)
+    room = gate.room(running=running, starts=rows.starts(starts), now=now)
+    return LimitFacts(
+        what=f"{kind} {name}",
+        running=running,
+        most=most,
+        rate=None if count is None else f"{count} per {durations.describe(gate.period)}",
+        again_at=room.again_at,
+    )
 
 
 def set_queue_limit(sql: Statements, queue: str, limit: Gate | None) -> Script[None]:
