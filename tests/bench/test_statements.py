@@ -22,7 +22,7 @@ OPEN = ("has_schema", "schema_version", "register", "retire", "drop_commands")
 """What a worker sends once."""
 BEAT = ("pulse", "held_by")
 """What one heartbeat sends."""
-WATCH = ("next_due", "peers", "forsaken")
+WATCH = ("next_due", "peers", "forsaken", "is_alive")
 """What a worker reads now and then, however many jobs there are."""
 
 
