@@ -10,10 +10,11 @@ from typing import Any
 
 from duetime.errors import InvalidArguments, InvalidTask
 from duetime.model.instants import SECOND, Micros
-from duetime.model.outcome import Cancelled, Outcome, Released, Settled, Succeeded
+from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
 from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
+from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware, call_through
 from duetime.runtime.run import Run, Verdict
@@ -103,6 +104,8 @@ class Executor:
             return Released(wait=SECOND)
         except InvalidTask as error:
             return raised(error)
+        except Exception as error:  # noqa: BLE001 - whatever is odd about this process
+            return Failed(error=f"no child process can be started: {describe_error(error)}")
         try:
             run.on_stop = child.stop
             run.interruptible = True

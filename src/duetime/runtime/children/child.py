@@ -13,7 +13,7 @@ from duetime.model.instants import SECOND
 from duetime.model.outcome import Failed, Outcome
 from duetime.runtime.children import logs
 from duetime.runtime.children.address import Home
-from duetime.runtime.children.launch import launch
+from duetime.runtime.children.launch import introduction, launch
 from duetime.runtime.children.messages import (
     LONGEST_LINE,
     Ended,
@@ -24,7 +24,7 @@ from duetime.runtime.children.messages import (
     Stop,
     Told,
     Word,
-    to_line,
+    to_order_line,
     word_decoder,
 )
 from duetime.runtime.context import current
@@ -38,7 +38,8 @@ class Child:
     """Runs one job at a time; when the process dies, that is a failure of the job it ran."""
 
     def __init__(self, homes: Iterable[Home]) -> None:
-        self._process, self._socket = launch(homes)
+        self._introduction = introduction(homes)
+        self._process, self._socket = launch()
         self.pid = self._process.pid
         self.jobs = 0
         """How many jobs it has ended."""
@@ -104,11 +105,12 @@ class Child:
 
     def _tell(self, order: Order) -> None:
         if self._writer is not None and not self._dying:
-            self._writer.write(to_line(order))
+            self._writer.write(to_order_line(order))
 
     async def _live(self) -> None:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
+            self._writer.write(self._introduction)
             while line := await reader.readline():
                 self._hear(word_decoder.decode(line))
         except ConnectionError:

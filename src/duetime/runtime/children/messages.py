@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TypeAlias, get_args
 
 import msgspec
@@ -18,7 +19,7 @@ _OUTCOMES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outc
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """What a child is told on its command line."""
+    """What a child is told first."""
 
     parent: int
     path: list[str]
@@ -89,10 +90,20 @@ class Logged(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
 Order: TypeAlias = Job | Stop
 Word: TypeAlias = Ready | Ended | Told | Logged
 
-order_decoder: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 word_decoder: msgspec.json.Decoder[Word] = msgspec.json.Decoder(Word)
 
 
-def to_line(message: Order | Word) -> bytes:
-    """Return a message as one line; JSON has no line breaks of its own."""
-    return msgspec.json.encode(message) + b"\n"
+def to_line(word: Word) -> bytes:
+    """Return a word as one line; JSON has no line breaks of its own."""
+    return msgspec.json.encode(word) + b"\n"
+
+
+def to_order_line(order: Setup | Order) -> bytes:
+    """Return an order as one line of ASCII: names of files and arguments of programs need not be Unicode."""
+    return json.dumps(msgspec.to_builtins(order)).encode() + b"\n"
+
+
+def read_order(line: bytes) -> Order:
+    """Return the order that was written down."""
+    order: Order = msgspec.convert(json.loads(line), Order)
+    return order

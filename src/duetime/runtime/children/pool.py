@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from duetime.errors import ConfigError
 from duetime.runtime.children.address import Address, importing, locate
 from duetime.runtime.children.child import Child
+from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
 
 log = logging.getLogger("duetime.worker")
@@ -112,8 +113,8 @@ class ChildPool:
             return
         try:
             self._idle.append(self._start())
-        except OSError as error:
-            log.warning("a child process cannot be started ahead: %s", error)
+        except Exception as error:  # noqa: BLE001 - the job that needs one tells why
+            log.warning("a child process cannot be started ahead: %s", describe_error(error))
 
     def _start(self) -> Child:
         return Child(dict.fromkeys(address.home for address in self._addresses.values()))

@@ -7,11 +7,13 @@ import logging
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
 from contextvars import copy_context
 from types import FrameType
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -36,14 +38,15 @@ _LAST_WAIT = 5.0
 """Seconds that threads of the job's code may keep a child which was told to end."""
 
 
-def main() -> None:
-    """Serve the worker whose line is standard input."""
-    setup = msgspec.json.decode(sys.argv[1], type=Setup)
+def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any]) -> None:
+    """Serve the worker at the other end of a connection, which was standard input."""
+    _empty_stdin()
+    setup = msgspec.convert(first, Setup)
     sys.argv[:] = setup.argv
     end_with_parent(setup.parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ignore)
-    line = Line.from_stdin()
+    line = Line(connection, orders)
     logs.forward(line.say, level=setup.log_level)
     Server(line).serve(setup)
 
@@ -81,6 +84,16 @@ class Server:
             self._line.say(Ended.of(raised(error), memory=resident()))
 
     def _listen(self) -> None:
+        try:
+            self._follow()
+        except Exception:
+            # Whoever waits for the job would wait for ever.
+            log.exception(
+                "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
+            )
+            os._exit(1)
+
+    def _follow(self) -> None:
         run: Run | None = None
         for order in self._line.orders():
             if isinstance(order, Job):
@@ -122,6 +135,13 @@ def _find(address: Address, task: str) -> Handler:
         text = f"it has no {address.name} there; define it whoever imports the module"
         raise LookupError(text)
     return handler
+
+
+def _empty_stdin() -> None:
+    """Keep jobs from reading what is meant for us."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
 
 
 def _flush() -> None:

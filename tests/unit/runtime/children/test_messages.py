@@ -16,7 +16,15 @@ from duetime.model.outcome import (
     Succeeded,
 )
 from duetime.runtime.children.address import Address, Home
-from duetime.runtime.children.messages import Ended, Job, Stop, order_decoder, to_line, word_decoder
+from duetime.runtime.children.messages import (
+    Ended,
+    Job,
+    Stop,
+    read_order,
+    to_line,
+    to_order_line,
+    word_decoder,
+)
 from tests.unit.runtime.kit import claim
 
 OUTCOMES: list[Outcome] = [
@@ -46,5 +54,12 @@ def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
 
 def test_a_claim_comes_back_as_it_was() -> None:
     job = Job(Address(Home("m", None), "f"), claim(payload='{"a": "\\n"}', timeout=9), 1, 9)
-    assert order_decoder.decode(to_line(job)) == job
-    assert order_decoder.decode(to_line(Stop("why"))) == Stop("why")
+    assert read_order(to_order_line(job)) == job
+    assert read_order(to_order_line(Stop("why"))) == Stop("why")
+
+
+def test_names_that_are_no_unicode_reach_the_child() -> None:
+    job = Job(Address(Home("\udce9", "/\udce9.py"), "f"), claim(), 1, 9)
+    line = to_order_line(job)
+    assert line.index(b"\n") == len(line) - 1
+    assert read_order(line) == job

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
+import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -155,3 +157,38 @@ async def test_a_job_that_is_asked_to_stop_before_it_starts_sees_that(
     assert await asyncio.wait_for(calling, 20) == Cancelled("no longer wanted")
     await pool.take_back(child)
     assert child.free
+
+
+async def test_paths_and_arguments_reach_the_child_however_odd_or_long(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, path = ["program", "\udce9", "x" * 500_000], [*sys.path, "/\udce9"]
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr("sys.path", path)
+    pool.start()
+    child = pool.lend()
+    compare = Job(Address(Home(cpu_tasks.__name__), "surroundings"), claim(), 0, None)
+    outcome = await asyncio.wait_for(child.call(compare), 20)
+    assert outcome == Succeeded(str(zlib.crc32(ascii([arguments, path]).encode())))
+    await pool.take_back(child)
+
+
+async def test_whatever_else_keeps_a_child_from_starting_fails_the_job(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [object()])
+    pool.start()
+    outcome = await who(pool)
+    assert isinstance(outcome, Failed)
+    assert "no child process can be started: TypeError" in outcome.error
+    monkeypatch.undo()
+    assert isinstance(await who(pool), Succeeded)
+
+
+async def test_a_spare_that_cannot_be_started_takes_nothing_from_the_job(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool.start()
+    monkeypatch.setattr("sys.argv", [object()])
+    assert isinstance(await who(pool), Succeeded)
+    assert len(pool.pids) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,17 @@ import pytest
 
 from duetime.model.outcome import Cancelled
 from duetime.runtime.children.address import Address, Home
-from duetime.runtime.children.launch import launch
-from duetime.runtime.children.messages import Ended, Job, Ready, Stop, Word, to_line, word_decoder
+from duetime.runtime.children.launch import introduction, launch
+from duetime.runtime.children.messages import (
+    Ended,
+    Job,
+    Logged,
+    Ready,
+    Stop,
+    Word,
+    to_order_line,
+    word_decoder,
+)
 from duetime.runtime.children.serve import _LAST_WAIT
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
@@ -24,12 +34,13 @@ HEED = Job(Address(Home(tasks.__name__), "heed_in_thread"), claim(), 0, None)
 
 class Peer:
     def __init__(self) -> None:
-        self.process, self.connection = launch([])
+        self.process, self.connection = launch()
         self.connection.settimeout(20)
+        self.connection.sendall(introduction([]))
         self._lines = self.connection.makefile("rb")
 
     def send(self, *orders: Job | Stop) -> None:
-        self.connection.sendall(b"".join(map(to_line, orders)))
+        self.connection.sendall(b"".join(map(to_order_line, orders)))
 
     def hear(self) -> Word:
         return word_decoder.decode(self._lines.readline())
@@ -88,7 +99,42 @@ def test_a_request_to_stop_that_comes_together_with_the_job_is_not_lost(peer: Pe
 
 def test_a_child_whose_parent_is_another_by_now_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getpid", lambda: 1)
-    process, connection = launch([])
+    process, connection = launch()
     with connection:
+        connection.sendall(introduction([]))
         assert process.wait(20) == 1
         assert isinstance(process, subprocess.Popen)
+
+
+def test_a_child_whose_worker_dies_before_it_says_anything_ends_quietly(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    process, connection = launch()
+    connection.close()
+    assert process.wait(20) == 1
+    assert capfd.readouterr().err == ""
+
+
+def test_an_order_that_cannot_be_read_ends_the_child(peer: Peer) -> None:
+    assert peer.hear() == Ready()
+    peer.connection.sendall(b'{"kind": "dance"}\n')
+    said = peer.hear()
+    assert isinstance(said, Logged)
+    assert "restart the worker" in said.text
+    assert peer.process.wait(20) == 1
+
+
+def test_a_child_imports_nothing_from_the_folder_it_is_started_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "socket", "duetime", "msgspec"):
+        text = f"open({name!r} + '-was-here', 'w')\nraise SystemExit(9)\n"
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [str(Path(entry).resolve()) for entry in sys.path if entry])
+    peer = Peer()
+    try:
+        assert peer.hear() == Ready()
+    finally:
+        peer.close()
+    assert list(tmp_path.glob("*-was-here")) == []
