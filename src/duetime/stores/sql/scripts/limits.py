@@ -250,7 +250,8 @@ def _note(sql: Statements, claims: Sequence[Claim], gates: Barriers, queues: Bar
     at_gates = [
         (name, *_numbers(barrier.rule), _write(barrier.rule.after(barrier.starts, starts["gate", name])))
         for name, barrier in gates.items()
-        if ("gate", name) in starts and (barrier.rule.count is not None or barrier.stored != barrier.rule)
+        if ("gate", name) in starts
+        and (barrier.rule.count is not None or _numbers(barrier.stored) != _numbers(barrier.rule))
     ]
     if at_gates:
         yield Query(sql.note_gates, {"rows": rows.batch(at_gates)})
