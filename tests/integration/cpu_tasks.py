@@ -125,3 +125,10 @@ def misbehave(how: str) -> int:
 
 def fail() -> NoReturn:
     raise SystemExit("of its own")
+
+
+def signal_something(*, back: bool) -> Snooze:
+    """Put the job off: by what is returned, or by what is raised."""
+    if back:
+        return Snooze("1h")
+    raise Snooze("1h")

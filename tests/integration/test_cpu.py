@@ -6,16 +6,17 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duetime import Scheduler
+from duetime import JobContext, Scheduler, Snooze
 from duetime.errors import ConfigError, InvalidTask, JobFailed
 from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND
 from duetime.model.job import NewJob, StoredJob
 from duetime.model.states import State
 from duetime.runtime.liveness import is_gone
@@ -407,3 +408,28 @@ def children_of(pid: int) -> list[int]:
         if fields[0] not in "ZX" and int(fields[1]) == pid:
             found.append(int(stat.parent.name))
     return found
+
+
+@pytest.mark.parametrize("back", [True, False])
+async def test_signals_and_middleware_reach_over_to_child_processes(
+    scheduler: Scheduler, *, back: bool
+) -> None:
+    seen: list[str] = []
+
+    @scheduler.middleware
+    async def look(job: JobContext, call: Callable[[], Awaitable[object]]) -> object:
+        try:
+            return await call()
+        except Snooze as snooze:
+            seen.append(f"{job.task} is put off by {snooze.delay // SECOND} seconds")
+            raise
+
+    task = cpu(scheduler, cpu_tasks.signal_something)
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await task.enqueue(back=back)
+
+        async def snoozed() -> bool:
+            return "snoozed" in [tried.outcome for tried in await scheduler.store.attempts(job.id)]
+
+        await until(snoozed, what="the snooze")
+    assert seen == ["signal_something is put off by 3600 seconds"]

@@ -19,9 +19,12 @@ def returned(value: object) -> Outcome:
 
 
 def raised(error: BaseException) -> Outcome:
-    """Tell what an exception means: a failure, or a signal."""
-    if isinstance(error, Signal):
-        return _signalled(error)
+    """Tell what an exception means: a failure, or a signal, also one that comes out of a task group alone."""
+    alone = error
+    while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
+        alone = alone.exceptions[0]
+    if isinstance(alone, Signal):
+        return _signalled(alone)
     return Failed(error=describe_error(error), traceback=describe_traceback(error))
 
 

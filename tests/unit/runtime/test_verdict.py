@@ -17,6 +17,13 @@ def test_signals_mean_the_same_raised_or_returned() -> None:
     assert raised(Retry(5, "busy")) == returned(Retry(5, "busy"))
 
 
+def test_a_signal_that_comes_out_of_a_task_group_alone_is_one() -> None:
+    nested = ExceptionGroup("outer", [ExceptionGroup("inner", [Cancel("enough")])])
+    assert raised(nested) == Cancelled("enough")
+    mixed = ExceptionGroup("both", [Cancel("enough"), ValueError("boom")])
+    assert isinstance(raised(mixed), Failed)
+
+
 def test_a_retry_is_a_failure_with_a_wait_of_its_own() -> None:
     assert returned(Retry(5, "busy")) == Failed(error="Retry: busy", wait=5 * SECOND)
     assert returned(Retry()) == Failed(error="Retry: the handler asked for another try", wait=None)
