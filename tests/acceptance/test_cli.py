@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -27,6 +28,25 @@ def test_importing_the_command_line_loads_no_driver_and_no_web_code() -> None:
         text=True,
     )
     assert HEAVY.isdisjoint(loaded.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_is_told_how_to_complete_commands(shell: str) -> None:
+    script = duetime("completion", shell)
+    assert script.exit_code == 0
+    assert "_DUETIME_COMPLETE" in script.stdout
+
+
+def test_commands_are_completed_for_a_shell() -> None:
+    asked = {"_DUETIME_COMPLETE": "bash_complete", "COMP_WORDS": "duetime work", "COMP_CWORD": "1"}
+    answer = subprocess.run(
+        [sys.executable, "-c", "from duetime.cli import main; main(prog_name='duetime')"],
+        env=os.environ | asked,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert answer.stdout.split() == ["plain,worker", "plain,workers"]
 
 
 def test_help_names_the_exit_codes_and_shows_examples() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from duetime.cli.completion import completion
 from duetime.cli.demo import demo
 from duetime.cli.doctor import doctor
 from duetime.cli.enqueue import enqueue
@@ -67,5 +68,18 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (worker, workers, enqueue, jobs, explain, top, queues, prune, migrate, doctor, demo):
+for command in (
+    worker,
+    workers,
+    enqueue,
+    jobs,
+    explain,
+    top,
+    queues,
+    prune,
+    migrate,
+    doctor,
+    completion,
+    demo,
+):
     main.add_command(command)
