@@ -175,7 +175,10 @@ class TestLists(StoreSuite):
             wanted += await store.enqueue(some)
             await store.enqueue([job(state=State.SUCCEEDED) for _ in range(1_200)])
         seen: list[JobId] = []
-        while page := await found(store, **where, limit=2, before=seen[-1] if seen else None):
+        while len(seen) <= len(wanted):
+            page = await found(store, **where, limit=2, before=seen[-1] if seen else None)
+            if not page:
+                break
             seen += page
         assert seen == wanted[::-1]
 
