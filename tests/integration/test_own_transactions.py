@@ -208,6 +208,20 @@ async def test_a_closed_connection_of_sqlalchemy_is_refused(
     engine.dispose()
 
 
+async def test_a_closed_async_connection_of_sqlalchemy_is_refused(
+    scheduler: Scheduler, task: Task[[int], int], store_url: str
+) -> None:
+    engine = create_async_engine(of_alchemy(store_url, asynchronous=True))
+    async with engine.connect() as connection:
+        """Closed with the block."""
+    async with scheduler:
+        with pytest.raises(InvalidTransaction, match="cannot be used"):
+            await task.options(tx=connection).enqueue(2)
+        with pytest.raises(InvalidTransaction, match="not AsyncEngine"):
+            await task.options(tx=engine).enqueue(2)
+    await engine.dispose()
+
+
 async def test_a_scoped_session_stands_for_its_session(
     scheduler: Scheduler, task: Task[[int], int], store_url: str
 ) -> None:
@@ -232,6 +246,16 @@ async def test_a_sqlite_connection_without_a_transaction_is_refused(sqlite_url: 
         caller.tx.close()
         with pytest.raises(InvalidTransaction, match="closed"):
             await task.options(tx=caller.tx).enqueue(2)
+
+
+async def test_a_sqlite_connection_of_another_thread_is_refused(sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url)
+    task = scheduler.task(name="double")(double)
+    connection = sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))
+    async with scheduler:
+        with pytest.raises(InvalidTransaction, match="thread"):
+            await asyncio.to_thread(task.options(tx=connection).sync.enqueue, 2)
+    connection.close()
 
 
 async def test_a_store_in_memory_is_no_other_connections_database() -> None:

@@ -164,7 +164,8 @@ class Dispatcher:
         """Stop runs whose claim the store no longer has."""
         for run in list(self.runs.values()):
             # A claim that was being committed while the store was asked is not in its answer yet.
-            if run.claim.token not in held and run.claim.claimed_at < asked_at - SECOND:
+            recent = run.claim.claimed_at >= asked_at - SECOND
+            if run.claim.token not in held and not recent and not run.settling:
                 run.stop(Interrupted(reason="the claim was lost"))
 
     def knows(self, token: Token) -> bool:

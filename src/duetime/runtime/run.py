@@ -53,6 +53,8 @@ class Run:
     lender: Lender | None = None
     """Where the handler can have a transaction of the store's; nowhere, in a child process."""
     lent: bool = False
+    settling: bool = False
+    """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
     verdict: Verdict | None = None
     """What the handler's transaction came to; whatever the handler does afterwards changes nothing."""
 

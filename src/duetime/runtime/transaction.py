@@ -14,7 +14,7 @@ from duetime.model.instants import SECOND, Micros
 from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
 from duetime.runtime.arguments import encode_result
 from duetime.runtime.failure import describe_error, describe_traceback
-from duetime.runtime.run import Run
+from duetime.runtime.run import Lender, Run
 from duetime.stores.base import Loan
 
 T = TypeVar("T")
@@ -100,9 +100,7 @@ class JobTransaction:
             if late or error is not None:
                 await loan.abandon(error or TimeoutError())
             else:
-                success = Succeeded(*encode_result(self.result))
-                await loan.complete(run.lender.settlement(run.claim, success, started_at=run.started_at))
-                run.verdict = Settled()
+                await self._complete(loan, run.lender)
         except TimeoutError:
             late = True
         except TransactionMisused as misused:
@@ -114,6 +112,16 @@ class JobTransaction:
         if late or loan.expired:
             text = f"the transaction was open for longer than {durations.describe(self._timeout)}, so it was rolled back"
             raise TimeoutError(text) from error
+
+    async def _complete(self, loan: Loan, lender: Lender) -> None:
+        run = self._run
+        success = Succeeded(*encode_result(self.result))
+        run.settling = True
+        try:
+            await loan.complete(lender.settlement(run.claim, success, started_at=run.started_at))
+            run.verdict = Settled()
+        finally:
+            run.settling = run.verdict is not None
 
     def _in_loop(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self._loop()).result()

@@ -346,6 +346,21 @@ async def test_a_run_is_told_to_stop_when_its_claim_is_gone_and_not_while_that_i
     }
 
 
+async def test_a_run_whose_own_transaction_ends_its_job_is_not_taken_for_lost() -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    bench = Bench(wait)
+    bench.dispatcher.start(claim("settled", claimed_at=1))
+    await asyncio.sleep(0)
+    run = bench.dispatcher.runs["settled"]
+    run.settling = True
+    bench.dispatcher.stop_lost(frozenset(), NOW)
+    assert run.stopping is None
+    bench.dispatcher.stop_all(Cancelled("the end"))
+    await bench.drained()
+
+
 async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
     bench = Bench(nothing)
     token = claim("a").token

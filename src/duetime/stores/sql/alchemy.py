@@ -82,7 +82,13 @@ class _BorrowedAsync(_Borrowed):
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        answer: T = await self._tx.run_sync(self._run, script)
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            answer: T = await self._tx.run_sync(self._run, script)
+        except SQLAlchemyError as error:
+            # Closed, or never begun.
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
         return answer
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
