@@ -32,6 +32,7 @@ from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.verdict import raised
 from duetime.runtime.voice import SILENCE, Ears, Words
 from duetime.stores.base import Loan
 
@@ -178,8 +179,10 @@ class Dispatcher:
         await self._idle.wait()
 
     async def _run(self, run: Run) -> None:
-        outcome = run.stopping or await self._executor.execute(run)
-        ended_at = self._end(run, outcome)
+        try:
+            ended_at = self._end(run, run.stopping or await self._executor.execute(run))
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
+            ended_at = self._end_broken(run, error)
         self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
         if self._settler.full:
             await self._settler.room()
@@ -198,6 +201,15 @@ class Dispatcher:
                 self._herald.recorded(run, ended_at)
             return ended_at
         return self.settle(run.claim, outcome, started_at=run.started_at, words=run.last_words())
+
+    def _end_broken(self, run: Run, error: Exception) -> Instant:
+        """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""
+        log.error("job %s of %s broke down", run.claim.job_id, run.claim.task, exc_info=error)
+        try:
+            return self._end(run, raised(error))
+        except Exception:
+            log.exception("the end of job %s cannot be recorded", run.claim.job_id)
+            return run.started_at
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPICIOUS for run in self.runs.values())

@@ -43,12 +43,31 @@ def undecodable(error: InvalidArguments) -> Failed:
 
 
 def _signalled(signal: Signal) -> Outcome:
+    try:
+        return _meant(signal)
+    except Exception as error:  # noqa: BLE001 - a handler's own subclass may be broken
+        text = f"{type(signal).__name__} cannot be read: {describe_error(error)}"
+        return Failed(error=text, traceback=_trace(signal))
+
+
+def _meant(signal: Signal) -> Outcome:
     match signal:
         case Cancel():
             return Cancelled(str(signal.reason))
         case Snooze():
-            return Snoozed(signal.delay)
+            return Snoozed(_checked(signal.delay))
         case Retry():
-            # One that was returned has been nowhere.
-            trace = None if signal.__traceback__ is None else describe_traceback(signal)
-            return Failed(error=describe_error(signal), traceback=trace, wait=signal.delay)
+            wait = None if signal.delay is None else _checked(signal.delay)
+            return Failed(error=describe_error(signal), traceback=_trace(signal), wait=wait)
+
+
+def _checked(delay: Micros) -> Micros:
+    if type(delay) is not int:
+        text = f"its delay is {type(delay).__name__}, not int"
+        raise TypeError(text)
+    return delay
+
+
+def _trace(signal: Signal) -> str | None:
+    # One that was returned has been nowhere.
+    return None if signal.__traceback__ is None else describe_traceback(signal)

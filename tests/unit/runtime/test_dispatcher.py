@@ -372,3 +372,25 @@ async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
     assert bench.dispatcher.knows(token)
     await bench.settler.round()
     assert not bench.dispatcher.knows(token)
+
+
+@pytest.mark.parametrize("where", ["execute", "settle"])
+async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def break_down(self: Executor, run: Run) -> Settled:
+        raise LookupError(run.claim.job_id)
+
+    def refuse(*args: object, **options: object) -> int:
+        raise LookupError
+
+    bench = Bench(nothing)
+    if where == "execute":
+        monkeypatch.setattr(Executor, "execute", break_down)
+    else:
+        monkeypatch.setattr(bench.dispatcher, "settle", refuse)
+    bench.dispatcher.start(claim("a"))
+    await bench.drained()
+    assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
+    assert [(change.state, change.error) for change in bench.settled] == (
+        [(State.FAILED, "LookupError: a")] if where == "execute" else []
+    )
+    assert bench.dispatcher.knows(claim("a").token) == (where == "execute"), "else it could not be given back"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from duetime import Cancel, Retry, Snooze
 from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed, Snoozed, Succeeded
@@ -44,3 +46,36 @@ def test_a_retry_that_was_raised_shows_where_and_why() -> None:
     assert verdict.traceback is not None
     assert "in ask\n" in verdict.traceback
     assert "ValueError: invalid literal" in verdict.traceback
+
+
+class Nap(Snooze):
+    def __init__(self) -> None:
+        """Forget the delay."""
+
+
+class Odd(Snooze):
+    def __init__(self) -> None:
+        self.delay = "soon"  # type: ignore[assignment]
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise LookupError
+
+
+@pytest.mark.parametrize("signal", [Nap(), Odd(), Cancel(Mute())])  # type: ignore[arg-type]
+def test_a_signal_that_cannot_be_read_is_a_failure(signal: Snooze | Cancel) -> None:
+    for verdict in (raised(signal), returned(signal)):
+        assert isinstance(verdict, Failed)
+        assert type(signal).__name__ in verdict.error
+        assert "cannot be read" in verdict.error
+
+
+def test_a_signal_counts_when_it_comes_alone_out_of_groups_of_tasks() -> None:
+    assert raised(ExceptionGroup("a", [Cancel("enough")])) == Cancelled("enough")
+    assert raised(ExceptionGroup("a", [ExceptionGroup("b", [Snooze(2)])])) == Snoozed(2 * SECOND)
+
+
+def test_a_signal_among_other_errors_is_one_of_them() -> None:
+    for others in ([Cancel(), ValueError()], [Cancel(), Snooze(1)], [ValueError()]):
+        assert isinstance(raised(ExceptionGroup("a", others)), Failed)
