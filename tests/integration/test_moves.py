@@ -10,7 +10,9 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import InvalidDuration, InvalidOption, JobActive, JobEnded, JobNotFound
+from duetime.model.instants import SECOND
 from duetime.model.states import State
+from duetime.scheduler import releasing
 from tests.integration.kit import Fleet, until
 from tests.integration.test_claim_ahead import all_held
 
@@ -87,14 +89,19 @@ async def test_a_job_that_was_put_off_waits(scheduler: Scheduler) -> None:
         assert (await job.record()).due_at == due + timedelta(minutes=30)
 
 
-async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another(fleet: Fleet) -> None:
+async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another_by_force(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = fleet.app()
     async with app.scheduler:
         frozen = await fleet.start(window="60s")
         job = await app.note.options(delay=3).enqueue()
         await all_held(app.scheduler.store, [job.id])
         frozen.signal(SIGSTOP)
-        assert await app.scheduler.jobs.release(job.id) == "released"
+        monkeypatch.setattr(releasing, "PATIENCE", SECOND // 2)
+        with pytest.raises(TimeoutError, match="force=True"):
+            await app.scheduler.jobs.release(job.id)
+        assert await app.scheduler.jobs.release(job.id, force=True) == "released"
         heir = await fleet.start()
         await job.result(timeout=20)
         frozen.signal(SIGCONT)
@@ -102,6 +109,52 @@ async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another(fleet: Fl
         assert entry.pid == heir.pid
         record = (await app.scheduler.store.get([job.id]))[0]
     assert (record.state, record.crashes, record.failures) == (State.SUCCEEDED, 0, 0)
+
+
+@pytest.mark.covers("released-while-it-starts")
+async def test_released_jobs_run_once_however_close_they_were_to_their_start(scheduler: Scheduler) -> None:
+    @scheduler.task(name="count")
+    async def count(number: int) -> None:
+        counted.append(number)
+
+    counted: list[int] = []
+    async with scheduler, scheduler.worker(), scheduler.worker():
+        jobs = [await count.options(delay=0.3 + number / 100).enqueue(number) for number in range(20)]
+        await until(lambda: claimed(scheduler, jobs[-1].id), what="the last job to be claimed ahead")
+        answers = await asyncio.gather(*(released(scheduler, job.id) for job in jobs))
+        for job in jobs:
+            await job.result(timeout=20)
+
+    assert "released" in answers
+    assert sorted(counted) == list(range(20))
+
+
+@pytest.mark.covers("released-while-it-starts")
+async def test_a_job_that_has_just_started_is_not_taken_for_an_unstarted_one(scheduler: Scheduler) -> None:
+    @scheduler.task(name="linger")
+    async def linger() -> None:
+        begun.set()
+        await go_on.wait()
+
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    async with scheduler, scheduler.worker():
+        job = await linger.options(delay=0.3).enqueue()
+        await asyncio.wait_for(begun.wait(), 20)
+        with pytest.raises(JobActive, match="has started"):
+            await scheduler.jobs.release(job.id)
+        go_on.set()
+        await job.result(timeout=20)
+
+
+async def claimed(scheduler: Scheduler, job_id: str) -> bool:
+    return (await scheduler.jobs.get(job_id)).state is State.RUNNING
+
+
+async def released(scheduler: Scheduler, job_id: str) -> str:
+    try:
+        return await scheduler.jobs.release(job_id)
+    except (JobActive, JobEnded) as refused:
+        return type(refused).__name__
 
 
 async def test_a_worker_that_lost_an_unstarted_job_does_not_start_it(fleet: Fleet) -> None:
@@ -113,7 +166,6 @@ async def test_a_worker_that_lost_an_unstarted_job_does_not_start_it(fleet: Flee
         after = await app.note.options(delay=3.1, queue="other").enqueue()
         await all_held(store, [job.id, after.id])
         await app.scheduler.queues.pause("default")
-        await asyncio.sleep(1.1)  # A claim younger than a second is believed whatever the store says.
         assert await app.scheduler.jobs.release(job.id) == "released"
         await after.result(timeout=20)
         assert (await store.get([job.id]))[0].state is State.PENDING

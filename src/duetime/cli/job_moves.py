@@ -28,7 +28,7 @@ _WOULD_BE_CANCELLED = _CANCELLED | {
     CancelAnswer.CANCELLED: "would be cancelled",
     CancelAnswer.REQUESTED: "its worker would be asked to stop it",
 }
-_REFUSED = {"active", "finished"}
+_REFUSED = {"active", "finished", "unanswered"}
 
 
 @click.command()
@@ -129,16 +129,18 @@ def snooze(
 @click.command()
 @options.database
 @options.job_ids
-@click.option("--force", is_flag=True, help="Also jobs that have started, which may then run twice.")
+@click.option(
+    "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
+)
 @options.dry_run
 @options.as_json
 def release(
     *, url: str | None, namespace: str, job_ids: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Take jobs away from the workers that have claimed them, for others to have.
+    """Have workers give back jobs that they have claimed and not started, for others to have.
 
     A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
-    job does not exist, and else with 1 when one has started or ended.
+    job does not exist, and else with 1 when one has started or ended, or its worker does not answer.
     """
 
     async def take(scheduler: Scheduler, job_id: str) -> str:
@@ -156,6 +158,7 @@ def release(
         "released": "would be given back" if dry_run else "given back",
         "waiting": "no worker has it",
         "active": "has started; --force takes it away all the same",
+        "unanswered": "its worker does not give it back; --force takes it away all the same",
         "finished": "has ended",
         "unknown": "there is no such job",
     }
@@ -177,6 +180,8 @@ async def _each(
                 answers[job_id] = "active"
             except JobEnded:
                 answers[job_id] = "finished"
+            except TimeoutError:
+                answers[job_id] = "unanswered"
     return answers
 
 

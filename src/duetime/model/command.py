@@ -21,6 +21,7 @@ class CommandKind(StrEnum):
     STOP = "stop"
     STOP_NOW = "stop_now"
     STOP_JOB = "stop_job"
+    RELEASE_JOB = "release_job"
     STACKS = "stacks"
 
 

@@ -35,6 +35,10 @@ class Commanded(Protocol):
         """Cancel one job that this worker has; False when it has not."""
         ...
 
+    def release_job(self, job_id: JobId) -> bool:
+        """Give one job back that has not started; False when this worker has no such job."""
+        ...
+
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
         ...
@@ -109,13 +113,21 @@ def carry_out(command: Command, worker: Commanded) -> str:
             now = command.kind == CommandKind.STOP_NOW
             running = worker.ask_to_stop(now=now)
             return f"stopping; {_jobs(running)} {'cancelled' if now else 'may end within the grace time'}"
-        case CommandKind.STOP_JOB:
-            found = worker.stop_job(command.job or "", command.reason)
-            return f"job {command.job} is asked to stop" if found else f"it does not have job {command.job}"
+        case CommandKind.STOP_JOB | CommandKind.RELEASE_JOB:
+            return _move_job(command, worker)
         case CommandKind.STACKS:
             return worker.stacks()
         case _:
             return f"this worker does not know the command {command.kind!r}; it may be older than whoever sent it"
+
+
+def _move_job(command: Command, worker: Commanded) -> str:
+    job_id = command.job or ""
+    if command.kind == CommandKind.STOP_JOB:
+        found = worker.stop_job(job_id, command.reason)
+        return f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
+    found = worker.release_job(job_id)
+    return f"job {job_id} is given back" if found else f"it does not hold job {job_id} unstarted"
 
 
 def _jobs(count: int) -> str:

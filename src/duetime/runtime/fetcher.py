@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from duetime.model.ids import new_token
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
-from duetime.model.job import Claim, Token
+from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Released
 from duetime.runtime.asking import Asking
 from duetime.runtime.dispatcher import Dispatcher
@@ -117,6 +117,13 @@ class Fetcher(Service):
             # A claim that was being committed while the store was asked is not in its answer yet.
             if claim.token not in held and claim.claimed_at < asked_at - SECOND:
                 self.hold.take(claim.job_id)
+
+    def give_back(self, job_id: JobId) -> bool:
+        """Release one unstarted claim; False when it is not held."""
+        claim = self.hold.take(job_id)
+        if claim is not None:
+            self._release(claim)
+        return claim is not None
 
     def give_back_all(self) -> None:
         """Release every unstarted claim."""

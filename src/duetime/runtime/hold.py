@@ -58,13 +58,15 @@ class Hold:
         return sum(map(counts, self._claims.values()))
 
     def add(self, claim: Claim) -> None:
-        """Hold a claim until its due time."""
+        """Hold a claim until its due time, in place of an older one of the same job, which was lost."""
+        self.take(claim.job_id)
         self._claims[claim.job_id] = claim
         self._arm(claim)
 
     def add_due(self, claims: Sequence[Claim]) -> None:
         """Hold claims whose time has come until slots are free."""
         for claim in claims:
+            self.take(claim.job_id)
             self._claims[claim.job_id] = claim
             heapq.heappush(self._waiting, _Waiting(claim.priority, claim.due_at, claim.job_id))
         # One timer for all: a claim that is started soon should not pay for one of its own.
@@ -82,8 +84,9 @@ class Hold:
     def first_waiting(self) -> Claim | None:
         """Return the most urgent claim whose time has come and that found no slot."""
         while self._waiting:
-            claim = self._claims.get(self._waiting[0].job_id)
-            if claim is not None:
+            first = self._waiting[0]
+            claim = self._claims.get(first.job_id)
+            if claim is not None and claim.due_at == first.due_at:
                 return claim
             heapq.heappop(self._waiting)
         return None
@@ -130,7 +133,6 @@ class Hold:
         if self._on_due(claim):
             self.take(claim.job_id)
             return
-        del self._timers[claim.job_id]
         self.add_due([claim])
 
     def _give_up(self, claims: Sequence[Claim]) -> None:

@@ -167,6 +167,10 @@ class Worker:
             return True
         return self._dispatcher.stop(job_id, cancelled)
 
+    def release_job(self, job_id: JobId) -> bool:
+        """Give one job back that has not started; False when this worker has no such job."""
+        return self._fetcher.give_back(job_id)
+
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
         runs = list(self._dispatcher.runs.values())

@@ -131,7 +131,7 @@ class BlockingJobs:
         self._portal.run(self._jobs.snooze(job_id, delay))
 
     def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
-        """Take a job away from its worker; see `Jobs.release`."""
+        """Have a worker give a job back; see `Jobs.release`."""
         return self._portal.run(self._jobs.release(job_id, force=force))
 
 

@@ -20,6 +20,7 @@ from duetime.scheduler.explaining import Explanation, explain_job
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.pages import JobQuery, Page, check_limit, cursor_behind, job_filter
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
+from duetime.scheduler.releasing import ask_back
 from duetime.stores.base import CancelAnswer, ReleaseAnswer, SnoozeAnswer, Store
 
 ON_REQUEST = "cancelled on request"
@@ -123,13 +124,17 @@ class Jobs:
                 return
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
-        """Take a job away from the worker that has claimed it, so that another can have it at once.
+        """Have a worker give back a job that it has claimed and not started, so that another can have it.
 
-        One that has started only by `force`: its run can record nothing more, but it goes on until its worker
-        notices, so for a while the job may run twice. `waiting` says that no worker had it.
-        Raises `JobActive` when it has started, `JobEnded`, `JobNotFound`.
+        By `force` it is taken away whether it has started or not: its run can record nothing more, but it goes on
+        until its worker notices, so for a while the job may run twice. `waiting` says that no worker had it.
+        Raises `JobActive` when it has started, `JobEnded`, `JobNotFound`, and `TimeoutError` when the worker
+        does not answer.
         """
-        answer = (await self._store().release([job_id], force=force))[job_id]
+        if force:
+            answer = (await self._store().release([job_id], force=True))[job_id]
+        else:
+            answer = await ask_back(self._store(), job_id)
         match answer:
             case ReleaseAnswer.STARTED:
                 text = f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"

@@ -305,7 +305,7 @@ class CommandRecord:
     id: CommandId
     worker: WorkerId
     kind: str
-    """`pause`, `resume`, `stop`, `stop_now`, `stop_job` or `stacks`."""
+    """`pause`, `resume`, `stop`, `stop_now`, `stop_job`, `release_job` or `stacks`."""
     job: JobId | None
     reason: str | None
     created_at: datetime

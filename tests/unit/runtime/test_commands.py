@@ -77,6 +77,10 @@ class Worker:
         self.told.append((job_id, reason))
         return job_id == "mine"
 
+    def release_job(self, job_id: JobId) -> bool:
+        self.told.append(("release", job_id))
+        return job_id == "mine"
+
     def stacks(self) -> str:
         raise RuntimeError("too deep")
 
@@ -122,6 +126,8 @@ class Told:
         (command("stop_now"), [("stop", True)], "stopping; 1 job cancelled"),
         (command("stop_job", job="mine", reason="r"), [("mine", "r")], "job mine is asked to stop"),
         (command("stop_job", job="theirs"), [("theirs", None)], "it does not have job theirs"),
+        (command("release_job", job="mine"), [("release", "mine")], "job mine is given back"),
+        (command("release_job", job="x"), [("release", "x")], "it does not hold job x unstarted"),
         (
             command("dance"),
             [],

@@ -116,3 +116,24 @@ async def test_a_full_queue_does_not_keep_others_from_their_slots(ends: Ends) ->
     left = hold.take_waiting(lambda _: True)
     assert left is not None
     assert left.job_id == "slow"
+
+
+async def test_a_job_that_comes_back_under_a_new_claim_is_held_under_that_one_alone(ends: Ends) -> None:
+    time = StillTime(1_000)
+    hold = hold_of(ends, time)
+    hold.add(claim("a", due_at=1_000, fence=1))
+    hold.add(claim("a", due_at=2_000, fence=2))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (ends.started, len(hold)) == ([], 1), "the timer of the old claim is gone"
+    time.instant = 2_000
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert (ends.started, len(hold)) == (["a"], 0)
+
+
+async def test_a_new_claim_that_is_not_due_does_not_take_the_place_of_one_that_was(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000))
+    hold.add_due([claim("a", due_at=1_000, fence=1)])
+    hold.add(claim("a", due_at=2_000, fence=2))
+    assert hold.first_waiting() is None
+    assert len(hold) == 1

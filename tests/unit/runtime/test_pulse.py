@@ -89,6 +89,9 @@ class Listener:
         self.told.append((job_id, reason))
         return job_id == "mine"
 
+    def release_job(self, job_id: JobId) -> bool:
+        return False
+
     def stacks(self) -> str:
         return f"asked in {threading.current_thread().name}"
 

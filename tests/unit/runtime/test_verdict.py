@@ -69,13 +69,3 @@ def test_a_signal_that_cannot_be_read_is_a_failure(signal: Snooze | Cancel) -> N
         assert isinstance(verdict, Failed)
         assert type(signal).__name__ in verdict.error
         assert "cannot be read" in verdict.error
-
-
-def test_a_signal_counts_when_it_comes_alone_out_of_groups_of_tasks() -> None:
-    assert raised(ExceptionGroup("a", [Cancel("enough")])) == Cancelled("enough")
-    assert raised(ExceptionGroup("a", [ExceptionGroup("b", [Snooze(2)])])) == Snoozed(2 * SECOND)
-
-
-def test_a_signal_among_other_errors_is_one_of_them() -> None:
-    for others in ([Cancel(), ValueError()], [Cancel(), Snooze(1)], [ValueError()]):
-        assert isinstance(raised(ExceptionGroup("a", others)), Failed)
