@@ -35,6 +35,7 @@ _MODULES = (
     "enqueue",
     "fencing",
     "firing",
+    "key_races",
     "keys",
     "kit",
     "lifecycle",
@@ -67,11 +68,11 @@ from duetime.testing.conformance.control import TestCancel, TestQueues
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
+from duetime.testing.conformance.key_races import TestKeysUnderConcurrency
 from duetime.testing.conformance.keys import (
     TestBatchesOfKeys,
     TestHoldsPastTheEnd,
     TestKeys,
-    TestKeysUnderConcurrency,
     TestReplacement,
 )
 from duetime.testing.conformance.lifecycle import TestLifecycle
