@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from benchmarks.statements import Sent, tapped
-from duetime import Scheduler, current_job
+from duetime import Limit, Scheduler, current_job
 from duetime.runtime import fetcher
 from duetime.scheduler.task import AsyncTask
 
@@ -206,12 +206,14 @@ async def test_a_worker_whose_tasks_have_no_limits_never_asks_for_limited_jobs(s
         assert not {"limited_queues", "waiting_gates", "lock_gates"} & {name for _, _, name in sent}
 
 
-async def test_a_full_gate_is_looked_at_without_a_write(store_url: str) -> None:
+async def test_a_full_gate_is_looked_at_without_a_write_and_without_a_rate_no_start_is_noted(
+    store_url: str,
+) -> None:
     scheduler = Scheduler(store_url)
     started, gate = asyncio.Event(), asyncio.Event()
 
-    @scheduler.task(name="wait", limit=1)
-    async def wait() -> None:
+    @scheduler.task(name="wait", limit=Limit(1, by="key"))
+    async def wait(key: int = 1) -> None:
         started.set()
         await gate.wait()
 
@@ -226,7 +228,9 @@ async def test_a_full_gate_is_looked_at_without_a_write(store_url: str) -> None:
             await until(lambda: has_looked_at_gates(sent, after="enqueue_rich"))
             names = {name for _, _, name in sent}
             gate.set()
+            await until(lambda: [name for _, _, name in sent].count("take_limited") == BATCHES)
     assert not {"lock_gates", "running_under", "at_gates"} & names
+    assert "note_gates" not in {name for _, _, name in sent}
 
 
 @pytest.mark.covers("idle-writes")
