@@ -6,25 +6,20 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
 
-import asyncpg
 import pytest
 
 from duetime import Ended, Scheduler, State, current_job, failpoints
 from duetime.errors import (
-    BlockingCallInLoop,
     ClaimLost,
-    InvalidOption,
     JobCancelled,
     JobFailed,
     TransactionMisused,
-    Unsupported,
 )
+from tests.integration.effects import ask, effect_elsewhere, effects, run
 from tests.integration.kit import until
 
 
@@ -37,30 +32,6 @@ def scheduler(store_url: str) -> Scheduler:
 def unarmed() -> Iterator[None]:
     yield
     failpoints.arm(None)
-
-
-async def run(connection: Any, sql: str) -> Any:
-    """Run a statement on whichever connection it is."""
-    done = connection.execute(sql)
-    return await done if inspect.isawaitable(done) else done
-
-
-async def ask(scheduler: Scheduler, sql: str) -> list[Any]:
-    """Ask the database on a connection of our own."""
-    if scheduler.url.startswith("sqlite"):
-        with sqlite3.connect(scheduler.url.removeprefix("sqlite:///"), isolation_level=None) as connection:
-            rows = [row[0] for row in connection.execute(sql)]
-        connection.close()
-        return rows
-    own: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(scheduler.url)
-    try:
-        return [row[0] for row in await own.fetch(sql)]
-    finally:
-        await own.close()
-
-
-async def effects(scheduler: Scheduler) -> list[int]:
-    return await ask(scheduler, "SELECT n FROM effects ORDER BY n")
 
 
 @pytest.mark.covers("effect-and-completion")
@@ -107,25 +78,6 @@ async def test_an_error_in_the_block_rolls_back_and_is_the_error_on_record(sched
         assert await effects(scheduler) == [1]
     assert (lost.outcome, lost.error) == ("error", "LookupError: of the handler's own")
     assert (record.state, record.attempt) == (State.SUCCEEDED, 2)
-
-
-@pytest.mark.covers("own-error-kept")
-async def test_the_handlers_error_is_not_masked_when_the_connection_is_lost_as_well(
-    postgres_url: str,
-) -> None:
-    scheduler = Scheduler(postgres_url)
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        async with current_job().transaction() as tx:
-            pid = await tx.connection.fetchval("SELECT pg_backend_pid()")
-            await ask(scheduler, f"SELECT pg_terminate_backend({pid})")
-            raise LookupError("of the handler's own")
-
-    async with scheduler, scheduler.worker():
-        job = await effect.enqueue()
-        with pytest.raises(JobFailed, match="of the handler's own"):
-            await job.result(timeout=20)
 
 
 @pytest.mark.covers("effect-and-completion")
@@ -185,12 +137,6 @@ async def test_a_handler_that_ends_its_transaction_has_failed_for_good(
         assert await effects(scheduler) == ([1] if how.startswith("COMMIT") else [])
         assert await effect_elsewhere(scheduler)
     assert (record.state, record.reason, record.attempt) == (State.FAILED, "misused", 1)
-
-
-async def effect_elsewhere(scheduler: Scheduler) -> bool:
-    """Whether others can write: nothing is left locked."""
-    await ask(scheduler, "INSERT INTO effects VALUES (99) RETURNING n")
-    return 99 in await effects(scheduler)
 
 
 async def test_a_job_has_one_transaction(scheduler: Scheduler) -> None:
@@ -395,170 +341,3 @@ async def test_many_handlers_get_their_transactions_one_after_the_other(schedule
         for job in jobs:
             await job.result(timeout=30)
         assert await effects(scheduler) == list(range(40))
-
-
-async def test_a_nested_transaction_of_asyncpg_is_a_savepoint(postgres_url: str) -> None:
-    scheduler = Scheduler(postgres_url)
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        async with current_job().transaction() as tx:
-            async with tx.connection.transaction():
-                await tx.connection.execute("INSERT INTO effects VALUES (1)")
-            with contextlib.suppress(ZeroDivisionError):
-                async with tx.connection.transaction():
-                    await tx.connection.execute("INSERT INTO effects VALUES (2)")
-                    raise ZeroDivisionError
-
-    async with scheduler, scheduler.worker():
-        await ask(scheduler, "CREATE TABLE effects (n integer)")
-        await (await effect.enqueue()).result(timeout=20)
-        assert await effects(scheduler) == [1]
-
-
-async def test_a_statement_that_failed_unnoticed_fails_the_job(postgres_url: str) -> None:
-    scheduler = Scheduler(postgres_url)
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        async with current_job().transaction() as tx:
-            await tx.connection.execute("INSERT INTO effects VALUES (1)")
-            with contextlib.suppress(asyncpg.DivisionByZeroError):
-                await tx.connection.execute("SELECT 1 / 0")
-
-    async with scheduler, scheduler.worker():
-        await ask(scheduler, "CREATE TABLE effects (n integer)")
-        job = await effect.enqueue()
-        with pytest.raises(JobFailed, match="a statement failed in the transaction"):
-            await job.result(timeout=20)
-        assert await effects(scheduler) == []
-
-
-async def test_a_plain_function_has_its_transaction_with_with(sqlite_url: str) -> None:
-    scheduler = Scheduler(sqlite_url)
-
-    @scheduler.task(name="effect", retries=[0])
-    def effect() -> str:
-        with current_job().transaction() as tx:
-            tx.connection.execute("INSERT INTO effects VALUES (?)", (current_job().attempt,))
-            if current_job().attempt == 1:
-                raise ZeroDivisionError
-            follow.options(tx=tx, delay=3600).sync.enqueue()
-            tx.result = "done"
-        return "not this"
-
-    @scheduler.task(name="follow")
-    def follow() -> None:
-        pass
-
-    async with scheduler, scheduler.worker():
-        await ask(scheduler, "CREATE TABLE effects (n integer)")
-        assert await (await effect.enqueue()).result(timeout=20) == "done"
-        assert await effects(scheduler) == [2]
-        assert len(await scheduler.jobs.list(task="follow")) == 1
-
-
-async def test_a_thread_that_keeps_the_only_writer_too_long_loses_it(sqlite_url: str) -> None:
-    scheduler = Scheduler(sqlite_url)
-    seen: list[BaseException] = []
-
-    @scheduler.task(name="effect")
-    def effect() -> None:
-        with current_job().transaction(timeout=0.2) as tx:
-            tx.connection.execute("INSERT INTO effects VALUES (1)")
-            while not seen:
-                try:
-                    tx.connection.execute("INSERT INTO effects VALUES (2)")
-                except sqlite3.OperationalError as error:
-                    seen.append(error)
-                time.sleep(0.01)
-
-    async with scheduler, scheduler.worker():
-        await ask(scheduler, "CREATE TABLE effects (n integer)")
-        job = await effect.enqueue()
-        with pytest.raises(JobFailed, match="TimeoutError"):
-            await job.result(timeout=20)
-        assert await effects(scheduler) == []
-        assert await effect_elsewhere(scheduler)
-
-
-async def test_a_thread_that_never_leaves_its_block_does_not_keep_others_from_theirs(sqlite_url: str) -> None:
-    scheduler = Scheduler(sqlite_url)
-    inside, gate = threading.Event(), threading.Event()
-
-    @scheduler.task(name="stuck")
-    def stuck() -> None:
-        with current_job().transaction(timeout=0.1):
-            inside.set()
-            gate.wait(30)
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        async with current_job().transaction():
-            pass
-
-    async with scheduler, scheduler.worker():
-        first = await stuck.enqueue()
-        await until(inside.is_set, what="the only writer")
-        await (await effect.enqueue()).result(timeout=20)
-        assert not (await first.record()).state.terminal
-        gate.set()
-        with pytest.raises(JobFailed, match="TimeoutError"):
-            await first.result(timeout=20)
-
-
-async def test_a_plain_function_is_told_that_postgresql_needs_an_async_one(postgres_url: str) -> None:
-    scheduler = Scheduler(postgres_url)
-
-    @scheduler.task(name="effect")
-    def effect() -> None:
-        with current_job().transaction():
-            pass
-
-    async with scheduler, scheduler.worker():
-        job = await effect.enqueue()
-        with pytest.raises(JobFailed, match=r"Unsupported: .*async with"):
-            await job.result(timeout=20)
-
-
-async def test_a_transaction_used_in_the_wrong_way_says_which_is_right(sqlite_url: str) -> None:
-    scheduler = Scheduler(sqlite_url)
-    seen: list[str] = []
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        job = current_job()
-        with pytest.raises(BlockingCallInLoop, match="async with"), job.transaction():
-            pass
-        with pytest.raises(InvalidOption, match="longer than 0"):
-            job.transaction(timeout=0)
-        with pytest.raises(TransactionMisused, match="inside its block"):
-            _ = job.transaction().connection
-        await asyncio.to_thread(wrong)
-        seen.append("all")
-
-    def wrong() -> None:
-        async def inside() -> None:
-            with pytest.raises(Unsupported, match="plain function write `with`"):
-                async with current_job().transaction():
-                    pass
-
-        asyncio.run(inside())
-
-    async with scheduler, scheduler.worker():
-        await (await effect.enqueue()).result(timeout=20)
-    assert seen == ["all"]
-
-
-async def test_a_database_in_memory_lends_nothing() -> None:
-    scheduler = Scheduler("sqlite://")
-
-    @scheduler.task(name="effect")
-    async def effect() -> None:
-        async with current_job().transaction():
-            pass
-
-    async with scheduler, scheduler.worker():
-        job = await effect.enqueue()
-        with pytest.raises(JobFailed, match=r"Unsupported: .* use a file"):
-            await job.result(timeout=20)
