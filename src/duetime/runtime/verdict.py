@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from duetime.errors import InvalidArguments
+from typing import cast
+
 from duetime.model import durations
 from duetime.model.instants import Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
@@ -20,12 +22,18 @@ def returned(value: object) -> Outcome:
 
 def raised(error: BaseException) -> Outcome:
     """Tell what an exception means: a failure, or a signal, also one that comes out of a task group alone."""
-    alone = error
-    while isinstance(alone, BaseExceptionGroup) and len(alone.exceptions) == 1:
-        alone = alone.exceptions[0]
+    alone = _alone(error)
     if isinstance(alone, Signal):
         return _signalled(alone)
     return Failed(error=describe_error(error), traceback=describe_traceback(error))
+
+
+def _alone(error: BaseException) -> BaseException:
+    """Return the one exception in a group of one, however deep."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return _alone(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 def timed_out(timeout: Micros, error: BaseException | None = None) -> Failed:
