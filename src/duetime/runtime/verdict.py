@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from duetime.errors import InvalidArguments
 from typing import cast
 
+from duetime.errors import InvalidArguments
 from duetime.model import durations
 from duetime.model.instants import Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
