@@ -28,7 +28,8 @@ async def agree(
     assert await store.counts() == model.counts()
     workers = {row.id: (row.state, row.lease_until) for row in await store.workers()}
     for name, lease in model.workers.items():
-        assert workers[name][0] == lease.state
+        lapsed = lease.state == "alive" and lease.until < model.clock.now()
+        assert workers[name][0] == ("dead" if lapsed else lease.state)
         assert lease.state != "alive" or workers[name][1] == lease.until
     assert set(await store.paused_queues()) == model.paused
     expected = NextDue(model.clock.now(), model.next_due(QUEUES, TASKS[:1]))

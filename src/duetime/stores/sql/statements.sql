@@ -501,7 +501,7 @@ INSERT INTO {commands} (id, worker, kind, body, created_at)
 SELECT r.id, w.id, r.kind, r.body, {now}
 FROM {each rows: id text, worker text, kind text, body text} AS r
 JOIN {workers} AS w ON w.id = r.worker
-WHERE w.state = 'alive'
+WHERE w.state = 'alive' AND w.lease_until >= {now}
 {locking}
 ON CONFLICT (id) DO NOTHING
 
@@ -526,7 +526,7 @@ SELECT {command_columns} FROM {commands} WHERE id IN (SELECT r.id FROM {each row
 
 -- name: commands_of
 -- Read what a worker was told last, newest first.
-SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY id DESC LIMIT :limit
+SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY created_at DESC, id DESC LIMIT :limit
 
 -- name: prune_commands
 -- Forget commands that were answered long ago.
@@ -804,8 +804,8 @@ FROM {logs} WHERE job_id = :job_id AND (fence, line) > (:fence, :line) ORDER BY 
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
 -- name: workers
--- Read all workers, newest first.
-SELECT id, state, host, host_key, pid, pid_started, version, queues, tasks, slots, started_at, beat_at,
+-- Read all workers, newest first. One whose lease is over is dead, though nobody may have marked it yet.
+SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started, version, queues, tasks, slots, started_at, beat_at,
        lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -87,6 +88,17 @@ class TestCommands(StoreSuite):
         ]
         assert len(await store.take_commands("w2")) == 1
 
+    async def test_the_order_of_commands_is_that_of_the_stores_clock(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        first, second = (replace(command(), id=name) for name in ("z", "a"))
+        await send(store, first)
+        clock.advance(1)
+        await send(store, second)
+        assert [one.id for one in await store.take_commands("w1")] == ["z", "a"]
+        assert [one.id for one in await store.commands_of("w1", limit=2)] == ["a", "z"]
+
     async def test_a_command_whose_handing_over_was_lost_is_handed_over_again(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -125,7 +137,7 @@ class TestCommands(StoreSuite):
         assert await store.send([new]) == first
         assert len(await store.take_commands("w1")) == 1
 
-    @pytest.mark.parametrize("end", ["buried", "expired", "retired", "never there"])
+    @pytest.mark.parametrize("end", ["buried", "expired", "expired unnoticed", "retired", "never there"])
     async def test_who_is_gone_cannot_be_told_anything(
         self, store: Store, clock: FakeClock, end: str
     ) -> None:
@@ -204,4 +216,5 @@ class TestCommands(StoreSuite):
             clock.set(clock.now() + LEASE + 1)
             for other in alive:
                 await store.pulse(other, WorkerStats(), lease=LEASE)
-            await rescue(store, alive[0])
+            if how == "expired":
+                await rescue(store, alive[0])

@@ -177,6 +177,19 @@ class TestPulse(StoreSuite):
         }
         await store.bury([])
 
+    async def test_who_has_no_lease_counts_as_dead_before_anybody_says_so(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", "w2")
+        await store.retire("w2")
+        clock.set(clock.now() + LEASE)
+        assert (await record(store, "w1")).state == "alive"
+        clock.advance(1)
+        assert (await record(store, "w1")).state == "dead"
+        assert (await record(store, "w2")).state == "stopped"
+        await store.pulse("w1", STATS, lease=LEASE)
+        assert (await record(store, "w1")).state == "alive", "nobody had taken it for dead"
+
     async def test_the_dead_cannot_retire(self, store: Store) -> None:
         await hire(store, "w1")
         await store.bury(["w1"])

@@ -20,8 +20,8 @@ def send(sql: Statements, new: Sequence[NewCommand]) -> Script[list[Command]]:
 def take_commands(sql: Statements, worker: WorkerId) -> Script[list[Command]]:
     """Hand a worker what it has not answered."""
     found = yield Query(sql.take_commands, {"worker": worker})
-    # Ids rise with time.
-    return sorted(map(rows.command, found), key=lambda command: command.id)
+    # By the store's clock: ids go by those of whoever sent them.
+    return sorted(map(rows.command, found), key=lambda command: (command.created_at, command.id))
 
 
 def finish_command(sql: Statements, command: CommandId, outcome: str) -> Script[None]:
