@@ -162,6 +162,20 @@ def recalled(*, started: bool) -> Released | Interrupted:
     return Interrupted(reason="released by force") if started else Released()
 
 
+def called_off(made: Settlement, cause: Cancelled) -> Settlement:
+    """End a job that would run again, because its run was told to end; what it came to stays on record."""
+    if made.state is not State.PENDING:
+        return made
+    return made._replace(
+        state=State.CANCELLED,
+        reason=cause.reason,
+        finished_at=made.ended_at,
+        due_at=None,
+        attempt=None,
+        ended_at=None,
+    )
+
+
 def crash_backoff(blames: int) -> Micros:
     """Return the wait before a job that took its worker down is tried again: 0, 1, 4, 16 … 60 seconds."""
     return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)

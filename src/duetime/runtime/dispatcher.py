@@ -18,6 +18,7 @@ from duetime.model.outcome import (
     Released,
     Settled,
     Settlement,
+    called_off,
     decide,
     expired,
 )
@@ -110,10 +111,18 @@ class Dispatcher:
             self._marker.add(run)
 
     def settle(
-        self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None, words: Words = SILENCE
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        *,
+        started_at: Instant | None = None,
+        words: Words = SILENCE,
+        stopping: StopCause | None = None,
     ) -> Instant:
         """Decide what an outcome means, hand it to the settler and return when that was."""
         settlement = self.settlement(claim, outcome, started_at=started_at)
+        if isinstance(stopping, Cancelled):
+            settlement = called_off(settlement, stopping)
         if settlement.state is State.FAILED:
             self.failed += 1
         if words is not SILENCE:
@@ -167,7 +176,7 @@ class Dispatcher:
             # A claim that was being committed while the store was asked is not in its answer yet.
             recent = run.claim.claimed_at >= asked_at - SECOND
             if run.claim.token not in held and not recent and not run.settling:
-                run.stop(Interrupted(reason="the claim was lost"))
+                run.stop(Interrupted(reason="the claim was lost"), again=not run.cancelled)
 
     def knows(self, token: Token) -> bool:
         """Whether a claim is running here or its outcome is about to be written."""
@@ -200,7 +209,13 @@ class Dispatcher:
             if self._herald.heard:
                 self._herald.recorded(run, ended_at)
             return ended_at
-        return self.settle(run.claim, outcome, started_at=run.started_at, words=run.last_words())
+        return self.settle(
+            run.claim,
+            outcome,
+            started_at=run.started_at,
+            words=run.last_words(),
+            stopping=run.stopping,
+        )
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
         """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""

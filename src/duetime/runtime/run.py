@@ -44,6 +44,8 @@ class Run:
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
     stopping: StopCause | None = None
     """Why the handler was asked to end, once it was; threads read it, too."""
+    cancelled: bool = False
+    """Whether the task was cancelled inside its handler."""
     timeout: Micros | None = None
     ears: Ears | None = None
     """Whoever passes on what the run says; nobody, once it has ended."""
@@ -100,10 +102,15 @@ class Run:
         if not first and not again:
             return
         if grace:
-            asyncio.get_running_loop().call_later(grace / SECOND, self._cancel)
+            asyncio.get_running_loop().call_later(grace / SECOND, self._end_grace)
         else:
+            self._cancel()
+
+    def _end_grace(self) -> None:
+        if not self.cancelled:
             self._cancel()
 
     def _cancel(self) -> None:
         if self.task is not None and self.interruptible:
+            self.cancelled = True
             self.task.cancel()

@@ -10,7 +10,7 @@ import pytest
 from duetime import current_job
 from duetime.model.instants import SECOND
 from duetime.model.job import Token
-from duetime.model.outcome import Cancelled, Settled, Settlement
+from duetime.model.outcome import Cancelled, Interrupted, Settled, Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
@@ -394,3 +394,68 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
         [(State.FAILED, "LookupError: a")] if where == "execute" else []
     )
     assert bench.dispatcher.knows(claim("a").token) == (where == "execute"), "else it could not be given back"
+
+
+async def test_a_run_that_was_told_to_end_is_not_tried_again_when_its_clean_up_raises() -> None:
+    begun = asyncio.Event()
+
+    async def untidy() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError
+
+    bench = Bench(untidy, retry=fixed(3, 7))
+    bench.dispatcher.start(claim("a"))
+    await asyncio.wait_for(begun.wait(), 5)
+    bench.dispatcher.stop("a", Cancelled("enough"))
+    await bench.drained()
+    [change] = bench.settled
+    assert (change.state, change.reason, change.error) == (State.CANCELLED, "enough", "LookupError")
+    assert (change.finished_at, change.due_at, change.failures) == (NOW, None, 1)
+
+
+async def test_a_run_that_was_interrupted_goes_back_although_its_clean_up_raises() -> None:
+    begun = asyncio.Event()
+
+    async def untidy() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError
+
+    bench = Bench(untidy, retry=fixed(3, 7))
+    bench.dispatcher.start(claim("a"))
+    await asyncio.wait_for(begun.wait(), 5)
+    bench.dispatcher.stop("a", Interrupted(reason="stopped"))
+    await bench.drained()
+    assert bench.settled[0].state is State.PENDING
+
+
+async def test_a_run_in_its_time_of_grace_is_cancelled_once_when_its_claim_is_lost() -> None:
+    cancelled = 0
+    begun, clean = asyncio.Event(), asyncio.Event()
+
+    async def careful() -> None:
+        nonlocal cancelled
+        begun.set()
+        while not clean.is_set():
+            try:
+                await clean.wait()
+            except asyncio.CancelledError:
+                cancelled += 1
+
+    bench = Bench(careful, cancel_grace=3600 * SECOND)
+    bench.dispatcher.start(claim("a", claimed_at=1))
+    await asyncio.wait_for(begun.wait(), 5)
+    bench.dispatcher.cancel(frozenset({"a"}))
+    await asyncio.sleep(0)
+    assert cancelled == 0
+    for _ in range(3):
+        bench.dispatcher.stop_lost(frozenset(), NOW)
+        await asyncio.sleep(0)
+    clean.set()
+    await bench.drained()
+    assert cancelled == 1, "it has no grace any more, and can clean up in peace"
