@@ -44,13 +44,13 @@ async def test_a_job_that_is_not_due(app: App, fleet: Fleet) -> None:
     assert "It is not due until" in await why(app.scheduler, job.id)
 
 
-@pytest.mark.covers("no-handle")
+@pytest.mark.covers("nothing-to-see")
 async def test_no_worker_at_all(app: App) -> None:
     job = await app.note.enqueue()
     assert "No worker is alive" in await why(app.scheduler, job.id)
 
 
-@pytest.mark.covers("no-handle")
+@pytest.mark.covers("nothing-to-see")
 async def test_a_paused_queue(app: App, fleet: Fleet) -> None:
     await fleet.start()
     await app.scheduler.queues.pause("default", reason="deploying")
@@ -75,7 +75,7 @@ async def test_a_task_that_no_worker_knows(app: App, fleet: Fleet) -> None:
     assert "No worker knows task gone.away" in await why(app.scheduler, unknown.id)
 
 
-@pytest.mark.covers("no-handle")
+@pytest.mark.covers("nothing-to-see")
 async def test_a_worker_that_is_paused(app: App, fleet: Fleet) -> None:
     await fleet.start()
     (worker,) = await app.scheduler.workers.list()

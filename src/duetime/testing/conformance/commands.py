@@ -37,7 +37,7 @@ async def read(store: Store, new: NewCommand) -> Command:
 class TestCommands(StoreSuite):
     """`send`, `take_commands`, `finish_command`, `commands` and `commands_of`."""
 
-    @pytest.mark.covers("no-handle")
+    @pytest.mark.covers("nothing-to-see")
     async def test_a_command_is_kept_as_it_was_sent(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         new = command(kind=CommandKind.STOP_JOB, job="j1", reason="it's \x00 off")

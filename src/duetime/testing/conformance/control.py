@@ -17,7 +17,6 @@ from duetime.testing.conformance.suite import StoreSuite
 class TestCancel(StoreSuite):
     """`cancel`."""
 
-    @pytest.mark.covers("no-handle")
     async def test_a_pending_job_is_cancelled_with_the_reason(self, store: Store, clock: FakeClock) -> None:
         job_id = await put(store, delay=5)
         clock.advance(1)
@@ -134,7 +133,7 @@ class TestCancel(StoreSuite):
 class TestQueues(StoreSuite):
     """`pause_queue` and `resume_queue`."""
 
-    @pytest.mark.covers("no-handle")
+    @pytest.mark.covers("nothing-to-see")
     async def test_paused_queues_are_listed_with_their_reasons(self, store: Store, other: Store) -> None:
         assert await store.paused_queues() == {}
         await store.pause_queue("a", reason="it's broken")

@@ -16,7 +16,6 @@ from duetime.testing.conformance.suite import StoreSuite
 class TestSnooze(StoreSuite):
     """`snooze`."""
 
-    @pytest.mark.covers("no-handle")
     async def test_a_job_that_waits_for_its_time_waits_longer(self, store: Store, clock: FakeClock) -> None:
         job_id = await put(store, delay=5 * SECOND)
         due = clock.now() + 5 * SECOND
