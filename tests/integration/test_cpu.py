@@ -304,6 +304,22 @@ async def test_progress_and_logs_are_kept_with_the_job(scheduler: Scheduler, fle
     assert "KeyError: 'NOTHING'" in text
 
 
+async def test_what_a_thread_of_an_earlier_job_logs_is_not_taken_for_the_next_ones(
+    scheduler: Scheduler, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    leave, let = cpu(scheduler, cpu_tasks.leave_talker), cpu(scheduler, cpu_tasks.let_talk)
+    paths = str(tmp_path / "gate"), str(tmp_path / "done")
+    async with scheduler, scheduler.worker(cpu_children=1):
+        await (await leave.enqueue(*paths)).result(timeout=20)
+        job = await let.enqueue(*paths)
+        await job.result(timeout=20)
+        text = "".join(part.text for part in await scheduler.jobs.logs(job.id))
+
+    assert "ERROR cpu: mine" in text
+    assert "late" not in text
+    assert "late" in caplog.text
+
+
 async def test_what_a_function_raises_is_recorded_with_its_own_lines(scheduler: Scheduler) -> None:
     fail, who = cpu(scheduler, cpu_tasks.fail), cpu(scheduler, cpu_tasks.who)
     async with scheduler, scheduler.worker(cpu_children=1):

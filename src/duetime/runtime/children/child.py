@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 from collections.abc import Iterable
 from contextvars import Context, copy_context
 
 from duetime.model.instants import SECOND
+from duetime.model.job import Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.runtime.children import logs
 from duetime.runtime.children.address import Home
@@ -28,8 +30,13 @@ from duetime.runtime.children.messages import (
     word_decoder,
 )
 from duetime.runtime.context import current
+from duetime.runtime.failure import describe_error
+
+log = logging.getLogger("duetime.worker")
 
 _LONGEST_START = 60.0
+_LONGEST_LOOK = 0.1
+"""Seconds between looks whether a process is gone; the first ones come sooner."""
 _LAST_WAIT = 6.0
 """Seconds to leave in, for a child that was told to; a little more than it grants its own threads."""
 
@@ -54,12 +61,14 @@ class Child:
         self._writer: asyncio.StreamWriter | None = None
         self._answer: asyncio.Future[Outcome] | None = None
         self._stop: Stop | None = None
-        self._context: Context = copy_context()
+        self._context = Context()
+        self._token: Token | None = None
+        self._killed = False
         self._dying = False
         self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
 
     async def call(self, job: Job) -> Outcome:
-        """Run a job and return what came of it; raises `TimeoutError` when it takes too long from its start."""
+        """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
         self.free = False
         self._stop = None
         try:
@@ -70,12 +79,19 @@ class Child:
         if self.death is not None:
             return _crashed(f"child process {self.pid} died while it started: {self.death}")
         self._context = copy_context()
+        self._token = job.claim.token
         self._answer = asyncio.get_running_loop().create_future()
         self._tell(job)
         if self._stop is not None:
             self._tell(self._stop)
-        async with asyncio.timeout(None if job.timeout is None else job.timeout / SECOND):
-            return await self._answer
+        await asyncio.wait({self._answer}, timeout=None if job.timeout is None else job.timeout / SECOND)
+        if not self._answer.done():
+            self.kill()
+            # Then all it said before has been heard: the answer may have waited for this loop.
+            await self.ended()
+            if not self.free:
+                raise TimeoutError
+        return self._answer.result()
 
     def stop(self, reason: str) -> None:
         """Ask the job to end, as soon as it runs."""
@@ -85,6 +101,10 @@ class Child:
 
     def kill(self) -> None:
         """Kill the process and whatever it has started."""
+        self._killed = True
+        self._kill_group()
+
+    def _kill_group(self) -> None:
         if not self._dying:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -111,21 +131,29 @@ class Child:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
             self._writer.write(self._introduction)
-            while line := await reader.readline():
+            # It may die within a word, or with orders unread: ends of the line like any other.
+            while (line := await reader.readline()).endswith(b"\n"):
                 self._hear(word_decoder.decode(line))
         except ConnectionError:
-            # It died with orders unread: an end of the line like any other.
             pass
+        except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
+            self.kill()
+            log.error("child process %d cannot be understood: %s", self.pid, describe_error(error))  # noqa: TRY400
         finally:
             # Before the process is waited for: until then its id, which is that of its group, cannot be reused.
-            self.kill()
+            self._kill_group()
             self._dying = True
             if self._writer is not None:
                 self._writer.close()
             await self._bury()
 
     async def _bury(self) -> None:
-        self.death = _describe(await asyncio.to_thread(self._process.wait))
+        pause = 0.001
+        # Not in a thread of the loop's: the jobs may have taken them all.
+        while (code := self._process.poll()) is None:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_LOOK)
+        self.death = _describe(code, by_worker=self._killed)
         self.ready.set()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(
@@ -143,21 +171,26 @@ class Child:
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(word.read())
             case Told():
-                run = self._context.get(current)
+                run = self._context_of(word).get(current)
                 if run is not None and (voice := run.speak()) is not None:
                     voice.tell(word.fraction, word.note)
             case Logged():
                 # In the context of the job, so that whoever collects its log finds it there.
-                self._context.run(logs.handle, word, pid=self.pid)
+                self._context_of(word).run(logs.handle, word, pid=self.pid)
+
+    def _context_of(self, word: Told | Logged) -> Context:
+        return self._context if word.token == self._token else Context()
 
 
 def _crashed(text: str) -> Failed:
     return Failed(error=text, reason="crashed child")
 
 
-def _describe(code: int) -> str:
+def _describe(code: int, *, by_worker: bool) -> str:
     if code >= 0:
         return f"exit code {code}"
+    if by_worker and -code == signal.SIGKILL:
+        return "killed by its worker"
     try:
         name = signal.Signals(-code).name
     except ValueError:

@@ -35,8 +35,8 @@ class LineEars:
 
     def say(self, words: Words) -> None:
         """Pass on a word at once."""
-        if words.progress is not None:
-            self._line.say(Told(words.progress.fraction, words.progress.note))
+        if (said := words.progress) is not None:
+            self._line.say(Told(said.token, said.fraction, said.note))
 
     def _pass_on(self, voice: Voice) -> None:
         self._next = time.monotonic() + _PAUSE

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 
 from duetime.runtime.children.messages import Logged
+from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error
 
 log = logging.getLogger("duetime.worker")
@@ -28,8 +30,10 @@ class Forwarder(logging.Handler):
         except Exception as error:  # noqa: BLE001 - a bad format string is reported where the record is read
             text = f"{record.msg!r} cannot be formatted: {describe_error(error)}"
         exception = self._plain.formatException(record.exc_info) if record.exc_info else None
+        run = current.get(None)
         self._tell(
             Logged(
+                token=None if run is None else run.claim.token,
                 name=_plain(record.name),
                 level=record.levelno,
                 text=_plain(text),
@@ -50,7 +54,15 @@ def forward(tell: Callable[[Logged], None], *, level: int) -> None:
 
 
 def handle(told: Logged, *, pid: int) -> None:
-    """Give a child's record to the loggers of this process."""
+    """Give a child's record to the loggers of this process; what they raise is no fault of the child's."""
+    try:
+        _handle(told, pid)
+    except Exception:
+        with contextlib.suppress(Exception):
+            log.exception("a log record of child process %d was refused", pid)
+
+
+def _handle(told: Logged, pid: int) -> None:
     logger = logging.getLogger(told.name)
     if not logger.isEnabledFor(told.level):
         return
@@ -63,10 +75,7 @@ def handle(told: Logged, *, pid: int) -> None:
     record.processName = "duetime-child"
     record.threadName = told.thread
     record.exc_text = told.exception
-    try:
-        logger.handle(record)
-    except Exception:
-        log.exception("a log record of child process %d was refused", pid)
+    logger.handle(record)
 
 
 def _plain(text: str) -> str:

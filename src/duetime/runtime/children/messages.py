@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import Claim
+from duetime.model.job import Claim, Token
 from duetime.model.outcome import Outcome
 from duetime.runtime.children.address import Address, Home
 
@@ -69,6 +69,7 @@ class Ended(msgspec.Struct, frozen=True, tag_field="kind", tag="ended"):
 class Told(msgspec.Struct, frozen=True, tag_field="kind", tag="progress"):
     """How far a job is."""
 
+    token: Token
     fraction: float
     note: str
 
@@ -76,6 +77,8 @@ class Told(msgspec.Struct, frozen=True, tag_field="kind", tag="progress"):
 class Logged(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
     """A log record of the child."""
 
+    token: Token | None
+    """Of the job in whose context it was made: others may have left threads behind."""
     name: str
     level: int
     text: str

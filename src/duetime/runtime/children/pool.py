@@ -15,6 +15,9 @@ from duetime.runtime.handler import Handler
 
 log = logging.getLogger("duetime.worker")
 
+_LAST_WAIT = 10.0
+"""Seconds for the children to end, of which each may take a part to leave by itself."""
+
 
 class ChildPool:
     """Lends children; beside those that are lent, one is kept ready.
@@ -32,7 +35,7 @@ class ChildPool:
         self._addresses: dict[str, Address] = {}
         self._idle: list[Child] = []
         self._lent: set[Child] = set()
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving: dict[asyncio.Task[None], Child] = {}
         self._closed = False
 
     @property
@@ -89,14 +92,22 @@ class ChildPool:
         self._keep_spare()
 
     async def close(self) -> None:
-        """End every child and wait for the end."""
+        """End every child and wait for the end, unless the system cannot end it, as when a disk does not answer."""
         self._closed = True
         for child in self._lent:
             child.kill()
         for child in self._idle:
             self._dismiss(child)
         self._idle.clear()
-        await asyncio.gather(*self._leaving, *(child.ended() for child in self._lent))
+        ending = self._leaving | {asyncio.create_task(child.ended()): child for child in self._lent}
+        if not ending:
+            return
+        _, left = await asyncio.wait(ending, timeout=_LAST_WAIT)
+        for task in left:
+            task.cancel()
+            log.error(
+                "child process %d does not end, though it was killed; it is left behind", ending[task].pid
+            )
 
     def _is_worn(self, child: Child) -> bool:
         return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (
@@ -105,8 +116,8 @@ class ChildPool:
 
     def _dismiss(self, child: Child) -> None:
         leaving = asyncio.create_task(child.leave())
-        self._leaving.add(leaving)
-        leaving.add_done_callback(self._leaving.discard)
+        self._leaving[leaving] = child
+        leaving.add_done_callback(self._leaving.pop)
 
     def _keep_spare(self) -> None:
         if self._idle or self._closed:

@@ -192,3 +192,16 @@ async def test_a_spare_that_cannot_be_started_takes_nothing_from_the_job(
     monkeypatch.setattr("sys.argv", [object()])
     assert isinstance(await who(pool), Succeeded)
     assert len(pool.pids) == 1
+
+
+async def test_a_pool_that_closes_does_not_wait_for_ever_for_a_process_that_does_not_end(
+    pool: ChildPool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool.start()
+    child = pool.lend()
+    monkeypatch.setattr(child._process, "poll", lambda: None)
+    monkeypatch.setattr("duetime.runtime.children.pool._LAST_WAIT", 0.1)
+    await asyncio.wait_for(pool.close(), 20)
+    assert f"child process {child.pid} does not end" in caplog.text
+    monkeypatch.undo()
+    await child.ended()
