@@ -135,6 +135,8 @@ def misbehave(how: str) -> int:
     """Do to the process what a guest should not."""
     if how == "output":
         sys.stdout.close()
+    elif how == "note":
+        current_job().progress(0.5, "\ud800")
     elif how == "words":
         raise Cancel("\ud800")
     elif how == "log":

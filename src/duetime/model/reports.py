@@ -80,4 +80,6 @@ def check_note(value: object) -> str:
     if not isinstance(value, str):
         text = f"the note of a progress must be text, not {shown(value)}"
         raise InvalidOption(text)
-    return value if len(value) <= MAX_NOTE else f"{value[: MAX_NOTE - 1]}…"
+    # What is no Unicode, as in names of files, would get through neither a line to a child nor into a database.
+    note = value[: MAX_NOTE + 1].encode("utf-8", "backslashreplace").decode()
+    return note if len(note) <= MAX_NOTE else f"{note[: MAX_NOTE - 1]}…"

@@ -1,4 +1,4 @@
-"""Exceptions as text that can always be stored."""
+"""What comes out of handlers, as text that can always be stored."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ def describe_error(error: BaseException) -> str:
         text = "<its message cannot be printed>"
     name = type(error).__name__
     return _cut(f"{name}: {text}" if text else name, MAX_ERROR)
+
+
+def describe_text(text: str) -> str:
+    """Return what a handler has to say, cut in its middle when it is long."""
+    return _cut(text, MAX_ERROR)
 
 
 def describe_traceback(error: BaseException) -> str:

@@ -10,7 +10,7 @@ from duetime.model.instants import Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from duetime.model.signals import Cancel, Retry, Signal, Snooze
 from duetime.runtime.arguments import encode_result
-from duetime.runtime.failure import describe_error, describe_traceback
+from duetime.runtime.failure import describe_error, describe_text, describe_traceback
 
 
 def returned(value: object) -> Outcome:
@@ -61,7 +61,7 @@ def _signalled(signal: Signal) -> Outcome:
 def _meant(signal: Signal) -> Outcome:
     match signal:
         case Cancel():
-            return Cancelled(str(signal.reason))
+            return Cancelled(describe_text(str(signal.reason)))
         case Snooze():
             return Snoozed(_checked(signal.delay))
         case Retry():

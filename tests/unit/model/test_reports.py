@@ -32,6 +32,11 @@ def test_a_long_note_is_cut() -> None:
     assert check_note("a" * (MAX_NOTE + 1)) == "a" * (MAX_NOTE - 1) + "…"
 
 
+def test_a_note_with_what_is_no_unicode_shows_it() -> None:
+    assert check_note("caf\udce9") == "caf\\udce9"
+    assert len(check_note("\udce9" * MAX_NOTE)) == MAX_NOTE
+
+
 def test_a_note_that_is_no_text_is_refused() -> None:
     with pytest.raises(InvalidOption, match="must be text, not 3"):
         check_note(3)

@@ -5,6 +5,7 @@ import pytest
 from duetime import Cancel, Retry, Snooze
 from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed, Snoozed, Succeeded
+from duetime.runtime.failure import MAX_ERROR
 from duetime.runtime.verdict import raised, returned
 
 
@@ -17,6 +18,14 @@ def test_signals_mean_the_same_raised_or_returned() -> None:
     assert raised(Cancel("enough")) == returned(Cancel("enough")) == Cancelled("enough")
     assert raised(Snooze("2s")) == returned(Snooze("2s")) == Snoozed(2 * SECOND)
     assert raised(Retry(5, "busy")) == returned(Retry(5, "busy"))
+
+
+def test_the_reason_of_a_cancel_is_text_that_can_be_kept() -> None:
+    assert raised(Cancel("caf\udce9")) == Cancelled("caf\\udce9")
+    verdict = raised(Cancel("x" * 17_000_000))
+    assert isinstance(verdict, Cancelled)
+    assert len(verdict.reason) < 2 * MAX_ERROR
+    assert "characters cut" in verdict.reason
 
 
 def test_a_signal_that_comes_out_of_a_task_group_alone_is_one() -> None:

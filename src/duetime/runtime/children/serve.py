@@ -75,13 +75,7 @@ class Server:
             self._ears.say(work[1].last_words())
             _flush()
             self._busy = False
-            self._answer(outcome)
-
-    def _answer(self, outcome: Outcome) -> None:
-        try:
             self._line.say(Ended.of(outcome, memory=resident()))
-        except ValueError as error:  # Text that is not Unicode, such as the reason of a `Cancel`.
-            self._line.say(Ended.of(raised(error), memory=resident()))
 
     def _listen(self) -> None:
         try:
