@@ -18,6 +18,15 @@ from duetime.model.states import State
 MAX_BLAMES = 3
 """How many workers a job may take down alone before it is given up."""
 
+LEAST_SNOOZE: Micros = SECOND
+"""How soon a job may be back that puts itself off: without end, if it likes."""
+
+MAX_SNOOZED = 100
+"""How many claims back the tries that were put off, and their logs, are kept."""
+
+SNOOZED = "snoozed"
+"""What the attempt of a job that was put off is called."""
+
 _EXPIRED = "expired"
 
 
@@ -327,10 +336,10 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
 
 
 def _decide_snooze(change: _Change, outcome: Snoozed) -> Settlement:
-    due_at = change.now + outcome.wait
+    due_at = change.now + max(outcome.wait, LEAST_SNOOZE)
     if change.too_late(due_at):
         return change.end(State.SKIPPED, reason=_EXPIRED)
-    return change.put_back(due_at=due_at, attempt="snoozed")
+    return change.put_back(due_at=due_at, attempt=SNOOZED)
 
 
 def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from duetime.model.instants import SECOND
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import (
+    LEAST_SNOOZE,
     MAX_BLAMES,
     Cancelled,
     Crashed,
@@ -191,6 +192,11 @@ def test_a_snoozed_job_goes_back_and_pays_no_retry() -> None:
     made = settle(Snoozed(5 * SECOND), failures=1, crashes=1)
     assert (made.state, made.due_at, made.attempt) == (State.PENDING, NOW + 5 * SECOND, "snoozed")
     assert (made.failures, made.crashes, made.error) == (1, 1, None)
+
+
+def test_a_snooze_is_never_so_short_that_the_job_runs_without_end() -> None:
+    assert settle(Snoozed(0)).due_at == NOW + LEAST_SNOOZE
+    assert settle(Snoozed(LEAST_SNOOZE + 1)).due_at == NOW + LEAST_SNOOZE + 1
 
 
 def test_a_claim_expires_at_its_instant_and_not_before() -> None:

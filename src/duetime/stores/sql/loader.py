@@ -47,6 +47,8 @@ class Statements:
     succeed: Statement
     settled_before: Statement
     add_attempts: Statement
+    trim_attempts: Statement
+    trim_logs: Statement
     note_progress: Statement
     add_logs: Statement
     drop_logs: Statement

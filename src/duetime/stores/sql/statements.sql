@@ -225,6 +225,20 @@ FROM {each rows: job_id text, fence int, claim_id text, worker text, due_at int,
 WHERE true
 ON CONFLICT DO NOTHING
 
+-- name: trim_attempts
+-- Forget tries of long ago that came to nothing but a later due time.
+DELETE FROM {attempts} WHERE outcome = 'snoozed' AND (job_id, fence) IN (
+    SELECT a.job_id, a.fence FROM {each rows: job_id text, fence int} AS r
+    JOIN {attempts} AS a ON a.job_id = r.job_id AND a.fence <= r.fence
+)
+
+-- name: trim_logs
+-- Forget what they have logged.
+DELETE FROM {logs} WHERE (job_id, fence, line) IN (
+    SELECT l.job_id, l.fence, l.line FROM {each rows: job_id text, fence int} AS r
+    JOIN {logs} AS l ON l.job_id = r.job_id AND l.fence <= r.fence
+)
+
 -- name: note_progress
 -- Tell how far runs are.
 UPDATE {jobs} SET progress = r.fraction, progress_note = r.note
@@ -662,7 +676,9 @@ RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
 
 -- name: snooze
 -- Put off what has not been claimed.
-UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > {now} THEN {jobs}.due_at ELSE {now} END + :delay
+UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
+                                WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay
+                                ELSE {now} + :delay END
 FROM {each rows: id text} AS r
 WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
 RETURNING {jobs}.id

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.instants import SECOND
+from duetime.model.durations import LONGEST
+from duetime.model.instants import LATEST, SECOND
 from duetime.model.outcome import Interrupted, Succeeded
 from duetime.model.states import State
 from duetime.stores.base import ReleaseAnswer, SnoozeAnswer, Store
@@ -22,6 +23,11 @@ class TestSnooze(StoreSuite):
         clock.advance(1)
         assert await store.snooze([job_id], delay=10 * SECOND) == {job_id: SnoozeAnswer.SNOOZED}
         assert (await read(store, job_id)).due_at == due + 10 * SECOND
+
+    async def test_no_job_is_put_off_beyond_the_latest_time_there_is(self, store: Store) -> None:
+        first, second = await put(store, due_at=LATEST), await put(store, due_at=LATEST - LONGEST)
+        await store.snooze([first, second], delay=LONGEST)
+        assert [(await read(store, job_id)).due_at for job_id in (first, second)] == [LATEST, LATEST]
 
     @pytest.mark.covers("no-way-to-interfere")
     async def test_an_overdue_job_is_put_off_from_now(self, store: Store, clock: FakeClock) -> None:

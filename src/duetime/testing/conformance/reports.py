@@ -6,8 +6,18 @@ from typing import Any
 
 import pytest
 
+from duetime.model.durations import DAY
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.outcome import (
+    MAX_SNOOZED,
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Snoozed,
+    Succeeded,
+)
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retry import fixed
 from duetime.model.states import State
@@ -153,6 +163,26 @@ class TestLogs(StoreSuite):
         # Sent before the end, and arriving after it.
         await store.report([], [lines(claim, 1, "one")])
         assert await logged(store, claim) == [(1, 1, "one"), (1, 2, "two")]
+
+    @pytest.mark.covers("endless-logs")
+    async def test_of_a_job_that_is_put_off_for_ever_the_latest_tries_are_kept(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", lease=DAY)
+        await store.enqueue([job(id="busy"), job(id="calm")])
+        for number in range(MAX_SNOOZED + 3):
+            for claim in await take(store, limit=2):
+                failed = number == 1 or claim.job_id == "calm"
+                outcome = Failed(error="boom", wait=0) if failed else Snoozed(0)
+                said = (lines(claim, 1, f"line {number}"),)
+                await finish(store, claim, outcome, now=clock.now(), policy=fixed(2, 0), logs=said)
+            clock.advance(2)
+        tried = await store.attempts("busy")
+        assert (len(tried), tried[0].outcome, tried[0].fence) == (MAX_SNOOZED + 1, "error", 2)
+        assert tried[1].fence == 4
+        assert len(await store.logs("busy")) == MAX_SNOOZED
+        assert len(await store.attempts("calm")) == 2
+        assert len(await store.logs("calm")) == 3
 
     async def test_a_run_that_lost_its_claim_logs_nothing(self, store: Store, clock: FakeClock) -> None:
         claim = await lost(store, clock)

@@ -9,7 +9,7 @@ from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, Token
-from duetime.model.outcome import Settlement
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
@@ -122,11 +122,11 @@ def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozen
     changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
     written = yield Query(sql.settle, {"rows": changes})
     accepted = frozenset(Token(*row[:3]) for row in written)
-    attempts = [
-        _attempt(change, *holders[change.token.job_id]) for change in kept if change.token in accepted
-    ]
-    if attempts:
+    kept = [change for change in kept if change.token in accepted]
+    if kept:
+        attempts = (_attempt(change, *holders[change.token.job_id]) for change in kept)
         yield Query(sql.add_attempts, {"rows": rows.batch(attempts)})
+        yield from _trim(sql, kept)
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
     jobs += yield from callbacks(
         sql, [c.token.job_id for c in settlements if c.calls_back and c.token in accepted]
@@ -135,6 +135,19 @@ def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozen
         failpoint("within:settle")
         yield insertion(sql, jobs)
     return accepted
+
+
+def _trim(sql: Statements, kept: Sequence[Settlement]) -> Script[None]:
+    """Bound what is kept of jobs that put themselves off again and again."""
+    old = [
+        (change.token.job_id, change.token.fence - MAX_SNOOZED)
+        for change in kept
+        if change.attempt == SNOOZED and change.token.fence > MAX_SNOOZED
+    ]
+    if old:
+        listed = rows.batch(old)
+        yield Query(sql.trim_attempts, {"rows": listed})
+        yield Query(sql.trim_logs, {"rows": listed})
 
 
 def callbacks(sql: Statements, ids: Sequence[JobId]) -> Script[list[NewJob]]:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from duetime.model.instants import Instant, Micros
+from duetime.model.instants import LATEST, Instant, Micros
 from duetime.model.job import Claim, JobId
 from duetime.model.outcome import Settlement, decide, recalled
 from duetime.model.retry import NO_RETRIES
@@ -29,7 +29,9 @@ class Released(NamedTuple):
 def snooze(sql: Statements, ids: Sequence[JobId], *, delay: Micros) -> Script[Mapping[JobId, SnoozeAnswer]]:
     """Put off what is pending."""
     listed = rows.batch((job_id,) for job_id in ids)
-    moved = yield Query(sql.snooze, {"rows": listed, "delay": delay})
+    moved = yield Query(
+        sql.snooze, {"rows": listed, "delay": delay, "latest": LATEST, "last": LATEST - delay}
+    )
     answers = dict.fromkeys(ids, SnoozeAnswer.UNKNOWN)
     for job_id, state in (yield Query(sql.standing, {"rows": listed})):
         # One that waits and was not moved ran a moment ago.
