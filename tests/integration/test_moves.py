@@ -42,6 +42,18 @@ async def test_a_job_runs_again_as_a_new_one_although_its_task_is_not_known_here
     assert (record.tags, record.id != old.id) == (("maths",), True)
 
 
+async def test_running_a_job_again_twice_under_one_key_tells_of_the_first(scheduler: Scheduler) -> None:
+    @scheduler.task(name="quick")
+    async def quick() -> None: ...
+
+    async with scheduler:
+        old = await quick.enqueue()
+        await scheduler.jobs.cancel(old.id)
+        first = await scheduler.jobs.rerun(old.id, key="k")
+        second = await scheduler.jobs.rerun(old.id, key="k")
+    assert (first.existing, second.existing, second.id) == (False, True, first.id)
+
+
 @pytest.mark.covers("no-way-to-interfere")
 async def test_bad_requests_have_their_answers(scheduler: Scheduler) -> None:
     @scheduler.task(name="endless")

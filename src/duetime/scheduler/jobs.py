@@ -21,6 +21,7 @@ from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.pages import JobQuery, Page, check_limit, cursor_behind, job_filter
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
 from duetime.scheduler.releasing import ask_back
+from duetime.scheduler.task import Call, Client
 from duetime.stores.base import CancelAnswer, ReleaseAnswer, SnoozeAnswer, Store
 
 ON_REQUEST = "cancelled on request"
@@ -29,9 +30,9 @@ ON_REQUEST = "cancelled on request"
 class Jobs:
     """Reads jobs, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store], *, owner: object) -> None:
+    def __init__(self, store: Callable[[], Store], *, client: Client) -> None:
         self._store = store
-        self._owner = owner
+        self._client = client
 
     async def get(self, job_id: JobId) -> JobRecord:
         """Return one job; raises `JobNotFound`."""
@@ -95,7 +96,7 @@ class Jobs:
         Options such as `delay`, `at` or `queue` stand before those of the old one. Its key and its deadline are
         not taken over, and its task need not be known here. Raises `JobActive` while it waits or runs.
         """
-        options = job_options(values, owner=self._owner)
+        options = job_options(values, owner=self._client)
         if options.tx is not None:
             text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
             raise InvalidOption(text)
@@ -103,8 +104,7 @@ class Jobs:
         if not found:
             raise _not_found(job_id)
         new = repeat(found[0], options)
-        (stored,) = await self._store().enqueue([new])
-        return JobHandle(stored, new.task, store=self._store, decode=msgspec.json.decode)
+        return await self._client.enqueue(Call(new, msgspec.json.decode))
 
     async def snooze(self, job_id: JobId, delay: Duration) -> None:
         """Put a job off, from its due time, or from now if that has passed.

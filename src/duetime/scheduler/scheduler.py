@@ -13,6 +13,7 @@ from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
 from duetime.model import durations
 from duetime.model.clock import Clock
 from duetime.model.durations import Duration
+from duetime.model.job import JobId
 from duetime.model.names import check_name, check_namespace
 from duetime.model.schedule import Overlap
 from duetime.model.sizes import Size
@@ -86,8 +87,8 @@ class Scheduler:
             self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
-        self.after_enqueue: Callable[[], Awaitable[None]] | None = None
-        """What to await once requests are stored, before their handles are returned; for tests."""
+        self.after_enqueue: Callable[[Sequence[JobId]], Awaitable[None]] | None = None
+        """What to await with the ids of new jobs, once stored, before their handles are returned; for tests."""
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = Registry()
@@ -96,7 +97,7 @@ class Scheduler:
         self._pid = 0
         self._users = 0
         self._opening = asyncio.Lock()
-        self.jobs = Jobs(self._opened, owner=self)
+        self.jobs = Jobs(self._opened, client=self)
         self.schedules = Schedules(self._opened)
         self.queues = Queues(self._opened)
         self.workers = Workers(self._opened)
@@ -193,9 +194,10 @@ class Scheduler:
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
         ids = await self._opened().enqueue([call.job for call in calls], tx=_own(tx))
+        handles = [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
         if self.after_enqueue is not None and tx is None:
-            await self.after_enqueue()
-        return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
+            await self.after_enqueue([handle.id for handle in handles if not handle.existing])
+        return handles
 
     def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
         """Store all requests or none in a blocking transaction, in the thread that has it open."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from duetime import Cancel, Scheduler, current_job
 from duetime.errors import InvalidOption, StoreUnavailable
 from duetime.model.states import State
-from duetime.testing import FakeClock, inline
+from duetime.testing import FakeClock, hand, inline
 
 
 @dataclass
@@ -75,6 +77,58 @@ async def test_a_task_inside_a_task_runs_at_once_and_passes_its_error_on(schedul
         assert story == ["outer begins", "inner", "outer ends"]
         with pytest.raises(LookupError, match="inside"):
             await outer.enqueue(fail=True)
+
+
+async def test_a_task_inside_a_task_has_run_whoever_runs_it(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Whoever runs the outer task looks for jobs all the time, and so gets some of the inner ones.
+    monkeypatch.setattr(hand, "_LOOK", 0)
+    ended: list[int] = []
+
+    @scheduler.task(name="inner")
+    async def inner(number: int) -> None:
+        await asyncio.sleep(0.01)
+        ended.append(number)
+        if number % 2:
+            raise LookupError
+
+    @scheduler.task(name="outer")
+    async def outer() -> int:
+        for number in range(20):
+            with pytest.raises(LookupError) if number % 2 else contextlib.nullcontext():
+                await inner.enqueue(number)
+            assert ended == list(range(number + 1))
+        return len(ended)
+
+    async with inline(scheduler):
+        job = await outer.enqueue()
+        assert await job.result(timeout=1) == 20
+
+
+async def test_a_task_that_asks_for_itself_under_its_own_key_does_not_wait_for_itself(
+    scheduler: Scheduler,
+) -> None:
+    @scheduler.task(name="again")
+    async def again() -> bool:
+        return (await again.options(key="k").enqueue()).existing
+
+    async with inline(scheduler):
+        job = await again.options(key="k").enqueue()
+        assert await job.result(timeout=1) is True
+
+
+async def test_a_job_that_is_run_once_more_has_run_when_rerun_returns(scheduler: Scheduler) -> None:
+    seen: list[int] = []
+
+    @scheduler.task(name="take")
+    async def take(number: int) -> None:
+        seen.append(number)
+
+    async with inline(scheduler):
+        job = await take.enqueue(1)
+        await scheduler.jobs.rerun(job.id)
+    assert seen == [1, 1]
 
 
 async def test_a_task_that_cancels_itself_has_not_failed(scheduler: Scheduler) -> None:
