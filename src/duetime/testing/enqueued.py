@@ -15,7 +15,7 @@ from duetime.errors import InvalidArguments
 from duetime.runtime.handler import Handler
 from duetime.scheduler import Job, JobRecord, Scheduler, Task
 
-MOST_READ = 1_000
+_PAGE = 1_000
 _MOST_SHOWN = 10
 
 AnyTask: TypeAlias = Task[..., Any] | type[Job]
@@ -40,12 +40,12 @@ async def assert_enqueued(
     """
     rest = {"queue": queue, "key": key, "priority": priority, "due_at": due_at}
     wanted = _wanted(task, args, kwargs, rest=rest, tags=tags)
-    jobs = await _read(scheduler)
+    jobs = await _read(scheduler, wanted)
     found = [job for job in jobs if wanted.fits(job)]
     if len(found) == times or (times is None and found):
         return found
     count = f"enqueued {len(found)} times, not {times}" if found else "not enqueued"
-    raise AssertionError(f"{wanted} was {count}; {_shown(wanted.handler.name, jobs)}")
+    raise AssertionError(f"{wanted} was {count}; {_shown(jobs, await _others(scheduler, wanted))}")
 
 
 async def refute_enqueued(
@@ -63,15 +63,28 @@ async def refute_enqueued(
     """Fail when a task was enqueued with these arguments; whatever is left out may be anything."""
     rest = {"queue": queue, "key": key, "priority": priority, "due_at": due_at}
     wanted = _wanted(task, args, kwargs, rest=rest, tags=tags)
-    jobs = await _read(scheduler)
+    jobs = await _read(scheduler, wanted)
     if any(wanted.fits(job) for job in jobs):
-        raise AssertionError(f"{wanted} was enqueued; {_shown(wanted.handler.name, jobs)}")
+        raise AssertionError(f"{wanted} was enqueued; {_shown(jobs, await _others(scheduler, wanted))}")
 
 
-async def _read(scheduler: Scheduler) -> list[JobRecord]:
+async def _read(scheduler: Scheduler, wanted: _Wanted) -> list[JobRecord]:
+    """Return all jobs of the task, oldest first."""
+    found: list[JobRecord] = []
     async with scheduler:
-        newest_first = await scheduler.jobs.list(limit=MOST_READ)
-    return newest_first[::-1]
+        page = await scheduler.jobs.list(task=wanted.handler.name, limit=_PAGE)
+        found += page
+        while page.cursor is not None:
+            page = await scheduler.jobs.list(task=wanted.handler.name, limit=_PAGE, cursor=page.cursor)
+            found += page
+    return found[::-1]
+
+
+async def _others(scheduler: Scheduler, wanted: _Wanted) -> Counter[str]:
+    """Count the latest jobs of other tasks."""
+    async with scheduler:
+        latest = await scheduler.jobs.list(limit=_PAGE)
+    return Counter(job.task for job in latest if job.task != wanted.handler.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +100,7 @@ class _Wanted:
 
     def fits(self, job: JobRecord) -> bool:
         return (
-            job.task == self.handler.name
-            and self._fits_arguments(_arguments(job))
+            self._fits_arguments(_arguments(job))
             and self.tags <= {*job.tags}
             and all(getattr(job, name) == value for name, value in self.rest.items())
         )
@@ -132,10 +144,8 @@ def _wanted(
     )
 
 
-def _shown(task: str, jobs: Sequence[JobRecord]) -> str:
+def _shown(own: Sequence[JobRecord], others: Counter[str]) -> str:
     """Tell what was enqueued: of the task in full, of others how many."""
-    own = [job for job in jobs if job.task == task]
-    others = Counter(job.task for job in jobs if job.task != task)
     lines = [f"of this task there {'is 1 job' if len(own) == 1 else f'are {len(own)} jobs'}"]
     lines += [f"  {_line(job)}" for job in own[-_MOST_SHOWN:]]
     if len(own) > _MOST_SHOWN:

@@ -94,6 +94,15 @@ async def test_the_failure_shows_what_was_enqueued(scheduler: Scheduler) -> None
         await refute_enqueued(scheduler, task, tags=["t"])
 
 
+async def test_the_oldest_of_many_jobs_is_found(scheduler: Scheduler) -> None:
+    task, other = scheduler.task(name="send")(send), scheduler.task(name="other")(send)
+    await scheduler.enqueue_many([each.call(number) for number in range(1_100) for each in (task, other)])
+    assert len(await assert_enqueued(scheduler, task, 0)) == 1
+    assert len(await assert_enqueued(scheduler, task, times=1_100)) == 1_100
+    with pytest.raises(AssertionError, match="was enqueued; of this task there are 1100 jobs"):
+        await refute_enqueued(scheduler, task, 0)
+
+
 async def test_a_long_list_is_cut(scheduler: Scheduler) -> None:
     task = scheduler.task(name="send")(send)
     await scheduler.enqueue_many([task.call(number) for number in range(12)])
