@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,8 +108,11 @@ def spin() -> None:
         pass
 
 
-def seize() -> None:
-    """Never end, and never let go of the interpreter either."""
+def seize(pid_file: str | None = None) -> None:
+    """Never end, and never let go of the interpreter either; nor does a program end that it starts if asked to."""
+    if pid_file is not None:
+        program = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        Path(pid_file).write_text(str(program.pid), encoding="ascii")
     say("start")
     sum(range(10**18))
 

@@ -238,11 +238,13 @@ async def test_past_the_grace_time_a_child_is_killed_and_its_job_waits_for_anoth
 
 
 @pytest.mark.covers("cpu-orphan")
-async def test_no_child_survives_a_worker_that_is_killed(fleet: Fleet) -> None:
+async def test_no_child_and_no_program_of_one_survives_a_worker_that_is_killed(
+    fleet: Fleet, tmp_path: Path
+) -> None:
     app = fleet.app(cpu=True)
     async with app.scheduler:
         worker = await fleet.start(cpu=True, cpu_children=2)
-        job = await app.seize.enqueue()
+        job = await app.seize.enqueue(str(tmp_path / "pid"))
         busy = (await fleet.entry("start", job=job.id)).pid
 
         def with_spare() -> list[int]:
@@ -251,8 +253,9 @@ async def test_no_child_survives_a_worker_that_is_killed(fleet: Fleet) -> None:
 
         children = await until(with_spare, what="a child at work and one that is kept ready")
         assert busy in children
+        left = [*children, int((tmp_path / "pid").read_text(encoding="ascii"))]
         worker.kill()
-        await until(lambda: all(is_gone(pid, None) for pid in children), what="the end of its children")
+        await until(lambda: all(is_gone(pid, None) for pid in left), what="the end of its children")
 
 
 async def test_signals_to_a_child_are_left_to_the_worker(scheduler: Scheduler, fleet: Fleet) -> None:

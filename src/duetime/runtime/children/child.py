@@ -46,7 +46,7 @@ class Child:
 
     def __init__(self, homes: Iterable[Home]) -> None:
         self._introduction = introduction(homes)
-        self._process, self._socket = launch()
+        self._process, self._socket, self._lifeline = launch()
         self.pid = self._process.pid
         self.jobs = 0
         """How many jobs it has ended."""
@@ -143,6 +143,7 @@ class Child:
             # Before the process is waited for: until then its id, which is that of its group, cannot be reused.
             self._kill_group()
             self._dying = True
+            self._lifeline.close()
             if self._writer is not None:
                 self._writer.close()
             await self._bury()

@@ -21,7 +21,6 @@ _OUTCOMES: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Outc
 class Setup(msgspec.Struct, frozen=True):
     """What a child is told first."""
 
-    parent: int
     path: list[str]
     argv: list[str]
     homes: list[Home]

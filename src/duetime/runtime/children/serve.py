@@ -25,7 +25,7 @@ from duetime.runtime.children.ears import LineEars
 from duetime.runtime.children.line import Line
 from duetime.runtime.children.memory import resident
 from duetime.runtime.children.messages import Ended, Job, Ready, Setup
-from duetime.runtime.children.orphan import end_with_parent
+from duetime.runtime.children.orphan import end_with_worker
 from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error, describe_traceback
 from duetime.runtime.handler import Handler
@@ -38,12 +38,12 @@ _LAST_WAIT = 5.0
 """Seconds that threads of the job's code may keep a child which was told to end."""
 
 
-def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any]) -> None:
+def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any], lifeline: int) -> None:
     """Serve the worker at the other end of a connection, which was standard input."""
+    end_with_worker(lifeline)
     _empty_stdin()
     setup = msgspec.convert(first, Setup)
     sys.argv[:] = setup.argv
-    end_with_parent(setup.parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ignore)
     line = Line(connection, orders)
@@ -98,7 +98,7 @@ class Server:
                 run.stop(Cancelled(order.reason))
         if self._busy:
             # Nobody is left to take the result, and another worker may run the job soon.
-            os._exit(1)
+            os.killpg(0, signal.SIGKILL)
         self._jobs.put(None)
         time.sleep(_LAST_WAIT)
         os._exit(1)

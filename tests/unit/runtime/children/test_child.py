@@ -19,7 +19,9 @@ from duetime.model.outcome import Failed, Succeeded
 from duetime.model.reports import Progress
 from duetime.runtime.children.address import Address, Home
 from duetime.runtime.children.child import Child
+from duetime.runtime.children.launch import Launched
 from duetime.runtime.children.messages import Ended, Job, Logged, Ready, Told, Word, to_line
+from duetime.runtime.children.orphan import lifeline
 from duetime.runtime.context import current
 from duetime.runtime.run import Run
 from duetime.runtime.voice import Voice
@@ -48,9 +50,10 @@ class Ears:
 @pytest.fixture
 def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     ours, theirs = socket.socketpair()
+    held, other = lifeline()
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
-    monkeypatch.setattr("duetime.runtime.children.child.launch", lambda: (process, ours))
-    with theirs:
+    monkeypatch.setattr("duetime.runtime.children.child.launch", lambda: Launched(process, ours, held))
+    with theirs, other:
         yield Line(theirs)
     process.kill()
     process.wait()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from duetime.model.outcome import Cancelled
@@ -24,6 +26,7 @@ from duetime.runtime.children.messages import (
     word_decoder,
 )
 from duetime.runtime.children.serve import _LAST_WAIT
+from duetime.runtime.liveness import is_gone
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
 
@@ -32,9 +35,12 @@ SPIN = Job(Address(Home(tasks.__name__), "spin"), claim(), 0, None)
 HEED = Job(Address(Home(tasks.__name__), "heed_in_thread"), claim(), 0, None)
 
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the end of the line tells")
+
+
 class Peer:
     def __init__(self) -> None:
-        self.process, self.connection = launch()
+        self.process, self.connection, self.lifeline = launch()
         self.connection.settimeout(20)
         self.connection.sendall(introduction([]))
         self._lines = self.connection.makefile("rb")
@@ -52,6 +58,7 @@ class Peer:
     def close(self) -> None:
         self._lines.close()
         self.connection.close()
+        self.lifeline.close()
         self.process.kill()
         self.process.wait()
 
@@ -86,7 +93,7 @@ def test_a_child_at_work_ends_when_the_line_does(peer: Peer, tmp_path: Path) -> 
     peer.send(SPIN)
     while not (tmp_path / "ledger").exists():
         assert peer.process.poll() is None
-    assert peer.hang_up(within=_LAST_WAIT - 1) == 1
+    assert peer.hang_up(within=_LAST_WAIT - 1) == -signal.SIGKILL
 
 
 def test_a_request_to_stop_that_comes_together_with_the_job_is_not_lost(peer: Peer) -> None:
@@ -97,21 +104,54 @@ def test_a_request_to_stop_that_comes_together_with_the_job_is_not_lost(peer: Pe
     assert ended.read() == Cancelled("no longer wanted")
 
 
-def test_a_child_whose_parent_is_another_by_now_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.getpid", lambda: 1)
-    process, connection = launch()
+@pytest.mark.covers("cpu-orphan")
+@LINUX
+def test_the_end_of_the_lifeline_kills_a_child_that_does_not_let_go_and_what_it_started(
+    peer: Peer, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    assert peer.hear() == Ready()
+    arguments = claim(payload=msgspec.json.encode({"pid_file": str(pid_file)}).decode())
+    peer.send(Job(Address(Home(tasks.__name__), "seize"), arguments, 0, None))
+    while not (tmp_path / "ledger").exists():
+        assert peer.process.poll() is None
+    peer.lifeline.close()
+    assert peer.process.wait(20) == -signal.SIGKILL
+    program = int(pid_file.read_text(encoding="ascii"))
+    while not is_gone(program, None):
+        os.sched_yield()
+
+
+@LINUX
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_of_the_worker_does_not_keep_its_children_alive(peer: Peer) -> None:
+    assert peer.hear() == Ready()
+    fork = os.fork()
+    if fork == 0:
+        signal.pause()
+    try:
+        peer.lifeline.close()
+        assert peer.process.wait(20) == -signal.SIGKILL
+    finally:
+        os.kill(fork, signal.SIGKILL)
+        os.waitpid(fork, 0)
+
+
+def test_a_child_whose_worker_is_gone_by_now_does_not_start() -> None:
+    process, connection, lifeline = launch()
     with connection:
+        lifeline.close()
         connection.sendall(introduction([]))
         assert process.wait(20) == 1
-        assert isinstance(process, subprocess.Popen)
 
 
 def test_a_child_whose_worker_dies_before_it_says_anything_ends_quietly(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    process, connection = launch()
+    process, connection, lifeline = launch()
     connection.close()
     assert process.wait(20) == 1
+    lifeline.close()
     assert capfd.readouterr().err == ""
 
 
