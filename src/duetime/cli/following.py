@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from duetime.errors import JobNotFound
 from duetime.model.instants import Instant
 from duetime.model.job import JobId, StoredJob
 from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.scheduler.lookup import find_job
 from duetime.stores.base import JobFilter, Store
 
 _PAGE: Final = 500
@@ -43,15 +43,12 @@ class Follower:
 
     async def look(self) -> News:
         """Tell what is new; raises `JobNotFound`."""
-        found = await self._store.get([self._job_id])
-        if not found:
-            text = f"there is no job {self._job_id}; it never existed or its record was pruned"
-            raise JobNotFound(text)
+        job = await find_job(self._store, self._job_id)
         # Read after the job: the last lines are written together with its end.
         logs = await self._store.logs(self._job_id, after=self._read)
         if logs:
             self._read = logs[-1].fence, logs[-1].line
-        job, before, self._before = found[0], self._before, found[0]
+        before, self._before = self._before, job
         told = None if before is None else (before.progress, before.progress_note)
         return News(
             job,

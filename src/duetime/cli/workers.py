@@ -17,6 +17,7 @@ from duetime.cli.text import relative, say, say_json, say_lines, say_table, shor
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.model.instants import to_datetime
 from duetime.scheduler import CommandRecord, Scheduler, WorkerRecord
+from duetime.scheduler.lookup import no_worker
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -238,8 +239,7 @@ def _named(known: Sequence[WorkerRecord], ids: Sequence[str]) -> list[WorkerReco
     for given in ids:
         matches = [worker for worker in known if worker.id.startswith(given)]
         if not matches:
-            text = f"there is no worker {given}; it never existed or its record was pruned"
-            raise WorkerNotFound(text)
+            raise no_worker(given)
         if len(matches) > 1:
             listed = ", ".join(worker.id for worker in matches)
             raise Failure(f"{given!r} may be any of {listed}; write more of it", ExitCode.USAGE)

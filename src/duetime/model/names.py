@@ -1,10 +1,11 @@
-"""Names that users give: tasks, queues, schedules, namespaces."""
+"""Names that users give: tasks, queues, schedules, namespaces; and reasons."""
 
 from __future__ import annotations
 
 import re
 
-from duetime.errors import ConfigError, InvalidName
+from duetime.errors import ConfigError, InvalidName, InvalidOption
+from duetime.model.shown import shown
 
 MAX_NAME = 200
 
@@ -27,6 +28,14 @@ def check_name(name: str, *, what: str) -> str:
         )
         raise InvalidName(text)
     return name
+
+
+def check_reason(reason: str) -> str:
+    """Return the text that somebody gives as a reason, or raise `InvalidOption`."""
+    if not isinstance(reason, str):
+        text = f"reason must be text, not {shown(reason)}"
+        raise InvalidOption(text)
+    return reason
 
 
 def check_namespace(namespace: str) -> str:

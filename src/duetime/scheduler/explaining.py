@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from duetime.errors import JobNotFound
 from duetime.model.explain import Facts, explain
 from duetime.model.instants import to_datetime
 from duetime.model.job import JobId
+from duetime.scheduler.lookup import find_job
 from duetime.stores.base import Store
 
 
@@ -37,11 +37,7 @@ class Explanation:
 
 async def explain_job(store: Store, job_id: JobId) -> Explanation:
     """Gather what the store knows about a job and tell it; raises `JobNotFound`."""
-    found = await store.get([job_id])
-    if not found:
-        text = f"there is no job {job_id}; it never existed or its record was pruned"
-        raise JobNotFound(text)
-    job = found[0]
+    job = await find_job(store, job_id)
     outlook = await store.outlook(job)
     facts = Facts(
         now=outlook.now,

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from duetime.errors import JobCancelled, JobFailed, JobNotFound, JobSkipped, ResultExpired
+from duetime.errors import JobCancelled, JobFailed, JobSkipped, ResultExpired
 from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
+from duetime.scheduler.lookup import find_job
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base import Store
 
@@ -63,11 +64,7 @@ class JobHandle(Generic[R]):
         return job
 
     async def _stored(self) -> StoredJob:
-        found = await self._store().get([self.id])
-        if not found:
-            text = f"there is no job {self.id}; it never existed or its record was pruned"
-            raise JobNotFound(text)
-        return found[0]
+        return await find_job(self._store(), self.id)
 
     def _read(self, job: StoredJob) -> R:
         match job.state:

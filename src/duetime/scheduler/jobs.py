@@ -9,15 +9,17 @@ from typing import Any, Unpack
 
 import msgspec
 
-from duetime.errors import InvalidOption, JobActive, JobEnded, JobNotFound
+from duetime.errors import InvalidOption, JobActive, JobEnded
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
+from duetime.model.names import check_reason
 from duetime.model.reports import LogPart, with_gaps
 from duetime.model.rerun import repeat
 from duetime.model.task import JobOptionValues, job_options
 from duetime.scheduler.explaining import Explanation, explain_job
 from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.lookup import find_job, no_job
 from duetime.scheduler.pages import JobQuery, Page, check_limit, cursor_behind, job_filter
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
 from duetime.scheduler.releasing import ask_back
@@ -36,10 +38,7 @@ class Jobs:
 
     async def get(self, job_id: JobId) -> JobRecord:
         """Return one job; raises `JobNotFound`."""
-        found = await self._store().get([job_id])
-        if not found:
-            raise _not_found(job_id)
-        return JobRecord.from_stored(found[0])
+        return JobRecord.from_stored(await find_job(self._store(), job_id))
 
     async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
@@ -53,10 +52,7 @@ class Jobs:
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
         store = self._store()
-        found = await store.get([job_id])
-        if not found:
-            raise _not_found(job_id)
-        return attempts_of(found[0], await store.attempts(job_id))
+        return attempts_of(await find_job(store, job_id), await store.attempts(job_id))
 
     async def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.
@@ -66,14 +62,14 @@ class Jobs:
         """
         answer = (await self.cancel_many([job_id], reason=reason))[job_id]
         if answer is CancelAnswer.UNKNOWN:
-            raise _not_found(job_id)
+            raise no_job(job_id)
         return answer
 
     async def cancel_many(
         self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
-        return await self._store().cancel(list(job_ids), reason=reason)
+        return await self._store().cancel(list(job_ids), reason=check_reason(reason))
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
         """Return the pending jobs that fall due first."""
@@ -100,10 +96,7 @@ class Jobs:
         if options.tx is not None:
             text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
             raise InvalidOption(text)
-        found = await self._store().get([job_id])
-        if not found:
-            raise _not_found(job_id)
-        new = repeat(found[0], options)
+        new = repeat(await find_job(self._store(), job_id), options)
         return await self._client.enqueue(Call(new, msgspec.json.decode))
 
     async def snooze(self, job_id: JobId, delay: Duration) -> None:
@@ -119,7 +112,7 @@ class Jobs:
             case SnoozeAnswer.FINISHED:
                 raise _ended(job_id)
             case SnoozeAnswer.UNKNOWN:
-                raise _not_found(job_id)
+                raise no_job(job_id)
             case SnoozeAnswer.SNOOZED:
                 return
 
@@ -142,17 +135,13 @@ class Jobs:
             case ReleaseAnswer.FINISHED:
                 raise _ended(job_id)
             case ReleaseAnswer.UNKNOWN:
-                raise _not_found(job_id)
+                raise no_job(job_id)
             case ReleaseAnswer.RELEASED | ReleaseAnswer.WAITING:
                 return answer
 
 
 def _counts_back(since: datetime | Duration | None) -> bool:
     return since is not None and not isinstance(since, datetime)
-
-
-def _not_found(job_id: JobId) -> JobNotFound:
-    return JobNotFound(f"there is no job {job_id}; it never existed or its record was pruned")
 
 
 def _ended(job_id: JobId) -> JobEnded:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from duetime.errors import InvalidOption, NotConfirmed
 from duetime.model import limit as limits
 from duetime.model.limit import Limit, Rate
-from duetime.model.names import check_name
+from duetime.model.names import check_name, check_reason
 from duetime.model.registries import count_up
 from duetime.model.states import State
 from duetime.scheduler.records import QueueRecord
@@ -29,7 +29,8 @@ class Queues:
 
     async def pause(self, queue: str, *, reason: str | None = None) -> None:
         """Hand out nothing more from a queue; what is claimed already, or due within half a second, still runs."""
-        await self._store().pause_queue(check_name(queue, what="queue"), reason=reason)
+        why = None if reason is None else check_reason(reason)
+        await self._store().pause_queue(check_name(queue, what="queue"), reason=why)
 
     async def resume(self, queue: str) -> None:
         """Hand out jobs of a queue again."""
@@ -45,10 +46,11 @@ class Queues:
         if confirm != name:
             text = f"purging queue {name!r} needs confirm={name!r}, not {confirm!r}; nothing was purged"
             raise NotConfirmed(text)
+        why = check_reason(reason)
         store = self._store()
         before = await store.now()
         purged = 0
-        while count := await store.purge(name, before=before, reason=reason, limit=_STEP):
+        while count := await store.purge(name, before=before, reason=why, limit=_STEP):
             purged += count
         return purged
 

@@ -10,6 +10,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Micros
 from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
+from duetime.scheduler.lookup import find_job
 from duetime.stores.base import ReleaseAnswer, Store
 
 PATIENCE: Micros = 10 * SECOND
@@ -20,10 +21,11 @@ _LAST_LOOK = 0.1
 
 
 async def ask_back(store: Store, job_id: JobId) -> ReleaseAnswer:
-    """Ask the worker that holds a job for it, since nobody else knows whether it starts this very moment."""
-    job = await _read(store, job_id)
-    if job is None:
-        return ReleaseAnswer.UNKNOWN
+    """Ask the worker that holds a job for it, since nobody else knows whether it starts this very moment.
+
+    Raises `JobNotFound`.
+    """
+    job = await find_job(store, job_id)
     if (answer := _standing(job)) is not None:
         return answer
     ask = NewCommand(id=new_job_id(), worker=job.worker or "", kind=CommandKind.RELEASE_JOB, job=job_id)
@@ -43,17 +45,12 @@ async def ask_back(store: Store, job_id: JobId) -> ReleaseAnswer:
 
 async def _given_back(store: Store, held: StoredJob) -> ReleaseAnswer:
     pause = _FIRST_LOOK
-    while (job := await _read(store, held.id)) is not None and job.fence == held.fence:
+    while (job := await find_job(store, held.id)).fence == held.fence:
         if (answer := _standing(job)) is not None:
             return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
         await asyncio.sleep(pause)
         pause = min(_LAST_LOOK, pause * 1.5)
-    return ReleaseAnswer.UNKNOWN if job is None else ReleaseAnswer.RELEASED
-
-
-async def _read(store: Store, job_id: JobId) -> StoredJob | None:
-    found = await store.get([job_id])
-    return found[0] if found else None
+    return ReleaseAnswer.RELEASED
 
 
 def _standing(job: StoredJob) -> ReleaseAnswer | None:

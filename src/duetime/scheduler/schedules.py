@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from duetime.errors import ScheduleNotFound
+from duetime.model.names import check_reason
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers import from_spec
 from duetime.scheduler.records import ScheduleRecord
@@ -29,7 +30,8 @@ class Schedules:
 
     async def pause(self, name: str, *, reason: str | None = None) -> None:
         """Stop a schedule from firing; planted jobs that have not started are withdrawn."""
-        if not await self._store().pause_schedule(name, reason=reason):
+        why = None if reason is None else check_reason(reason)
+        if not await self._store().pause_schedule(name, reason=why):
             raise _not_found(name)
 
     async def resume(self, name: str) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
+from duetime.errors import InvalidOption, WorkerGone
 from duetime.model import durations
 from duetime.model.command import Command, CommandKind, NewCommand
 from duetime.model.durations import Duration
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Micros, to_datetime
 from duetime.model.job import JobId
+from duetime.model.names import check_reason
 from duetime.model.worker import StoredWorker, WorkerId
+from duetime.scheduler.lookup import no_worker
+from duetime.scheduler.pages import check_limit
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.stores.base import Store
 
@@ -78,10 +81,10 @@ class Workers:
 
     async def commands(self, worker_id: WorkerId, *, limit: int = 20) -> list[CommandRecord]:
         """Return what a worker was told last and what came of it, newest first."""
+        most = check_limit(limit)
         await self._stored(worker_id)
-        return [
-            CommandRecord.from_stored(one) for one in await self._store().commands_of(worker_id, limit=limit)
-        ]
+        found = await self._store().commands_of(worker_id, limit=most)
+        return [CommandRecord.from_stored(one) for one in found]
 
     async def list(self) -> list[WorkerRecord]:
         """Return all workers that are known, newest first; those that are gone are kept for a while."""
@@ -97,6 +100,7 @@ class Workers:
         reason: str | None = None,
     ) -> str | None:
         patience = durations.parse(wait, what="wait")
+        reason = None if reason is None else check_reason(reason)
         new = NewCommand(id=new_job_id(), worker=worker_id, kind=kind, job=job, reason=reason)
         if not await self._store().send([new]):
             raise _gone(await self._stored(worker_id), kind)
@@ -123,8 +127,7 @@ class Workers:
         for worker in await self._store().workers():
             if worker.id == worker_id:
                 return worker
-        text = f"there is no worker {worker_id}; it never existed or its record was pruned"
-        raise WorkerNotFound(text)
+        raise no_worker(worker_id)
 
 
 def _gone(worker: StoredWorker, kind: CommandKind) -> WorkerGone:

@@ -1,0 +1,26 @@
+"""Finds what a client names, or says that it is not there."""
+
+from __future__ import annotations
+
+from duetime.errors import JobNotFound, WorkerNotFound
+from duetime.model.job import JobId, StoredJob
+from duetime.model.worker import WorkerId
+from duetime.stores.base import Store
+
+
+async def find_job(store: Store, job_id: JobId) -> StoredJob:
+    """Return one job; raises `JobNotFound`."""
+    found = await store.get([job_id])
+    if not found:
+        raise no_job(job_id)
+    return found[0]
+
+
+def no_job(job_id: JobId) -> JobNotFound:
+    """Return the error for a job that is not there."""
+    return JobNotFound(f"there is no job {job_id}; it never existed or its record was pruned")
+
+
+def no_worker(worker_id: WorkerId) -> WorkerNotFound:
+    """Return the error for a worker that is not there."""
+    return WorkerNotFound(f"there is no worker {worker_id}; it never existed or its record was pruned")
