@@ -26,7 +26,7 @@ def say(text: str, *, err: bool = False) -> None:
 def say_lines(text: str, *, indent: str = "") -> None:
     """Print a text that has lines of its own."""
     for line in text.splitlines():
-        say(indent + line)
+        say(indent + line.expandtabs())
 
 
 def say_json(value: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -63,16 +65,18 @@ class _Installation:
 
     def __init__(self) -> None:
         self._handler = RunLogHandler()
-        self._lock = threading.Lock()
+        # An owner may vanish, by a garbage collection, in the midst of what is done here.
+        self._lock = threading.RLock()
         self._users = 0
 
-    def attach(self) -> None:
-        """Collect from now on."""
+    def attach(self, owner: object) -> Callable[[], object]:
+        """Collect from now on, until the answer is called or the owner is gone."""
         with self._lock:
             self._users += 1
             logging.root.addHandler(self._handler)
+        return weakref.finalize(owner, self._detach)
 
-    def detach(self) -> None:
+    def _detach(self) -> None:
         """Collect no more, once nobody wants it."""
         with self._lock:
             self._users -= 1

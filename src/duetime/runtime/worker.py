@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from duetime.model import durations
 from duetime.model.event import EventKind
@@ -73,6 +73,7 @@ class Worker:
         self._ending: asyncio.Task[asyncio.Task[None] | None] | None = None
         self._paused_at: Instant | None = None
         self._paused_reason: str | None = None
+        self._ignore_logs: Callable[[], object] | None = None
 
     @property
     def id(self) -> WorkerId:
@@ -94,7 +95,7 @@ class Worker:
         self._marker.start()
         self._reporter.start()
         if self.options.capture_logs:
-            installation.attach()
+            self._ignore_logs = installation.attach(self._loop)
         for service in self._intake:
             service.start()
         self._herald.worker(EventKind.WORKER_STARTED)
@@ -226,7 +227,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self._ending = self._paused_at = self._paused_reason = None
+        self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
         self._strays: frozenset[Token] = frozenset()
         self._looking_around: asyncio.TimerHandle | None = None
         self._looked_around = 0.0
@@ -316,8 +317,8 @@ class Worker:
     async def _sign_off(self) -> None:
         await self._marker.stop()
         await self._reporter.stop()
-        if self.options.capture_logs:
-            installation.detach()
+        if self._ignore_logs is not None:
+            self._ignore_logs()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LAST_WAIT):
                 await self._settler.drain()

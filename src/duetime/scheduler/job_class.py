@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _WRITTEN = "_duetime_keywords"
 """Where a class keeps the keywords that it was written with."""
+_LATEST = "_duetime_latest"
+"""Where a class keeps, in a list of one, the class that stands in its place now."""
 _VERBS = ("as_callback", "call", "enqueue", "options", "sync", "task")
 
 
@@ -46,9 +48,14 @@ class Job(ABC):
     ) -> None:
         """Register the class under `name`, else its module and qualified name, unless it is still abstract."""
         super().__init_subclass__()
+        if _WRITTEN in vars(cls):
+            # A decorator such as dataclass(slots=True) has made it anew, from all that it had and without keywords.
+            vars(cls)[_LATEST][0] = cls
+            return
         _check_verbs(cls)
         owner = {} if scheduler is None else {"scheduler": scheduler}
         setattr(cls, _WRITTEN, {**owner, **options})
+        setattr(cls, _LATEST, [cls])
         _register(cls, name)
 
     @classmethod
@@ -94,11 +101,13 @@ def _as_function(cls: type[Job]) -> Callable[..., Any]:
     run = inspect.getattr_static(cls, "run")
     signature = _check_run(cls, run)
 
+    latest: list[type[Job]] = vars(cls)[_LATEST]
+
     async def call_async(*args: Any, **kwargs: Any) -> Any:
-        return await cls().run(*args, **kwargs)
+        return await latest[0]().run(*args, **kwargs)
 
     def call_sync(*args: Any, **kwargs: Any) -> Any:
-        return cls().run(*args, **kwargs)
+        return latest[0]().run(*args, **kwargs)
 
     call: Callable[..., Any] = call_async if inspect.iscoroutinefunction(run) else call_sync
     names = {"__module__": cls.__module__, "__name__": cls.__name__, "__qualname__": cls.__qualname__}

@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import gc
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from duetime import Scheduler
 from duetime.runtime.context import current
 from duetime.runtime.logs import RunLogHandler, as_text, installation
 from duetime.runtime.run import Run
@@ -33,12 +35,16 @@ class Broken:
         raise RuntimeError("no")
 
 
+class Owner: ...
+
+
 @pytest.fixture(autouse=True)
-def collecting() -> Iterator[None]:
+def collecting() -> Iterator[Callable[[], object]]:
     log.setLevel(logging.INFO)
-    installation.attach()
-    yield
-    installation.detach()
+    owner = Owner()
+    detach = installation.attach(owner)
+    yield detach
+    detach()
     log.setLevel(logging.NOTSET)
 
 
@@ -145,18 +151,40 @@ def test_a_record_that_cannot_be_formatted_becomes_a_line_that_says_so(
     assert "Z ERROR app.mail: (a record that could not be written: " in as_text(record)
 
 
-async def test_the_handler_is_there_as_long_as_a_worker_wants_it() -> None:
-    def found() -> list[logging.Handler]:
-        return [handler for handler in logging.root.handlers if isinstance(handler, RunLogHandler)]
+def test_the_handler_is_there_as_long_as_a_worker_wants_it(collecting: Callable[[], object]) -> None:
+    owner = Owner()
+    assert len(ours()) == 1
+    detach = installation.attach(owner)
+    assert len(ours()) == 1
+    detach()
+    assert len(ours()) == 1
+    detach()
+    assert len(ours()) == 1, "the other one wants it still"
+    collecting()
+    assert ours() == []
 
-    assert len(found()) == 1
-    installation.attach()
-    assert len(found()) == 1
-    installation.detach()
-    assert len(found()) == 1
-    installation.detach()
-    assert found() == []
-    installation.attach()
+
+def test_the_handler_goes_with_an_event_loop_that_ends_before_its_worker_is_stopped(
+    collecting: Callable[[], object], sqlite_url: str
+) -> None:
+    async def start() -> None:
+        scheduler = Scheduler(sqlite_url)
+        await scheduler.open()
+        await scheduler.worker(lease="1s").__aenter__()
+        assert len(ours()) == 1
+
+    collecting()
+    asyncio.run(start())
+    # The worker's pulse, in a thread, notices it with its next beat.
+    for thread in threading.enumerate():
+        if thread.name == "duetime-pulse":
+            thread.join(10)
+    gc.collect()
+    assert ours() == []
+
+
+def ours() -> list[logging.Handler]:
+    return [handler for handler in logging.root.handlers if isinstance(handler, RunLogHandler)]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -188,6 +188,46 @@ def test_a_class_inside_a_function_needs_an_explicit_name(scheduler: Scheduler) 
             def run(self) -> None: ...
 
     assert not scheduler.tasks
+
+
+async def test_a_class_that_a_decorator_makes_anew_is_one_task_with_all_that_it_was_written_with(
+    scheduler: Scheduler,
+) -> None:
+    @dataclass(slots=True)
+    class Slotted(Job, scheduler=scheduler, name="slotted", queue="q"):
+        step: int = 2
+
+        async def run(self, number: int) -> int:
+            assert type(self) is Slotted
+            return number * self.step
+
+    @dataclass(slots=True)
+    class Base(Job, ABC, scheduler=scheduler, queue="q"):
+        step: int = 3
+
+    class Sub(Base, name="sub"):
+        def run(self) -> int:
+            return self.step
+
+    assert set(scheduler.tasks) == {"slotted", "sub"}
+    assert Slotted.task.handler is scheduler.tasks["slotted"]
+    assert {handler.options.queue for handler in scheduler.tasks.values()} == {"q"}
+    assert await scheduler.tasks["slotted"].function(4) == 8
+    assert scheduler.tasks["sub"].function() == 3
+
+
+def test_a_mixin_before_the_base_may_have_class_keywords_of_its_own(scheduler: Scheduler) -> None:
+    class Coloured:
+        colour = ""
+
+        def __init_subclass__(cls, *, colour: str = "", **rest: Any) -> None:
+            super().__init_subclass__(**rest)
+            cls.colour = colour
+
+    class Paint(Coloured, Job, scheduler=scheduler, name="paint", colour="red", queue="q"):
+        def run(self) -> None: ...
+
+    assert (Paint.colour, Paint.task.handler.options.queue) == ("red", "q")
 
 
 def test_a_second_class_under_one_name_is_refused(scheduler: Scheduler) -> None:
