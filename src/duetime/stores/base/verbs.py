@@ -1,208 +1,39 @@
-"""What every store must do: small protocols in verbs of the domain.
-
-Times are the store's own, as integer microseconds. Verbs take and return plain values, are idempotent
-under retry, and raise `StoreUnavailable` when the database cannot be reached (trying again may help) or
-another `StoreError` when it cannot be used.
-"""
+"""What every store can do: small protocols in verbs of the domain."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Literal, NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 from duetime.model.command import Command, CommandId, NewCommand
-from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.limit import Gate
 from duetime.model.outcome import Settlement
-from duetime.model.registries import Census, Registry
+from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """What a worker can take on now; limits are an input to the claim, never a filter after it."""
-
-    worker: WorkerId
-    claim_id: str
-    """Made by the caller before the call, so that a lost answer can be looked up."""
-    queues: tuple[tuple[str, int], ...]
-    """Queues in the order they are looked at, each with the most jobs to take from it."""
-    limit: int
-    """The most jobs to take in all."""
-    tasks: tuple[str, ...]
-    """The tasks the worker knows; others are left alone."""
-    ahead: Micros = 0
-    """0: what is due. Otherwise: only what falls due within this time from now, to be held unstarted."""
-    unstarted: bool = False
-    """Whether what is due is to be held unstarted, too."""
-    below_priority: int = 10
-    """Only jobs whose priority number is smaller, that is, more urgent ones."""
-    limits: Mapping[str, Gate] = field(default_factory=dict[str, Gate])
-    """For `claim_limited`: the limits of tasks, as this worker's code has them; others have none."""
-
-
-class NextDue(NamedTuple):
-    """The store's clock and the earliest due time of a pending job, if there is one."""
-
-    now: Instant
-    due_at: Instant | None
-    """Of jobs that no limit applies to."""
-    limited_at: Instant | None = None
-    """Of the others, the earliest in the future."""
-    limited: bool = False
-    """Whether a queue is limited or a job waits at a gate, so that `claim_limited` is worth asking."""
-
-
-class LimitedClaims(NamedTuple):
-    """What limits let through."""
-
-    claims: list[Claim]
-    again_at: Instant | None
-    """When to ask again, if nothing happens before; `None` when only the end of a job can change the answer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
-    """The answer to a heartbeat."""
-
-    alive: bool
-    """False: this worker was declared dead; it must drop everything and register under a new id."""
-    now: Instant
-    held: frozenset[Token] = frozenset()
-    """The claims the store has under this worker; what is missing here is lost."""
-    cancelling: frozenset[JobId] = frozenset()
-    """Jobs under this worker whose cancellation is requested."""
-    commands: bool = False
-    """Whether the worker has been told something that it has not answered."""
-    limited: bool = False
-    """Whether limits are in use; `attend` does not look."""
-
-
-class Peer(NamedTuple):
-    """Another living worker that may be found dead before its lease ends."""
-
-    id: WorkerId
-    pid: int
-    pid_started: str | None
-    same_host: bool
-    session_lost: bool
-    """The store has seen that the worker's database session is gone."""
-
-
-class Orphan(NamedTuple):
-    """A job taken over from a dead worker, under a new fence."""
-
-    claim: Claim
-    worker: WorkerId
-    started_at: Instant | None
-    blamed: bool
-    """Whether it was the only suspect in its worker."""
-
-
-class Outlook(NamedTuple):
-    """What the queue and the limits of a job say about it now."""
-
-    now: Instant
-    paused_at: Instant | None
-    paused_reason: str | None
-    limits: tuple[LimitFacts, ...] = ()
-
-
-class DueSchedules(NamedTuple):
-    """The store's clock, schedules to fire, and the earliest next time among the others."""
-
-    now: Instant
-    schedules: list[StoredSchedule]
-    next_at: Instant | None
-
-
-class Pruned(NamedTuple):
-    """How many records a prune has removed, and where to go on."""
-
-    jobs: int
-    last: JobId | None
-    """The last job it has looked at; `None` when none is left behind it."""
-
-
-class CancelAnswer(StrEnum):
-    """What became of a request to cancel."""
-
-    CANCELLED = "cancelled"
-    REQUESTED = "requested"
-    FINISHED = "finished"
-    UNKNOWN = "unknown"
-
-
-class SnoozeAnswer(StrEnum):
-    """What became of a request to put a job off."""
-
-    SNOOZED = "snoozed"
-    RUNNING = "running"
-    FINISHED = "finished"
-    UNKNOWN = "unknown"
-
-
-class ReleaseAnswer(StrEnum):
-    """What became of a request to take a job away from its worker."""
-
-    RELEASED = "released"
-    WAITING = "waiting"
-    STARTED = "started"
-    FINISHED = "finished"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """Which jobs to list; newest first."""
-
-    task: str | None = None
-    state: State | None = None
-    registry: Registry | None = None
-    queue: str | None = None
-    schedule: str | None = None
-    key: str | None = None
-    tag: str | None = None
-    since: Instant | None = None
-    """Only jobs that were enqueued then or later."""
-    before: JobId | None = None
-    """Only jobs with smaller ids: the cursor of the next page."""
-    limit: int = 50
-
-
-class Hint(NamedTuple):
-    """Something may have changed; hints may be spurious and may be lost."""
-
-    kind: Literal["any", "jobs", "limits", "worker", "schedules"]
-    name: str = ""
-    """The worker for `worker`, else empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One finding of `doctor`."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaStatus:
-    """Which version the tables have, and which this code needs."""
-
-    found: int
-    wanted: int
-    pending: tuple[str, ...] = field(default=())
+from duetime.stores.base.values import (
+    CancelAnswer,
+    Check,
+    Demand,
+    DueSchedules,
+    Hint,
+    JobFilter,
+    LimitedClaims,
+    NextDue,
+    Orphan,
+    Outlook,
+    Peer,
+    Pruned,
+    Pulse,
+    ReleaseAnswer,
+    SchemaStatus,
+    SnoozeAnswer,
+)
 
 
 class Loan(Protocol):
