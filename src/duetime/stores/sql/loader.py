@@ -1,4 +1,4 @@
-"""Turns `statements.sql` and a dialect's overrides into statements that are ready to run."""
+"""Turns the files of `statements/` and a dialect's overrides into statements that are ready to run."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Statements:
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
     package = files("duetime.stores.sql")
-    shared = parse(package.joinpath("statements.sql").read_text("utf-8"))
+    shared = parse("".join(file.read_text("utf-8") for file in package.joinpath("statements").iterdir()))
     own = parse(package.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
     return build({**shared, **own}, dialect, namespace)
 

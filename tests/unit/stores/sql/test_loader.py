@@ -57,9 +57,12 @@ def test_no_statement_hides_in_python() -> None:
     assert [path.name for path in files if path.name != "dialect.py" and told.search(path.read_text())] == []
 
 
-@pytest.mark.parametrize("file", ["statements.sql", "sqlite/overrides.sql", "postgres/overrides.sql"])
-def test_every_statement_says_what_it_is_for(file: str) -> None:
-    text = (HOME / file).read_text()
+FILES = [*HOME.glob("statements/*.sql"), *HOME.glob("*/overrides.sql")]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOME)))
+def test_every_statement_says_what_it_is_for(file: Path) -> None:
+    text = file.read_text()
     for head in re.finditer(r"^-- (?:name|fragment): (\w+)\n(.*)$", text, re.MULTILINE):
         assert head[2].startswith("-- "), head[1]
 

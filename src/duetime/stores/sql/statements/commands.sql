@@ -1,0 +1,42 @@
+-- What workers are told.
+
+-- fragment: command_columns
+-- A whole command.
+id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
+
+-- name: send
+-- Tell workers that are alive; each is locked, so that it cannot go without this being dropped.
+INSERT INTO {commands} (id, worker, kind, body, created_at)
+SELECT r.id, w.id, r.kind, r.body, {now}
+FROM {each rows: id text, worker text, kind text, body text} AS r
+JOIN {workers} AS w ON w.id = r.worker
+WHERE w.state = 'alive' AND w.lease_until >= {now}
+{locking}
+ON CONFLICT (id) DO NOTHING
+
+-- name: take_commands
+-- Hand a worker what it has been told and has not answered; again, if an answer was lost.
+UPDATE {commands} SET taken_at = coalesce(taken_at, {now})
+WHERE worker = :worker AND done_at IS NULL
+RETURNING {command_columns}
+
+-- name: finish_command
+-- Keep what came of a command.
+UPDATE {commands} SET done_at = {now}, outcome = :outcome WHERE id = :id AND done_at IS NULL
+
+-- name: drop_commands
+-- Give up what nobody is left to carry out.
+UPDATE {commands} SET done_at = {now}, outcome = :reason, dropped = 1
+WHERE done_at IS NULL AND worker IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: commands
+-- Read commands by id.
+SELECT {command_columns} FROM {commands} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) ORDER BY id
+
+-- name: commands_of
+-- Read what a worker was told last, newest first.
+SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: prune_commands
+-- Forget commands that were answered long ago.
+DELETE FROM {commands} WHERE done_at < :before

@@ -1,0 +1,38 @@
+-- What people do to jobs.
+
+-- name: cancel
+-- Cancel what has not been claimed and flag what has; the state is hidden from the planner as in `held`.
+UPDATE {jobs} SET
+    state = CASE WHEN {jobs}.state = 'pending' THEN 'cancelled' ELSE {jobs}.state END,
+    finished_at = CASE WHEN {jobs}.state = 'pending' THEN {now} ELSE finished_at END,
+    reason = CASE WHEN {jobs}.state = 'pending' THEN CAST(:reason AS text) ELSE reason END,
+    cancel_requested_at = coalesce(cancel_requested_at, {now}),
+    cancel_reason = coalesce(cancel_reason, CAST(:reason AS text))
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
+RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
+
+-- name: snooze
+-- Put off what has not been claimed.
+UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
+                                WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay
+                                ELSE {now} + :delay END
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
+RETURNING {jobs}.id
+
+-- name: reclaim
+-- Take claims away from their workers under a new fence; what has started only by force.
+UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id
+  AND CASE WHEN {jobs}.state = 'running' AND (:force = 1 OR {jobs}.started_at IS NULL) THEN true ELSE false END
+RETURNING {claim_columns}, {jobs}.worker, {jobs}.started_at
+
+-- name: standing
+-- Tell where jobs stand.
+SELECT j.id, j.state FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id
+
+-- name: existing
+-- Tell which of these jobs there are.
+SELECT j.id FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id

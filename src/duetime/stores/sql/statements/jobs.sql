@@ -1,0 +1,151 @@
+-- The hot path: enqueue, claim, settle.
+
+-- name: enqueue
+-- Store jobs; what is stored already, by id or by occurrence, stays as it is.
+INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
+                    occurrence, state, reason, span_first, span_count, created_at, finished_at)
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END
+FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
+      on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
+      span_first int, span_count int} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: enqueue_rich
+-- The same for jobs of which some ask for more than to run.
+INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
+                    occurrence, state, reason, span_first, span_count, created_at, finished_at,
+                    unique_key, keep_key, key_until, parent, tags, expires_at, callbacks, result_ttl,
+                    failure_ttl, gate)
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END,
+       r.unique_key, r.keep_key, {now} + r.key_period, r.parent, r.tags,
+       coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires), r.callbacks, r.result_ttl,
+       r.failure_ttl, r.gate
+FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
+      on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
+      span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text,
+      expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: occurrence_ids
+-- Find the jobs that stand for given occurrences.
+SELECT j.schedule, j.occurrence, j.id
+FROM {each rows: schedule text, occurrence int} AS r
+JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
+
+-- name: take
+-- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.
+UPDATE {jobs} SET
+    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    started_at = CASE WHEN :unstarted = 0 THEN {now} END
+WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: claims_under
+-- Look up what a claim had handed out, when its answer was lost.
+SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND claim_id = :claim_id
+
+-- name: mark_started
+-- Record when claims taken ahead were started.
+UPDATE {jobs} SET started_at = :started_at
+FROM {each rows: id text, fence int, claim_id text} AS r
+WHERE {jobs}.id = r.id AND {held}
+
+-- name: holders
+-- Lock claims that are about to go back, and tell what their attempts must remember.
+SELECT {jobs}.id, {jobs}.worker, {jobs}.due_at
+FROM {each rows: id text, fence int, claim_id text} AS r
+JOIN {jobs} ON {jobs}.id = r.id
+WHERE {held}
+ORDER BY {jobs}.id
+{locking}
+
+-- name: settle
+-- Write what runs came to. A job that goes back while its cancellation is requested is cancelled instead.
+UPDATE {jobs} SET
+    state = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN 'cancelled' ELSE r.state END,
+    started_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE r.started_at END,
+    finished_at = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NOT NULL THEN {now} ELSE r.finished_at END,
+    reason = CASE WHEN r.state IN ('pending', 'cancelled') AND cancel_requested_at IS NOT NULL
+                  THEN cancel_reason ELSE r.reason END,
+    worker = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE coalesce(r.worker, {jobs}.worker) END,
+    due_at = coalesce(r.due_at, {jobs}.due_at),
+    failures = r.failures, crashes = r.crashes, blames = r.blames,
+    result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback,
+    progress = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE progress END,
+    progress_note = CASE WHEN r.state = 'pending' AND cancel_requested_at IS NULL THEN NULL ELSE progress_note END
+FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
+      failures int, crashes int, blames int, worker text, result text, result_error text, error text, traceback text,
+      reason text} AS r
+WHERE {jobs}.id = r.id AND {held}
+RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
+
+-- name: succeed
+-- Write runs that came to nothing but success: the same as `settle` with half the values to read for each job,
+-- and only their number for an answer.
+UPDATE {jobs} SET
+    state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
+    result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
+FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
+      result_error text} AS r
+WHERE {jobs}.id = r.id AND {held}
+
+-- name: settled_before
+-- Find the claims that had already been settled, when an answer was lost.
+SELECT r.id, r.fence, r.claim_id
+FROM {each rows: id text, fence int, claim_id text} AS r
+JOIN {jobs} ON {jobs}.id = r.id AND {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
+WHERE {jobs}.state <> 'running'
+
+-- name: add_attempts
+-- Keep the tries that ended without ending their job.
+INSERT INTO {attempts} (job_id, fence, claim_id, worker, due_at, started_at, ended_at, outcome, error, traceback)
+SELECT r.job_id, r.fence, r.claim_id, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome,
+       r.error, r.traceback
+FROM {each rows: job_id text, fence int, claim_id text, worker text, due_at int, started_at int, ended_at int,
+      outcome text, error text, traceback text} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: trim_attempts
+-- Forget tries of long ago that came to nothing but a later due time.
+DELETE FROM {attempts} WHERE outcome = 'snoozed' AND (job_id, fence) IN (
+    SELECT a.job_id, a.fence FROM {each rows: job_id text, fence int} AS r
+    JOIN {attempts} AS a ON a.job_id = r.job_id AND a.fence <= r.fence
+)
+
+-- name: next_due
+-- Tell when the next job falls due: one probe of the index per queue and priority, however many jobs wait. Of what
+-- is limited only the future counts: whether the rest may start is for `claim_limited` to tell.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+SELECT {now}, min(CASE WHEN first.after < 0 THEN first.due_at END),
+       min(CASE WHEN first.after >= 0 THEN first.due_at END),
+       (
+           SELECT j.due_at FROM {jobs} AS j {index gated_due}
+           WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now}
+             AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+             AND j.queue IN (SELECT q.name FROM {each queues: name text} AS q)
+           ORDER BY j.due_at LIMIT 1
+       ),
+       {limits_in_use}
+FROM (
+    SELECT q.after, (
+        SELECT j.due_at FROM {jobs} AS j {index claim}
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
+          AND j.due_at > q.after
+          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+        ORDER BY j.due_at, j.id LIMIT 1
+    ) AS due_at
+    FROM (
+        SELECT d.name, CASE WHEN EXISTS (
+            SELECT 1 FROM {queues} AS limited
+            WHERE limited.name = d.name AND (limited.most IS NOT NULL OR limited.rate_count IS NOT NULL)
+        ) THEN {now} ELSE -1 END AS after
+        FROM {each queues: name text} AS d
+        WHERE NOT EXISTS (SELECT 1 FROM {queues} AS paused WHERE paused.name = d.name AND paused.paused_at IS NOT NULL)
+    ) AS q CROSS JOIN priorities AS p
+) AS first

@@ -1,0 +1,188 @@
+-- Limits over all workers.
+
+-- fragment: limits_in_use
+-- Whether a queue is limited or a job waits at a gate. ORDER BY and LIMIT keep it a probe whatever the planner learnt.
+(EXISTS (SELECT 1 FROM {queues} AS lq WHERE lq.most IS NOT NULL OR lq.rate_count IS NOT NULL)
+ OR coalesce((SELECT lj.due_at FROM {jobs} AS lj {index gated_due}
+              WHERE lj.state = 'pending' AND lj.waits = 0 AND lj.gate IS NOT NULL
+              ORDER BY lj.due_at LIMIT 1), -1) >= 0)
+
+-- name: limited_queues
+-- Tell how full the limited queues are, and when the first of their jobs without a gate is due.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+SELECT q.name, q.most, q.rate_count, q.rate_period, q.starts,
+       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = q.name), {now},
+       (SELECT min(first.due_at) FROM (
+           SELECT (
+               SELECT j.due_at FROM {jobs} AS j {index claim}
+               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
+                 AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+               ORDER BY j.due_at, j.id LIMIT 1
+           ) AS due_at
+           FROM priorities AS p
+       ) AS first)
+FROM {each queues: name text} AS d
+JOIN {queues} AS q ON q.name = d.name
+WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
+
+-- name: waiting_gates
+-- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
+-- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
+-- that fell due last, so that a new job is found at once, even behind very many gates.
+-- For SQLite the end of a range is given in full, since it starts to look at what is equal, and its bounds go through
+-- coalesce: with the affinity of a column it would use no more than the first of them.
+WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, 1
+    FROM {each tasks: name text, gate text, queue text, priority int} AS t
+    JOIN {jobs} AS j ON j.id = (
+        SELECT n.id FROM {jobs} AS n {index gated}
+        WHERE n.state = 'pending' AND n.waits = 0 AND n.gate IS NOT NULL
+          AND n.task = t.name
+          AND (n.gate, n.queue, n.priority, n.due_at) > (t.gate, t.queue, t.priority, 9223372036854775807)
+        ORDER BY n.gate, n.queue, n.priority, n.due_at, n.id LIMIT 1
+    )
+    UNION ALL
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, walk.step + 1
+    FROM walk
+    JOIN {jobs} AS j ON j.id = (
+        SELECT n.id FROM {jobs} AS n {index gated}
+        WHERE n.state = 'pending' AND n.waits = 0 AND n.gate IS NOT NULL
+          AND n.task = walk.task
+          AND (n.gate, n.queue, n.priority, n.due_at)
+            > (coalesce(walk.gate, ''), coalesce(walk.queue, ''), coalesce(walk.priority, 0), 9223372036854775807)
+        ORDER BY n.gate, n.queue, n.priority, n.due_at, n.id LIMIT 1
+    )
+    WHERE walk.step < :steps
+), latest AS (
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, 0 AS step
+    FROM {jobs} AS j {index gated_due}
+    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at <= {now}
+    ORDER BY j.due_at DESC LIMIT :latest
+), found AS (
+    SELECT w.*, w.due_at <= {now}
+           AND w.queue IN (SELECT d.name FROM {each queues: name text} AS d)
+           AND NOT EXISTS (SELECT 1 FROM {queues} AS q WHERE q.name = w.queue AND q.paused_at IS NOT NULL) AS ready
+    FROM (SELECT * FROM walk UNION ALL SELECT * FROM latest) AS w
+)
+SELECT f.task, f.gate, f.queue, f.priority, f.due_at, f.step, f.ready, g.name, g.starts,
+       CASE WHEN f.ready THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = f.gate) END,
+       {now}
+FROM found AS f
+LEFT JOIN {gates} AS g ON g.name = f.gate
+WHERE f.ready OR f.step = :steps
+
+-- name: add_gates
+-- Make the rows that claimers lock.
+INSERT INTO {gates} (name, task, most, rate_count, rate_period, seen_at)
+SELECT r.name, r.task, r.most, r.rate_count, r.rate_period, {now}
+FROM {each rows: name text, task text, most int, rate_count int, rate_period int} AS r
+WHERE true
+ORDER BY r.name
+ON CONFLICT DO NOTHING
+
+-- name: lock_gates
+-- Lock gates, the first of the list that nobody else has locked; whoever has one locked is the only one to count there.
+SELECT g.name, g.most, g.rate_count, g.rate_period, g.starts
+FROM {each rows: name text, place int} AS r
+JOIN {gates} AS g ON g.name = r.name
+ORDER BY r.place
+LIMIT :limit
+{skip_locked g}
+
+-- name: lock_queues
+-- Lock limited queues, those that nobody else has locked.
+SELECT q.name, q.most, q.rate_count, q.rate_period, q.starts
+FROM {each rows: name text} AS r
+JOIN {queues} AS q ON q.name = r.name
+WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
+{skip_locked q}
+
+-- name: running_under
+-- Count what runs under limits. A statement of its own: it sees what was committed before the locks were taken.
+SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = r.name), {now}
+FROM {each gates: name text} AS r
+UNION ALL
+SELECT 'queue', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = r.name), {now}
+FROM {each queues: name text} AS r
+
+-- name: at_gates
+-- Choose due jobs at a gate that is locked, from one range of the index, in its order.
+SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+FROM {each rows: task text, gate text, queue text, priority int} AS r
+CROSS JOIN {jobs} AS j {index gated}
+WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.task = r.task AND j.gate = r.gate
+  AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
+  AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+LIMIT :most
+
+-- name: in_queues
+-- Choose due jobs without a gate in a limited queue that is locked, as `claim` does.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+FROM {each rows: queue text} AS r
+CROSS JOIN priorities AS p
+CROSS JOIN {jobs} AS j {index claim}
+WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = r.queue AND j.priority = p.n
+  AND j.due_at <= {now}
+  AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+  AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+LIMIT :most
+
+-- name: take_limited
+-- Hand out the jobs that were chosen.
+UPDATE {jobs} SET
+    state = 'running', fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker, started_at = {now}
+FROM {each rows: id text} AS r
+WHERE {jobs}.id = r.id
+RETURNING {claim_columns}
+
+-- name: note_gates
+-- Remember starts at gates, and the limits they were judged by.
+UPDATE {gates} SET most = r.most, rate_count = r.rate_count, rate_period = r.rate_period, starts = r.starts,
+                   seen_at = {now}
+FROM {each rows: name text, most int, rate_count int, rate_period int, starts text} AS r
+WHERE {gates}.name = r.name
+
+-- name: note_queues
+-- Remember starts in queues with a rate.
+UPDATE {queues} SET starts = r.starts
+FROM {each rows: name text, starts text} AS r
+WHERE {queues}.name = r.name
+
+-- fragment: idle_gate
+-- True for a gate that no job is at, and whose window is over.
+{gates}.seen_at + coalesce({gates}.rate_period, 0) < {now}
+AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = {gates}.name)
+AND NOT EXISTS (SELECT 1 FROM {jobs} AS j {index gated}
+                WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
+                  AND j.task = {gates}.task AND j.gate = {gates}.name)
+
+-- name: idle_gates
+-- Look at a stretch of gates, by name, and tell which are idle.
+SELECT {gates}.name, {idle_gate} FROM {gates} WHERE {gates}.name > :after ORDER BY {gates}.name LIMIT :stretch
+
+-- name: prune_gates
+-- Forget gates, if they are still idle; the next job makes them anew.
+DELETE FROM {gates} WHERE name IN (SELECT r.name FROM {each rows: name text} AS r) AND {idle_gate}
+RETURNING name
+
+-- name: set_queue_limit
+-- Limit a queue, or no longer; starts that were counted still count.
+INSERT INTO {queues} AS q (name, most, rate_count, rate_period) VALUES (:queue, :most, :rate_count, :rate_period)
+ON CONFLICT (name) DO UPDATE SET most = excluded.most, rate_count = excluded.rate_count,
+                                 rate_period = excluded.rate_period
+
+-- name: limits_on
+-- Tell the limits that a job runs under, as they were last seen, and how full they are.
+SELECT 'task', g.name, g.most, g.rate_count, g.rate_period, g.starts,
+       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = g.name)
+FROM {gates} AS g WHERE g.name = CAST(:gate AS text)
+UNION ALL
+SELECT 'queue', q.name, q.most, q.rate_count, q.rate_period, q.starts,
+       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = q.name)
+FROM {queues} AS q WHERE q.name = :queue AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
+
+-- name: queue_limits
+-- Read the limits of queues.
+SELECT name, most, rate_count, rate_period FROM {queues}
+WHERE most IS NOT NULL OR rate_count IS NOT NULL ORDER BY name

@@ -1,0 +1,72 @@
+-- Jobs, for people.
+
+-- fragment: registry
+-- Where a job is, as `model.registries.registry_of` tells it.
+CASE WHEN state = 'succeeded' THEN 'finished' WHEN state = 'skipped' THEN 'skipped'
+     WHEN state = 'failed' OR (state = 'cancelled' AND started_at IS NOT NULL) THEN 'failed'
+     WHEN state = 'cancelled' THEN 'cancelled'
+     WHEN state = 'running' AND started_at IS NOT NULL THEN 'active'
+     WHEN state = 'pending' AND due_at <= {now} THEN 'queued' ELSE 'scheduled' END
+
+-- fragment: on_page
+-- True for a job that is not too new for the page, nor too old for what is asked for: ids rise with time.
+id < CAST(:before AS text) AND id >= CAST(:from_id AS text)
+
+-- fragment: wanted
+-- True for a job of the list that was asked for. It is hidden from the planner, which would take so many
+-- conditions for a sign that next to nothing is found.
+CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint))
+      AND (CAST(:task AS text) IS NULL OR task = CAST(:task AS text))
+      AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
+      AND (CAST(:queue AS text) IS NULL OR queue = CAST(:queue AS text))
+      AND (CAST(:schedule AS text) IS NULL OR schedule = CAST(:schedule AS text))
+      AND (CAST(:key AS text) IS NULL OR unique_key = CAST(:key AS text))
+      AND (CAST(:tag AS text) IS NULL OR replace(tags, CAST(:tag AS text), '') <> tags)
+      AND (CAST(:registry AS text) IS NULL OR CAST(:registry AS text) = {registry})
+THEN true ELSE false END
+
+-- name: get
+-- Read jobs by id.
+SELECT {now}, {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: find
+-- Read one page of jobs, newest first, by a walk along the primary key.
+SELECT {now}, {job_columns} FROM {jobs} WHERE {on_page} AND {wanted} ORDER BY id DESC LIMIT :limit
+
+-- name: find_unsuccessful
+-- The same among the jobs that ended otherwise than well.
+SELECT {now}, {job_columns} FROM {jobs}
+WHERE (state = 'failed' OR state = 'cancelled' OR state = 'skipped') AND {on_page} AND {wanted}
+ORDER BY id DESC LIMIT :limit
+
+-- name: find_newest
+-- The same among the newest jobs.
+SELECT {now}, {job_columns}
+FROM (SELECT * FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :newest) AS newest
+WHERE {wanted} ORDER BY id DESC LIMIT :limit
+
+-- name: find_live
+-- The same among the jobs that have not ended, which may be few among many. Conditions and order of ids are hidden
+-- from the planner, which would walk along the primary key for them. Nothing waits for other jobs yet.
+SELECT {now}, {job_columns}
+FROM (
+    SELECT * FROM {jobs} {index running} WHERE state = 'running'
+    UNION ALL
+    SELECT * FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
+    UNION ALL
+    SELECT * FROM {jobs} {index gated} WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL
+) AS live
+WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
+ORDER BY coalesce(id, '') DESC LIMIT :limit
+
+-- name: find_of_schedule
+-- The same among the jobs of a schedule, as carefully.
+SELECT {now}, {job_columns} FROM {jobs}
+WHERE schedule = CAST(:schedule AS text) AND schedule IS NOT NULL
+  AND CASE WHEN {on_page} THEN {wanted} ELSE false END
+ORDER BY coalesce(id, '') DESC LIMIT :limit
+
+-- name: attempts
+-- Read the tries of a job that ended without ending it.
+SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
+FROM {attempts} WHERE job_id = :job_id ORDER BY fence

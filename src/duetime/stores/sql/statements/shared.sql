@@ -1,0 +1,41 @@
+-- Every statement of the SQL stores, in the words all databases share.
+--
+-- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
+-- an array of arrays, read as a table with these columns. `{now}` is the store's clock. A dialect replaces a
+-- whole statement only where its shape differs.
+
+-- fragment: claim_columns
+-- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.
+{jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
+{jobs}.due_at, {now}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
+{jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
+{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
+
+-- fragment: job_columns
+-- A whole job, for people.
+id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
+failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
+cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
+expires_at, result_ttl, failure_ttl, gate, progress, progress_note
+
+-- fragment: held
+-- True for a row whose claim still holds. The state is hidden from the planner: with statistics taken while
+-- nothing ran it would believe that no row matches, and read the batch once per row.
+{jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
+AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
+
+-- fragment: claimable
+-- What the claim index holds.
+j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
+
+-- name: clock
+-- Tell the store's time.
+SELECT {now}
+
+-- name: schema_version
+-- Tell the version of the tables.
+SELECT coalesce(max(version), 0) FROM {meta}
+
+-- name: store_id
+-- Tell what this store and no other is called.
+SELECT store_id FROM {meta} WHERE version = 1

@@ -1,0 +1,94 @@
+-- Leases and rescue.
+
+-- fragment: commands_wait
+-- Whether a worker has been told something that it has not answered; costs no statement of its own.
+EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS NULL)
+
+-- name: register
+-- Add a living worker; registering twice under one id renews it, unless it was declared dead.
+INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, tasks, slots, session,
+                            started_at, beat_at, lease_until)
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :slots, :session,
+        {now}, {now}, {now} + :lease)
+ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = excluded.lease_until
+WHERE w.state = 'alive'
+RETURNING beat_at
+
+-- name: pulse
+-- Renew the lease of a living worker and note how it is.
+UPDATE {workers}
+SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
+    loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
+WHERE id = :worker AND state = 'alive'
+RETURNING beat_at, {commands_wait}, {limits_in_use}
+
+-- name: is_alive
+-- Tell the time, whether a worker is alive, and whether it has been told something.
+SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
+
+-- name: held_by
+-- List what a worker holds, and what of it is to be cancelled.
+SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
+FROM {jobs} WHERE state = 'running' AND worker = :worker
+
+-- name: retire
+-- Mark a worker as stopped.
+UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0 WHERE id = :worker AND state = 'alive'
+
+-- name: peers
+-- List the other living workers whose processes can be looked at from here.
+SELECT id, pid, pid_started, true, false
+FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
+
+-- name: bury
+-- Mark workers as dead.
+UPDATE {workers} SET state = 'dead'
+WHERE state = 'alive' AND id IN (SELECT r.id FROM {each rows: id text} AS r)
+RETURNING id
+
+-- name: forsaken
+-- Tell whether there is anything to rescue: a read, so that idle workers do not queue for the write lock.
+SELECT EXISTS (SELECT 1 FROM {workers} WHERE state = 'alive' AND lease_until < {now})
+    OR EXISTS (
+        SELECT 1 FROM {jobs} AS j
+        WHERE j.state = 'running'
+          AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
+    )
+
+-- name: expire
+-- Mark workers as dead whose lease is over.
+UPDATE {workers} SET state = 'dead' WHERE state = 'alive' AND lease_until < {now} RETURNING id
+
+-- name: orphans
+-- List the claims of workers that are not alive, or that nobody knows.
+SELECT j.id, j.fence, j.worker, j.started_at, j.crashes
+FROM {jobs} AS j
+WHERE j.state = 'running'
+  AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
+
+-- name: adopt
+-- Take over orphaned claims under a new fence, if the rescuer is alive; another rescuer's are left to it.
+UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker
+FROM (
+    SELECT j.id
+    FROM {each rows: id text, fence int} AS r
+    JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
+    WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
+      AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+    ORDER BY j.id
+    {skip_locked j}
+) AS picked
+WHERE {jobs}.id = picked.id
+RETURNING {claim_columns}
+
+-- name: prune_workers
+-- Forget workers that have been gone for long and hold nothing.
+DELETE FROM {workers}
+WHERE state <> 'alive' AND lease_until < :before
+  AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = {workers}.id)
+
+-- name: workers
+-- Read all workers, newest first. One whose lease is over is dead, though nobody may have marked it yet.
+SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started, version, queues, tasks, slots, started_at, beat_at,
+       lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
+FROM {workers} ORDER BY started_at DESC, id
