@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -15,7 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from duetime import Scheduler
 from duetime.cli.failures import without_passwords
+from duetime.model.durations import DAY
+from duetime.model.instants import SECOND
+from duetime.scheduler import releasing
+from duetime.testing.conformance.kit import hire, put, take_one
 from tests.acceptance.kit import URL, duetime, from_json, until, worker
 from tests.unit.test_import import HEAVY
 
@@ -304,6 +310,22 @@ def test_jobs_can_be_taken_from_their_workers(folder: Path) -> None:
         assert (result.exit_code, json.loads(result.stdout)) == (0, {job_id: "released"})
         assert from_json("jobs", "show", job_id, *URL)["state"] == "pending"
     assert duetime("jobs", "release", "unknown", *URL).exit_code == 3
+
+
+def test_a_worker_that_does_not_give_a_job_back_is_told_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claim_ahead() -> str:
+        async with Scheduler(URL[1]) as scheduler:
+            await hire(scheduler.store, "w1", lease=DAY)
+            job_id = await put(scheduler.store, delay=SECOND)
+            await take_one(scheduler.store, ahead=DAY)
+            return job_id
+
+    monkeypatch.setattr(releasing, "PATIENCE", SECOND // 20)
+    job_id = asyncio.run(claim_ahead())
+    result = duetime("jobs", "release", job_id, *URL)
+    assert (result.exit_code, "does not give it back; --force" in result.stdout) == (1, True)
 
 
 @pytest.mark.covers("retention")
