@@ -374,6 +374,7 @@ async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
     assert not bench.dispatcher.knows(token)
 
 
+@pytest.mark.covers("slot-lost")
 @pytest.mark.parametrize("where", ["execute", "settle"])
 async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def break_down(self: Executor, run: Run) -> Settled:

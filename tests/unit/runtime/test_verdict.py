@@ -72,6 +72,7 @@ class Mute:
         raise LookupError
 
 
+@pytest.mark.covers("slot-lost")
 @pytest.mark.parametrize("signal", [Nap(), Odd(), Cancel(Mute())])  # type: ignore[arg-type]
 def test_a_signal_that_cannot_be_read_is_a_failure(signal: Snooze | Cancel) -> None:
     for verdict in (raised(signal), returned(signal)):
