@@ -29,7 +29,7 @@ class Ended:
     """By parameter name, as JSON values."""
     state: State
     result: Any
-    """As JSON values, if it succeeded and the result is kept."""
+    """As JSON values, if it succeeded."""
     error: str | None
     traceback: str | None
     reason: str | None

@@ -137,6 +137,8 @@ class Settlement(NamedTuple):
     """The lines of the run's log that were not written yet."""
     limited: bool = False
     """Whether the claim held a place under a limit, which others may wait for."""
+    fleeting: bool = False
+    """Whether its result or error is for callbacks and events only, and not to be stored."""
 
 
 def decide(
@@ -152,12 +154,20 @@ def decide(
     if isinstance(outcome, Succeeded):
         made = _succeed(claim, outcome, started_at, now)
         if claim.result_ttl == 0:
-            made = _without_result(made)
+            made = made._replace(fleeting=True)
     else:
         made = _decide(_Change(claim, started_at, now), outcome, policy, rng)
         if claim.failure_ttl == 0:
-            made = made._replace(error=None, traceback=None)
+            made = made._replace(fleeting=True)
     return made if claim.callbacks is None else made._replace(calls_back=True)
+
+
+def as_stored(made: Settlement) -> Settlement:
+    """Leave out what is not to be stored; that there was a result can be told."""
+    if not made.fleeting:
+        return made
+    note = made.result_error if made.result is None else note_on(made.state, 0)
+    return made._replace(result=None, result_error=note, error=None, traceback=None)
 
 
 def expired(claim: Claim, now: Instant) -> Skipped | None:
@@ -276,11 +286,6 @@ def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: 
         outcome.result_error,
         limited=claim.limited,
     )
-
-
-def _without_result(made: Settlement) -> Settlement:
-    """Leave out a result that is not to be stored; that there was none can be told."""
-    return made if made.result is None else made._replace(result=None, result_error=note_on(made.state, 0))
 
 
 def _decide(change: _Change, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:

@@ -22,6 +22,7 @@ from duetime.model.outcome import (
     Skipped,
     Snoozed,
     Succeeded,
+    as_stored,
     crash_backoff,
     decide,
     expired,
@@ -297,19 +298,23 @@ def test_the_wait_after_crashes_grows_to_a_minute_and_no_further() -> None:
     assert waits == [0, 1, 4, 16, 60, 60, 60]
 
 
-def test_a_result_that_is_not_to_be_kept_is_not_written() -> None:
+def test_a_result_that_is_not_to_be_kept_is_told_and_not_written() -> None:
     change = settle(Succeeded('"secret"'), result_ttl=0)
-    assert (change.result, change.result_error) == (None, "its result is not kept")
+    assert change.result == '"secret"'
+    written = as_stored(change)
+    assert (written.result, written.result_error) == (None, "its result is not kept")
     assert settle(Succeeded('"kept"'), result_ttl=1, failure_ttl=0).result == '"kept"'
 
 
 def test_a_job_that_returned_nothing_has_lost_nothing() -> None:
-    assert settle(Succeeded(None), result_ttl=0).result_error is None
+    assert as_stored(settle(Succeeded(None), result_ttl=0)).result_error is None
 
 
 @pytest.mark.parametrize("policy", [NO_RETRIES, fixed(1, 1)])
 def test_an_error_that_is_not_to_be_kept_is_not_written_not_even_between_tries(policy: RetryPolicy) -> None:
     failed = Failed(error="secret", traceback="secret")
     change = settle(failed, policy=policy, failure_ttl=0)
-    assert (change.error, change.traceback, change.failures) == (None, None, 1)
-    assert settle(failed, policy=policy, result_ttl=0).error == "secret"
+    assert change.error == "secret"
+    written = as_stored(change)
+    assert (written.error, written.traceback, written.failures) == (None, None, 1)
+    assert as_stored(settle(failed, policy=policy, result_ttl=0)).error == "secret"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from duetime.model.instants import SECOND
 from duetime.model.job import Claim, StoredJob
 from duetime.model.outcome import (
     Cancelled,
@@ -23,7 +25,19 @@ from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import finish, hire, put, read, rescue, settlement, take_one
+from duetime.testing.conformance.kit import (
+    finish,
+    firing,
+    hire,
+    occurrence_job,
+    put,
+    read,
+    read_schedule,
+    rescue,
+    schedule,
+    settlement,
+    take_one,
+)
 from duetime.testing.conformance.suite import StoreSuite
 from duetime.testing.conformance.wakeups import listening
 
@@ -177,3 +191,34 @@ class TestCallbacks(StoreSuite):
         async with listening(store) as heard:
             await store.cancel([waiting], reason="off")
             await heard(Hint("jobs"))
+
+    async def test_what_is_not_kept_is_told_all_the_same(self, store: Store, clock: FakeClock) -> None:
+        terms = replace(ALL, result_ttl=0, failure_ttl=0)
+        claim = await begun(store, terms=terms)
+        await finish(store, claim, Failed(error="boom", traceback="line 1"), now=clock.now())
+        (alert,) = await called(store, claim.job_id)
+        told = json.loads(alert.payload)["ended"]
+        assert (told["error"], told["traceback"]) == ("boom", "line 1")
+        record = await read(store, claim.job_id)
+        assert (record.error, record.traceback) == (None, None)
+        claim = await begun(store, terms=terms)
+        await finish(store, claim, Succeeded('"secret"'), now=clock.now())
+        (cheer,) = await called(store, claim.job_id)
+        assert json.loads(cheer.payload)["ended"]["result"] == "secret"
+        assert (await read(store, claim.job_id)).result is None
+
+    async def test_a_withdrawn_occurrence_calls_nothing_though_a_worker_has_it(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        new = schedule("s", next_at=now + SECOND, fired_through=now, terms=ALL.to_text())
+        await store.put_schedules([new])
+        planted = occurrence_job("s", now + SECOND, terms=ALL)
+        plan = firing(await read_schedule(store, "s"), next_at=None, jobs=(planted,))
+        assert await store.fire([plan]) == {"s"}
+        claim = await take_one(store, ahead=2 * SECOND)
+        await store.pause_schedule("s", reason=None)
+        await finish(store, claim, Cancelled("asked"), now=clock.now(), started=False)
+        assert (await read(store, claim.job_id)).state is State.CANCELLED
+        assert await called(store, claim.job_id) == []

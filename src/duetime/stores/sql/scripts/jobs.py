@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.instants import Instant
-from duetime.model.job import Claim, JobId, NewJob, Token
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement
+from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
@@ -17,6 +19,8 @@ from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import keys
+
+_NOTHING: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
 
 
 class Enqueued(NamedTuple):
@@ -108,7 +112,8 @@ def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozens
     return accepted
 
 
-def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
+def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Token]]:
+    settlements = [as_stored(change) if change.fleeting else change for change in told]
     kept = [change for change in settlements if change.attempt is not None]
     holders: Mapping[JobId, tuple[str | None, Instant]] = {}
     if kept:
@@ -128,9 +133,8 @@ def _settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozen
         yield Query(sql.add_attempts, {"rows": rows.batch(attempts)})
         yield from _trim(sql, kept)
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
-    jobs += yield from callbacks(
-        sql, [c.token.job_id for c in settlements if c.calls_back and c.token in accepted]
-    )
+    ended = {c.token.job_id: c for c in told if c.calls_back and c.token in accepted}
+    jobs += yield from callbacks(sql, list(ended), told=ended)
     if jobs:
         failpoint("within:settle")
         yield insertion(sql, jobs)
@@ -150,12 +154,25 @@ def _trim(sql: Statements, kept: Sequence[Settlement]) -> Script[None]:
         yield Query(sql.trim_logs, {"rows": listed})
 
 
-def callbacks(sql: Statements, ids: Sequence[JobId]) -> Script[list[NewJob]]:
-    """Return what is to be enqueued because of these jobs, as they stand now in this transaction."""
+def callbacks(
+    sql: Statements, ids: Sequence[JobId], *, told: Mapping[JobId, Settlement] = _NOTHING
+) -> Script[list[NewJob]]:
+    """Return what is to be enqueued because of these jobs, as they stand now in this transaction.
+
+    What is told of their ends counts also where it is not stored.
+    """
     if not ids:
         return []
     found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
-    return [new for row in found if (new := call_back(rows.job(row))) is not None]
+    ended = (_as_told(rows.job(row), told) for row in found)
+    return [new for job in ended if (new := call_back(job)) is not None]
+
+
+def _as_told(job: StoredJob, told: Mapping[JobId, Settlement]) -> StoredJob:
+    change = told.get(job.id)
+    if change is None or not change.fleeting:
+        return job
+    return replace(job, result=change.result, error=change.error, traceback=change.traceback)
 
 
 def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> Script[None]:

@@ -47,8 +47,8 @@ WHERE state = 'pending' AND schedule IN (SELECT r.name FROM {each rows: name tex
 RETURNING schedule, span_first
 
 -- name: withdraw_claimed
--- Ask the workers that hold planted jobs not to start them.
-UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = :reason
+-- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds.
+UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = :reason, callbacks = NULL
 WHERE state = 'running' AND started_at IS NULL AND occurrence > {now}
   AND schedule IN (SELECT r.name FROM {each rows: name text} AS r)
 RETURNING worker
