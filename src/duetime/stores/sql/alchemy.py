@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import another_database, needs_loop, no_transaction
 from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
+from duetime.stores.sql.sqlite.borrowed import BECOME_WRITER, outrun
+from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -67,9 +71,7 @@ class _Borrowed:
         now = self._clock.now() if self._clock else None
         try:
             connection = tx.connection() if isinstance(tx, Session) else tx
-            if connection.dialect.name == "sqlite":
-                _begin_sqlite(connection)
-            with connection.begin_nested():
+            with _writing(connection), connection.begin_nested():
                 return play(script(), lambda query: self._execute(connection, query, now))
         except DBAPIError as error:
             raise _translated(error) from error
@@ -133,14 +135,26 @@ def _engine(tx: Any) -> Any:
     return face.get_bind().engine if hasattr(face, "get_bind") else face.engine
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    """Begin what SQLAlchemy leaves for the driver to begin: a savepoint alone would be committed by its end."""
+@contextmanager
+def _writing(connection: Connection) -> Generator[None]:
+    """Begin what SQLAlchemy leaves for SQLite's driver to begin, and undo that if it was in vain."""
+    if connection.dialect.name != "sqlite":
+        yield
+        return
     driver: Any = connection.connection.driver_connection
     if driver.in_transaction:
+        connection.exec_driver_sql(BECOME_WRITER)
+        yield
         return
     if driver.isolation_level is None:
         raise no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
-    connection.exec_driver_sql("BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if driver.in_transaction:
+            connection.exec_driver_sql("ROLLBACK")
+        raise
 
 
 def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
@@ -175,6 +189,10 @@ def _named(statement: Statement) -> str:
 def _translated(error: Any) -> Exception:
     if getattr(error.orig, "sqlstate", None) == _NO_TRANSACTION:
         return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+    if has_moved_on(error.orig):
+        return outrun()
+    if isinstance(error.orig, sqlite3.Error) and is_busy(error.orig):
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error.orig}")
     if error.connection_invalidated:
         return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
     return StoreError(f"your transaction refused a statement: {error.orig}")

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import sqlite3
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from duetime.errors import InvalidTransaction
+from duetime.errors import InvalidTransaction, StoreUnavailable
 from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import SAVEPOINT, no_transaction
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.sqlite.errors import translate
-from duetime.stores.sql.sqlite.play import play_at
+from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, translate
+from duetime.stores.sql.sqlite.play import plain_cursor, play_at
 
 T = TypeVar("T")
+
+BECOME_WRITER: Final = "PRAGMA incremental_vacuum(1)"
+"""Makes a transaction that has done nothing yet, or has only read, the one that writes.
+
+SQLite has no statement for that. This one needs no table and changes nothing, or gives one free page back. Without it our
+look at the tables would come first, and SQLite never lets one that has read wait for the writer.
+"""
+_SHORTEST_WAIT: Final = 0.001
+_LONGEST_WAIT: Final = 0.003
+_MILLISECONDS: Final = 1_000
 
 
 class BorrowedSqlite:
@@ -30,40 +43,84 @@ class BorrowedSqlite:
         self._path = path
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
-        """Run a script inside the transaction."""
-        return self.run_blocking(script)
+        """Run a script inside the transaction; the event loop goes on while others write."""
+        with self._errors():
+            begun = not self._connection.in_transaction
+            with closing(self._become_writer()) as waits:
+                for wait in waits:
+                    await asyncio.sleep(wait)
+            return self._play(script, begun=begun)
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
-        """Run a script inside the transaction, which Python may have left for its first change to begin."""
-        connection = self._connection
+        """Run a script inside the transaction."""
+        with self._errors():
+            begun = not self._connection.in_transaction
+            with closing(self._become_writer()) as waits:
+                for wait in waits:
+                    time.sleep(wait)
+            return self._play(script, begun=begun)
+
+    def _become_writer(self) -> Generator[float]:
+        """Yield how long to wait before each further try, for as long as the caller's own statements would."""
+        cursor = plain_cursor(self._connection)
+        statement = BECOME_WRITER if self._connection.in_transaction else _beginning(self._connection)
+        (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+        deadline = time.monotonic() + patience / _MILLISECONDS
+        cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            begun = _begin(connection)
-            connection.execute(f"SAVEPOINT {SAVEPOINT}")
-            try:
-                answer = play_at(connection, script(), self._clock.now())
-            except BaseException:
-                # Some errors, such as a full disk, end the whole transaction.
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK" if begun else f"ROLLBACK TO {SAVEPOINT}")
-                    connection.execute(f"RELEASE {SAVEPOINT}")
-                raise
-            connection.execute(f"RELEASE {SAVEPOINT}")
+            while True:
+                try:
+                    cursor.execute(statement)
+                    return
+                except sqlite3.OperationalError as error:
+                    if not is_busy(error) or has_moved_on(error) or time.monotonic() > deadline:
+                        raise
+                yield random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT)
+        finally:
+            cursor.execute(f"PRAGMA busy_timeout = {patience}")
+
+    def _play(self, script: Callable[[], Script[T]], *, begun: bool) -> T:
+        connection = self._connection
+        connection.execute(f"SAVEPOINT {SAVEPOINT}")
+        try:
+            answer = play_at(connection, script(), self._clock.now())
+        except BaseException:
+            # Some errors, such as a full disk, end the whole transaction.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK" if begun else f"ROLLBACK TO {SAVEPOINT}")
+                connection.execute(f"RELEASE {SAVEPOINT}")
+            raise
+        connection.execute(f"RELEASE {SAVEPOINT}")
+        return answer
+
+    @contextmanager
+    def _errors(self) -> Generator[None]:
+        try:
+            yield
         except sqlite3.ProgrammingError as error:
             # Closed, or made in another thread.
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
+        except sqlite3.OperationalError as error:
+            if has_moved_on(error):
+                raise outrun() from error
+            raise translate(error, self._path) from error
         except Exception as error:
             translated = translate(error, self._path)
             if translated is error:
                 raise
             raise translated from error
-        return answer
 
 
-def _begin(connection: sqlite3.Connection) -> bool:
-    """Begin as Python would before the first change, and return whether that was left to do."""
-    if connection.in_transaction:
-        return False
+def outrun() -> StoreUnavailable:
+    """Return the error for a transaction whose view of the file is too old for it to write."""
+    return StoreUnavailable(
+        "others have written since your transaction first read, so SQLite does not let it write any more; "
+        "roll back and try again, and begin it with BEGIN IMMEDIATE"
+    )
+
+
+def _beginning(connection: sqlite3.Connection) -> str:
+    """Return how to begin what Python leaves for the first change to begin."""
     if connection.isolation_level is None or getattr(connection, "autocommit", None) is True:
         raise no_transaction("it commits every statement by itself: execute('BEGIN') first")
-    connection.execute(f"BEGIN {connection.isolation_level}")
-    return True
+    return "BEGIN IMMEDIATE"

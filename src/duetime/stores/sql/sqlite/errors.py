@@ -24,6 +24,11 @@ def is_busy(error: sqlite3.Error) -> bool:
     return primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
+def has_moved_on(error: BaseException) -> bool:
+    """Whether the file has changed since the transaction first read, so that waiting is in vain."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT
+
+
 def translate(error: BaseException, path: Path | None) -> BaseException:
     """Return the error to raise instead; what is not the database's comes back as it is."""
     if isinstance(error, InjectedFault):

@@ -19,9 +19,16 @@ def play_at(connection: sqlite3.Connection, script: Script[T], now: Instant) -> 
         values: Any = {**query.params, "now": now}
         if query.statement.columns:
             return _each_row(connection, query.statement, values)
-        return _rows(connection.execute(query.statement.sql, values))
+        return _rows(plain_cursor(connection).execute(query.statement.sql, values))
 
     return play(script, execute)
+
+
+def plain_cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    """Return a cursor whose rows are tuples, whatever the owner of the connection likes to read."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor
 
 
 def _rows(cursor: sqlite3.Cursor) -> list[Row]:
