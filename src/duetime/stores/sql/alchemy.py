@@ -13,7 +13,7 @@ from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import another_database, needs_loop, no_transaction
 from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
 from duetime.stores.sql.sqlite.borrowed import BECOME_WRITER, outrun
-from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy
+from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -24,6 +24,8 @@ Execute: TypeAlias = "Callable[[Connection, Query, int | None], list[Row]]"
 
 _NUMBERED: Final = re.compile(r"\$(\d+)")
 _NO_TRANSACTION: Final = "25P01"
+_MISSING: Final = frozenset({"42P01", "42703"})
+"""Tables or columns that are not there."""
 
 
 def is_alchemy(tx: object) -> bool:
@@ -54,7 +56,6 @@ class _Borrowed:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         if engine.dialect.name != dialect:
             raise another_database()
-        self.database: object | None = engine
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
@@ -189,6 +190,8 @@ def _named(statement: Statement) -> str:
 def _translated(error: Any) -> Exception:
     if getattr(error.orig, "sqlstate", None) == _NO_TRANSACTION:
         return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+    if getattr(error.orig, "sqlstate", None) in _MISSING or misses_table(error.orig):
+        return another_database()
     if has_moved_on(error.orig):
         return outrun()
     if isinstance(error.orig, sqlite3.Error) and is_busy(error.orig):

@@ -63,13 +63,11 @@ def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
 class Borrowed(Protocol):
     """A caller's own transaction, on the caller's own connection."""
 
-    @property
-    def database(self) -> object | None:
-        """What stands for its database, of which it is enough to ask once which one it is; None: ask each time."""
-        ...
-
     async def run(self, script: Callable[[], Script[T]]) -> T:
-        """Run a script inside the transaction; if it fails, the transaction is as it was before."""
+        """Run a script inside the transaction; if it fails, the transaction is as it was before.
+
+        Raises `InvalidTransaction` where the tables of the script are not there.
+        """
         ...
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:

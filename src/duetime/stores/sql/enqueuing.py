@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
-from weakref import WeakSet
 
 from duetime.errors import NotOpen, SchemaMismatch
 from duetime.model.clock import Clock
@@ -14,7 +13,7 @@ from duetime.model.instants import Instant
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Borrowed, Driver, Script
+from duetime.stores.sql.driver import Driver, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import identity as on_identity
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -27,15 +26,13 @@ SOON: Final = MINUTE
 
 
 class Enqueuing:
-    """Knows which store this is, and whose transactions are on its database."""
+    """Knows which store this is, so that nothing is stored in another one."""
 
     def __init__(self, driver: Driver, sql: Statements, clock: Clock) -> None:
         self._driver = driver
         self._sql = sql
         self._clock = clock
         self._identity: str | None = None
-        self._acquainted: WeakSet[object] = WeakSet()
-        """Connections and engines that have been found to lead to this store."""
 
     async def identity(self) -> str:
         """Return what tells this store from every other; asked once."""
@@ -55,35 +52,29 @@ class Enqueuing:
     async def enqueue_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Store jobs in a caller's transaction; workers are hinted by its commit."""
         borrowed = self._driver.borrow(tx)
-        return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity())))
+        return _ids(await borrowed.run(self._storing(jobs, await self.identity())))
 
     def enqueue_blocking(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Do the same in this thread."""
         if self._identity is None:
             raise NotOpen("the store has not been asked for its identity yet")
         borrowed = self._driver.borrow(tx)
-        return _ids(borrowed.run_blocking(self._storing(borrowed, jobs, self._identity)))
+        return _ids(borrowed.run_blocking(self._storing(jobs, self._identity)))
 
     def hint(self, jobs: Iterable[NewJob]) -> None:
         """Wake workers for what is due soon."""
         if self._due_soon(jobs):
             self._driver.hint(Hint("jobs"))
 
-    def _storing(
-        self, borrowed: Borrowed, jobs: Sequence[NewJob], identity: str
-    ) -> Callable[[], Script[Enqueued]]:
-        database = borrowed.database
-        known = database is not None and database in self._acquainted
+    def _storing(self, jobs: Sequence[NewJob], identity: str) -> Callable[[], Script[Enqueued]]:
         hint = self._driver.announcement(Hint("jobs")) if self._due_soon(jobs) else None
 
         def script() -> Script[Enqueued]:
-            if not known:
-                yield from on_identity.check(self._sql, identity)
+            # Each time: what a connection sees can change with every transaction, by its search path.
+            yield from on_identity.check(self._sql, identity)
             done = yield from on_jobs.enqueue(self._sql, jobs)
             if hint is not None:
                 yield hint
-            if database is not None:
-                self._acquainted.add(database)
             return done
 
         return script

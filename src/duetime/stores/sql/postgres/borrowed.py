@@ -11,7 +11,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import InvalidTransaction
 from duetime.model.clock import Clock
-from duetime.stores.sql.borrowing import SAVEPOINT, needs_loop, no_transaction
+from duetime.stores.sql.borrowing import SAVEPOINT, another_database, needs_loop, no_transaction
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.postgres.connect import Connection, Connector
 from duetime.stores.sql.postgres.play import play
@@ -29,13 +29,12 @@ class BorrowedPostgres:
         connector: Connector,
         clock: Clock | None,
     ) -> None:
-        # What a pool hands out cannot be weakly referred to, and is another object the next time.
+        # What a pool has handed out loses its connection when it is given back.
         inner: object = getattr(tx, "_con", None) if isinstance(tx, PoolConnectionProxy) else tx
         if inner is None or tx.is_closed():
             raise InvalidTransaction("tx is closed, or was given back to its pool")
         if not tx.is_in_transaction():
             raise no_transaction("use it inside `async with connection.transaction():`")
-        self.database: object | None = inner
         self._connection = cast("Connection", inner)
         self._connector = connector
         self._clock = clock
@@ -47,9 +46,11 @@ class BorrowedPostgres:
             await connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
                 answer = await play(connection, script(), self._clock)
-            except BaseException:
+            except BaseException as error:
                 with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                     await connection.execute(f"ROLLBACK TO {SAVEPOINT}; RELEASE {SAVEPOINT}")
+                if isinstance(error, asyncpg.UndefinedTableError | asyncpg.UndefinedColumnError):
+                    raise another_database() from error
                 raise
             await connection.execute(f"RELEASE {SAVEPOINT}")
         return answer

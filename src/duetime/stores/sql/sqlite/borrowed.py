@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreUnavailable
 from duetime.model.clock import Clock
-from duetime.stores.sql.borrowing import SAVEPOINT, no_transaction
+from duetime.stores.sql.borrowing import SAVEPOINT, another_database, no_transaction
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, translate
+from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table, translate
 from duetime.stores.sql.sqlite.play import plain_cursor, play_at
 
 T = TypeVar("T")
@@ -33,9 +33,6 @@ _MILLISECONDS: Final = 1_000
 
 class BorrowedSqlite:
     """Runs scripts on the caller's connection, in the thread of whoever asks: an await would gain nothing."""
-
-    database = None
-    """Looking at the file again costs less than to remember it."""
 
     def __init__(self, connection: sqlite3.Connection, *, clock: Clock, path: Path | None) -> None:
         self._connection = connection
@@ -103,6 +100,8 @@ class BorrowedSqlite:
         except sqlite3.OperationalError as error:
             if has_moved_on(error):
                 raise outrun() from error
+            if misses_table(error):
+                raise another_database() from error
             raise translate(error, self._path) from error
         except Exception as error:
             translated = translate(error, self._path)

@@ -29,6 +29,11 @@ def has_moved_on(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_BUSY_SNAPSHOT
 
 
+def misses_table(error: BaseException) -> bool:
+    """Whether the database does not have our tables, or has them from another version."""
+    return str(error).startswith(("no such table", "no such column"))
+
+
 def translate(error: BaseException, path: Path | None) -> BaseException:
     """Return the error to raise instead; what is not the database's comes back as it is."""
     if isinstance(error, InjectedFault):
