@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -83,9 +84,9 @@ def are_settled(sent: list[Sent], batches: int) -> bool:
     return counted(sent)[1] == batches
 
 
-def has_looked_at_gates(sent: list[Sent], *, after: str) -> bool:
-    """Whether a whole round of the fetcher, which ends with a look ahead, has come since a statement."""
-    wanted = [after, "waiting_gates", "next_due"]
+def have_come(sent: list[Sent], *names: str) -> bool:
+    """Whether these statements were sent in this order, whatever else came between."""
+    wanted = list(names)
     for _, _, name in sent:
         if wanted and name == wanted[0]:
             wanted.pop(0)
@@ -222,15 +223,48 @@ async def test_a_full_gate_is_looked_at_without_a_write_and_without_a_rate_no_st
         async with scheduler.worker(concurrency=SLOTS, retention=None):
             await wait.enqueue()
             await started.wait()
-            await until(lambda: has_looked_at_gates(sent, after="take_limited"))
+            await until(lambda: have_come(sent, "take_limited", "next_due"))
             sent.clear()
             await scheduler.enqueue_many([wait.call() for _ in range(BATCHES)])
-            await until(lambda: has_looked_at_gates(sent, after="enqueue_rich"))
+            await until(lambda: have_come(sent, "enqueue_rich", "waiting_gates", "next_due"))
             names = {name for _, _, name in sent}
             gate.set()
             await until(lambda: [name for _, _, name in sent].count("take_limited") == BATCHES)
     assert not {"lock_gates", "running_under", "at_gates"} & names
     assert "note_gates" not in {name for _, _, name in sent}
+
+
+@pytest.mark.covers("limit-starves")
+@pytest.mark.parametrize("shut", ["full gate", "rate used up", "full queue", "paused queue"])
+async def test_what_may_not_start_is_not_asked_for_between_the_usual_looks(store_url: str, shut: str) -> None:
+    scheduler = Scheduler(store_url)
+    started, gate = asyncio.Event(), asyncio.Event()
+    limits: dict[str, dict[str, Any]] = {"full gate": {"limit": 1}, "rate used up": {"rate": "1/1h"}}
+
+    @scheduler.task(name="wait", **limits.get(shut, {}))
+    async def wait() -> None:
+        started.set()
+        await gate.wait()
+
+    async with scheduler:
+        sent = tapped(scheduler.store)
+        if "queue" in shut:
+            await scheduler.queues.limit("default", 1)
+        async with scheduler.worker(concurrency=SLOTS, retention=None, schedules=False, lease=3):
+            await wait.enqueue()
+            await started.wait()
+            if shut == "paused queue":
+                await scheduler.queues.pause("default")
+            sent.clear()
+            await scheduler.enqueue_many([wait.call() for _ in range(BATCHES)])
+            await until(lambda: have_come(sent, "waiting_gates", "next_due"))
+            await until(lambda: written(sent)["pulse"] >= 2)
+            names = Counter(name for _, _, name in sent)
+            gate.set()
+    # One for each hint, of which there are few, and the usual look that may fall into this time.
+    assert names["waiting_gates"] <= 6
+    assert names["next_due"] <= 8
+    assert not {"lock_gates", "lock_queues", "take_limited"} & set(names)
 
 
 @pytest.mark.covers("idle-writes")

@@ -183,7 +183,7 @@ class Fetcher(Service):
 
     def slot_freed(self) -> None:
         """Use a slot that a job has left."""
-        self.limited.room_made()
+        self.limited.room_made(self._slots.room)
         if self._dispatcher.pace <= _BRISK:
             self._fill_slots()
             if not self._slots.free and not self._appetite():
@@ -220,7 +220,7 @@ class Fetcher(Service):
         tasks = [name for lane in self._lanes() if self._share(lane) > 0 for name in lane.tasks]
         if not queues:
             return None
-        idle = _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
+        idle = self._until_next_look()
         if not tasks:
             return idle
         found = await self._store.next_due(queues, tasks)
@@ -264,17 +264,20 @@ class Fetcher(Service):
 
     async def _claim_limited(self) -> None:
         """Start what limits let through; such jobs are never taken in advance."""
-        with self.limited.turn():
+        with self.limited.turn(at_latest=self._until_next_look()):
             for lane in self._lanes():
                 asked = self._room(lane)
                 demand = self._demand(lane.tasks, asked, self._slots.room)
                 if asked <= 0 or not demand.queues:
                     self.limited.had_no_room()
                     continue
+                # Before the answer, too: a slot that is freed meanwhile was not asked for.
+                self.limited.are_full(self._slots.full(self._queues))
                 found = await self._asking.claim_limited(demand)
                 for claim in found.claims:
                     self._begin(claim)
                 self.limited.answered(found, asked=asked, now=self._time.now())
+                self.limited.are_full(self._slots.full(self._queues))
 
     def _begin(self, claim: Claim) -> None:
         # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
@@ -282,6 +285,9 @@ class Fetcher(Service):
             self._dispatcher.start(claim)
         else:
             self._release(claim)
+
+    def _until_next_look(self) -> float:
+        return _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
 
     def _pause_before_due_claim(self) -> float | None:
         if not self._slots.free:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
@@ -24,12 +24,18 @@ class LimitedTurns:
             for name, handler in handlers.items()
             if handler.options.gate is not None
         }
-        self.in_use = bool(self.limits)
-        self._stirred = self.in_use
+        self._in_store = False
+        self._stirred = bool(self.limits)
         self._starved = False
+        self._full: frozenset[str] = frozenset()
         self._again_from: Micros | None = None
         self._was_first = False
         self._futile = 0
+
+    @property
+    def in_use(self) -> bool:
+        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
+        return self._in_store or bool(self.limits)
 
     @property
     def wanted(self) -> bool:
@@ -45,14 +51,14 @@ class LimitedTurns:
         """Something may have changed: a job came, or one under a limit has ended."""
         self._stirred = self.in_use
 
-    def room_made(self) -> None:
+    def room_made(self, room: Callable[[str], int]) -> None:
         """A slot is free again, which at the last time may have been all that was missing."""
-        self._stirred = self._stirred or self._starved
+        self._stirred = self._stirred or self._starved or any(room(queue) > 0 for queue in self._full)
 
     def learn(self, *, in_use: bool) -> None:
-        """Take in whether the store has limits in use, beside those of this worker's tasks."""
-        self._stirred = self._stirred or (in_use and not self.in_use)
-        self.in_use = in_use or bool(self.limits)
+        """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""
+        self._stirred = self._stirred or (in_use and not self._in_store)
+        self._in_store = in_use
 
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
@@ -62,18 +68,27 @@ class LimitedTurns:
         return self._was_first
 
     @contextmanager
-    def turn(self) -> Generator[None]:
-        """Ask, for one kind of slots after the other; what stirs meanwhile counts for the next time."""
+    def turn(self, *, at_latest: float) -> Generator[None]:
+        """Ask, for one kind of slots after the other; what stirs meanwhile counts for the next time.
+
+        The next time comes after so many seconds at the latest, since a hint may be lost.
+        """
         self._stirred, self._starved, self._again_from = False, False, None
+        self._full, self._in_store = frozenset(), True
         try:
             yield
         except BaseException:
             self._stirred = True
             raise
+        self._come_back(int(at_latest * SECOND))
 
     def had_no_room(self) -> None:
         """Note that there was no slot to ask for."""
         self._starved = True
+
+    def are_full(self, queues: Iterable[str]) -> None:
+        """Note queues that have no slot left in this worker, so that no more of their jobs can be asked for."""
+        self._full = self._full.union(queues)
 
     def answered(self, found: LimitedClaims, *, asked: int, now: Instant) -> None:
         """Work out from an answer when to ask again."""
@@ -85,8 +100,10 @@ class LimitedTurns:
             self._come_back(max(found.again_at - now, pause))
 
     def look_ahead(self, found: NextDue) -> None:
-        """Take in when the next limited job falls due."""
+        """Take in when the next limited job falls due, or that there is none to be asked for."""
         self.learn(in_use=found.limited)
+        if not found.limited:
+            self._again_from = None
         if found.limited_at is not None:
             self._come_back(found.limited_at - found.now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from duetime.model.job import Claim
 
@@ -52,6 +52,10 @@ class Slots:
         """How many more jobs of a queue may start."""
         limit = self._limits.get(queue)
         return self.free if limit is None else min(self.free, limit - self._by_queue[queue])
+
+    def full(self, queues: Iterable[str]) -> list[str]:
+        """Return those of the queues of which no more jobs may start."""
+        return [queue for queue in queues if self.room(queue) <= 0]
 
     def share(self, queue: str) -> int:
         """How many jobs of a queue may be held for slots to come."""

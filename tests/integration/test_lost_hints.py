@@ -1,0 +1,133 @@
+"""Jobs under limits start even if nobody tells the worker that they may."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from duetime import Scheduler
+from duetime.runtime import fetcher
+from duetime.runtime.fetcher import Fetcher
+from duetime.stores.sql.store import SqlStore
+
+
+class App:
+    """A worker with a task under a limit, and one whose jobs last as long as the test wants."""
+
+    def __init__(self, url: str) -> None:
+        self.scheduler = Scheduler(url)
+        self.running = 0
+        self.passed = 0
+        self.may_end = asyncio.Event()
+
+        @self.scheduler.task(name="passes", limit=1)
+        async def passes() -> None:
+            self.passed += 1
+
+        @self.scheduler.task(name="lasts")
+        async def lasts() -> None:
+            self.running += 1
+            await self.may_end.wait()
+
+        self.passes = passes
+        self.lasts = lasts
+
+    @asynccontextmanager
+    async def working(self, **settings: Any) -> AsyncIterator[None]:
+        async with self.scheduler, self.scheduler.worker(schedules=False, retention=None, **settings):
+            yield
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    # Shorter than the pause between looks of a worker that hears, so that only what is tested can help.
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - nobody tells when it is so
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose every hint."""
+    monkeypatch.setattr(Fetcher, "hear", lambda _self, _hint: None)
+
+
+@pytest.mark.usefixtures("unheard")
+@pytest.mark.covers("limit-starves")
+async def test_a_job_at_a_gate_is_found_by_the_usual_look_when_its_hint_is_lost(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    app = App(store_url)
+    async with app.working():
+        for count in (1, 2):
+            await app.passes.enqueue()
+            await until(lambda wanted=count: app.passed == wanted)  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("unheard")
+@pytest.mark.covers("limit-starves")
+async def test_a_worker_that_hears_nobody_looks_for_jobs_at_gates_often(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SqlStore, "hears_others", False)
+    app = App(store_url)
+    async with app.working():
+        await app.passes.enqueue()
+        await until(lambda: app.passed == 1)
+
+
+@pytest.mark.covers("limit-starves")
+async def test_a_job_at_a_gate_starts_when_its_queue_has_a_slot_again(store_url: str) -> None:
+    app = App(store_url)
+    async with app.working(queues={"mail": 1, "default": 3}):
+        await app.lasts.options(queue="mail").enqueue()
+        await until(lambda: app.running == 1)
+        await app.passes.options(queue="mail").enqueue()
+        # It comes after the other, so the worker has looked for that by then.
+        await app.passes.enqueue()
+        await until(lambda: app.passed == 1)
+        app.may_end.set()
+        await until(lambda: app.passed == 2)
+
+
+@pytest.mark.covers("limit-starves")
+async def test_jobs_of_a_queue_that_was_limited_while_it_was_full_start_when_there_is_room(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    app = App(store_url)
+    async with app.working(concurrency=4):
+        await app.scheduler.enqueue_many([app.lasts.call() for _ in range(6)])
+        await until(lambda: app.running == 4)
+        await app.scheduler.queues.limit("default", 2)
+        app.may_end.set()
+        await until(lambda: app.running == 6)
+
+
+@pytest.mark.usefixtures("unheard")
+@pytest.mark.covers("limit-starves")
+async def test_a_job_at_a_gate_is_looked_for_while_others_never_cease(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    app = App(store_url)
+    scheduler, rounds = app.scheduler, 0
+
+    @scheduler.task(name="goes_on")
+    async def goes_on() -> None:
+        nonlocal rounds
+        rounds += 1
+        if not app.passed:
+            await scheduler.enqueue_many(
+                [goes_on.call(), goes_on.call()] if rounds < 50 else [goes_on.call()]
+            )
+
+    async with app.working(concurrency=2):
+        await scheduler.enqueue_many([goes_on.call() for _ in range(20)])
+        await until(lambda: rounds > 20)
+        await app.passes.enqueue()
+        await until(lambda: app.passed == 1)
