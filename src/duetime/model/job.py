@@ -105,7 +105,7 @@ class Claim(NamedTuple):
     timeout: Micros | None
     schedule: str | None
     occurrence: Instant | None
-    cancel_requested: bool
+    cancel_requested_at: Instant | None
     key: str | None = None
     tags: str | None = None
     """As `join_tags` writes them."""
@@ -117,6 +117,11 @@ class Claim(NamedTuple):
     gate: str | None = None
     queue_limited: bool = False
     """Whether a limit of its queue let it through."""
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self.cancel_requested_at is not None
 
     @property
     def limited(self) -> bool:

@@ -153,6 +153,8 @@ def decide(
     """Turn the outcome of a run into the change to write."""
     if isinstance(outcome, Succeeded):
         made = _succeed(claim, outcome, started_at, now)
+        if claim.gate is not None or claim.queue_limited:
+            made = made._replace(limited=True)
         if claim.result_ttl == 0:
             made = made._replace(fleeting=True)
     else:
@@ -284,7 +286,6 @@ def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: 
         claim.blames,
         outcome.result,
         outcome.result_error,
-        limited=claim.limited,
     )
 
 

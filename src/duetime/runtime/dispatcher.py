@@ -91,7 +91,7 @@ class Dispatcher:
             self.settle(claim, CANCELLED)
             return
         now = max(self._time.now(), claim.claimed_at)
-        if (late := expired(claim, now)) is not None:
+        if claim.expires_at is not None and (late := expired(claim, now)) is not None:
             self.settle(claim, late)
             return
         if claim.job_id in self.runs or (claim.crashes >= _SUSPICIOUS and self._suspect_runs()):

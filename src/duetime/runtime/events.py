@@ -25,6 +25,8 @@ class Events:
     """Passes events on; whoever raises is logged and harms nobody."""
 
     def __init__(self) -> None:
+        self.heard = False
+        """Whether anybody listens; if not, no event need be made."""
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._under_way: set[asyncio.Future[None]] = set()
 
@@ -37,17 +39,12 @@ class Events:
             text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
             raise InvalidOption(text)
         subscription = _Subscription(callback, frozenset(map(_kind, kinds)) or frozenset(EventKind))
-        self._subscriptions += (subscription,)
+        self._set((*self._subscriptions, subscription))
 
         def unsubscribe() -> None:
-            self._subscriptions = tuple(s for s in self._subscriptions if s is not subscription)
+            self._set(tuple(s for s in self._subscriptions if s is not subscription))
 
         return unsubscribe
-
-    @property
-    def heard(self) -> bool:
-        """Whether anybody listens; if not, no event need be made."""
-        return bool(self._subscriptions)
 
     def emit(self, event: Event) -> None:
         """Tell everybody who wants events of this kind."""
@@ -67,6 +64,10 @@ class Events:
         """Wait for async subscribers that are still at work, but not for ever."""
         if self._under_way:
             await asyncio.wait(tuple(self._under_way), timeout=timeout)
+
+    def _set(self, subscriptions: tuple[_Subscription, ...]) -> None:
+        self._subscriptions = subscriptions
+        self.heard = bool(subscriptions)
 
 
 async def _awaited(answer: Awaitable[None], event: Event) -> None:

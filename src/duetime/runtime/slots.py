@@ -63,14 +63,14 @@ class Slots:
 
     def take(self, claim: Claim) -> None:
         """Fill a slot."""
-        self._count(claim, 1)
+        self._taken += 1
+        self._by_queue[claim.queue] += 1
+        if self.in_child(claim.task):
+            self._children_taken += 1
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
-        self._count(claim, -1)
-
-    def _count(self, claim: Claim, change: int) -> None:
-        self._taken += change
-        self._by_queue[claim.queue] += change
+        self._taken -= 1
+        self._by_queue[claim.queue] -= 1
         if self.in_child(claim.task):
-            self._children_taken += change
+            self._children_taken -= 1

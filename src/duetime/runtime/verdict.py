@@ -15,7 +15,8 @@ from duetime.runtime.failure import describe_error, describe_text, describe_trac
 
 def returned(value: object) -> Outcome:
     """Tell what a returned value means: a result, or a signal."""
-    if isinstance(value, Signal):
+    # Two questions, because the first is a cheap one.
+    if isinstance(value, Exception) and isinstance(value, Signal):
         return _signalled(value)
     return Succeeded(*encode_result(value))
 

@@ -51,7 +51,7 @@ CLAIM: dict[str, Any] = {
     "timeout": None,
     "schedule": None,
     "occurrence": None,
-    "cancel_requested": False,
+    "cancel_requested_at": None,
 }
 
 

@@ -30,7 +30,7 @@ CLAIM = Claim(
     timeout=None,
     schedule=None,
     occurrence=None,
-    cancel_requested=False,
+    cancel_requested_at=None,
 )
 
 

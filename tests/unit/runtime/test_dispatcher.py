@@ -95,7 +95,7 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
 
 async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("a", cancel_requested=True))
+    bench.dispatcher.start(claim("a", cancel_requested_at=1))
     assert not bench.dispatcher.runs
     assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
 

@@ -119,7 +119,7 @@ def log_parts(parts: Iterable[NewLogPart]) -> str:
 
 def claim(row: Row) -> Claim:
     """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
-    return Claim._make((*row[:_FLAG], row[_FLAG] is not None, *row[_FLAG + 1 :], False))
+    return Claim._make((*row, False))
 
 
 def job(row: Row) -> StoredJob:
@@ -186,7 +186,6 @@ def command(row: Row) -> Command:
     )
 
 
-_FLAG = Claim._fields.index("cancel_requested")
 _JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
 _ATTEMPT_FIELDS = tuple(StoredAttempt.__dataclass_fields__)

@@ -66,7 +66,7 @@ class TestClaim(StoreSuite):
             timeout=SECOND,
             schedule="s",
             occurrence=clock.now(),
-            cancel_requested=False,
+            cancel_requested_at=None,
         )
 
     @pytest.mark.parametrize("limit", [1, 7, 100])

@@ -20,9 +20,9 @@ WHERE state = 'failed' OR state = 'cancelled' OR state = 'skipped';
 
 -- What waits at each gate, what has passed it, and when the next comes to one.
 CREATE INDEX {jobs}_gated ON {jobs} (task, gate, queue, priority, due_at, id)
-WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL;
-CREATE INDEX {jobs}_passed ON {jobs} (gate) WHERE state = 'running' AND gate IS NOT NULL;
-CREATE INDEX {jobs}_gated_due ON {jobs} (due_at) WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL;
+WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0;
+CREATE INDEX {jobs}_passed ON {jobs} (gate) WHERE gate IS NOT NULL AND state = 'running';
+CREATE INDEX {jobs}_gated_due ON {jobs} (due_at) WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0;
 
 CREATE TABLE {gates} (
     name text COLLATE "C" NOT NULL PRIMARY KEY,
