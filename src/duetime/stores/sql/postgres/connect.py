@@ -16,14 +16,15 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 
 _CONNECT_TIMEOUT: Final = 5.0
-_STATEMENT_TIMEOUT: Final = 30
+STATEMENT_TIMEOUT: Final = 30
+"""In seconds."""
 # Above the server's own, so that the server is the first to give up and the connection survives.
-_COMMAND_TIMEOUT: Final = _STATEMENT_TIMEOUT + 5.0
+_COMMAND_TIMEOUT: Final = STATEMENT_TIMEOUT + 5.0
 _CACHED_STATEMENTS: Final = 200
 
 _BOUNDS: Final = {
     "lock_timeout": "5s",
-    "statement_timeout": f"{_STATEMENT_TIMEOUT}s",
+    "statement_timeout": f"{STATEMENT_TIMEOUT}s",
     "idle_in_transaction_session_timeout": "30s",
     # Our statements are short; compiling them takes longer than running them.
     "jit": "off",
@@ -98,6 +99,12 @@ class Connector:
             if translated is error:
                 raise
             raise translated from error
+
+    async def restore(self, connection: Connection) -> None:
+        """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""
+        if not self.pooled:
+            await connection.reset(timeout=_CONNECT_TIMEOUT)
+            await self._prepare(connection)
 
     async def _connect(self, kind: type[Connection]) -> Connection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.

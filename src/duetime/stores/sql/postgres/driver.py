@@ -132,9 +132,9 @@ class PostgresDriver:
         text = encode("", [hint])
         return Query(_NOTIFY, {"channel": channel(self._namespace), "text": text})
 
-    def lend(self, *, timeout: Micros) -> Lent:  # noqa: ARG002 -- whoever borrows is in the event loop, and ends it
+    def lend(self, *, timeout: Micros) -> Lent:
         """Return a transaction on a connection that no verb of the store waits for."""
-        return LentPostgres(self._open_links().lendable, self._connector, self._clock)
+        return LentPostgres(self._open_links().lendable, self._connector, clock=self._clock, timeout=timeout)
 
     async def hold(self, worker: str) -> bool:
         """Mark the worker as living for as long as our connection does.

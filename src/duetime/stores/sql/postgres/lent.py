@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import StoreError
 from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
 from duetime.model.ids import new_token
+from duetime.model.instants import MILLISECOND, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.postgres.connect import Connection, Connector
+from duetime.stores.sql.postgres.connect import STATEMENT_TIMEOUT, Connection, Connector
 from duetime.stores.sql.postgres.errors import is_lost, was_never_sent
 from duetime.stores.sql.postgres.play import play
 from duetime.stores.sql.postgres.pool import Pool
@@ -25,12 +27,19 @@ else:
 T = TypeVar("T")
 
 _TROUBLE: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
+_OURS: Final = "RESET search_path; RESET ROLE"
+"""So that the settlement finds our tables, and may write to them, whatever the handler has looked at."""
+_GRACE: Final = 5_000
+"""How much later than we the server ends a transaction, in milliseconds."""
 
 
 class LendableConnection(_Connection):
-    """Remembers whether its borrower has closed it, which looks like a lost connection otherwise."""
+    """Remembers what its borrower has done to it that a look at it does not tell."""
 
     closed_by_hand = False
+    """It looks like a lost connection otherwise."""
+    altered = False
+    """Whether it reads or writes values in another way now, which cannot be undone."""
 
     async def close(self, *, timeout: float | None = None) -> None:
         """Close it."""
@@ -42,6 +51,20 @@ class LendableConnection(_Connection):
         self.closed_by_hand = True
         super().terminate()
 
+    async def set_type_codec(self, *args: Any, **options: Any) -> None:
+        """Change how values of a type are read and written."""
+        self.altered = True
+        await super().set_type_codec(*args, **options)
+
+    async def set_builtin_type_codec(self, *args: Any, **options: Any) -> None:
+        """Change it to a way that is built in."""
+        self.altered = True
+        await super().set_builtin_type_codec(*args, **options)
+
+    def get_reset_query(self) -> str:
+        """Return what undoes all that outlives a transaction."""
+        return f"{super().get_reset_query()} RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES"
+
 
 class LentPostgres:
     """Begins as asyncpg does, so that a handler can nest transactions as usual."""
@@ -49,15 +72,17 @@ class LentPostgres:
     blocking = False
     expired = False
 
-    def __init__(self, pool: Pool, connector: Connector, clock: Clock | None) -> None:
+    def __init__(self, pool: Pool, connector: Connector, *, clock: Clock | None, timeout: Micros) -> None:
         self._pool = pool
         self._connector = connector
         self._clock = clock
+        self._timeout = timeout
         self._mark = f"duetime_{new_token()}"
         self._connection: Connection | None = None
+        self._handed_out: Any = None
         self._transaction: Any = None
 
-    async def begin(self) -> Connection:
+    async def begin(self) -> object:
         """Begin on a connection of the pool, on another one if that was found lost."""
         with self._connector.errors():
             try:
@@ -73,7 +98,7 @@ class LentPostgres:
         connection = self._open()
         with self._connector.errors():
             try:
-                await connection.execute(f"RELEASE {self._mark}")
+                await connection.execute(f"RELEASE {self._mark}; {_OURS}")
             except asyncpg.InFailedSQLTransactionError as error:
                 if await self._rolled_back_to_mark():
                     text = "a statement failed in the transaction, so nothing of it can be committed"
@@ -100,7 +125,7 @@ class LentPostgres:
                 failpoint("after:transaction")
             keep = True
         finally:
-            self._give_back(keep=keep)
+            await self._give_back(keep=keep)
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back."""
@@ -115,20 +140,30 @@ class LentPostgres:
             # The server rolls back what is left of a connection that is gone.
             whole = True
         finally:
-            self._give_back(keep=keep)
+            await self._give_back(keep=keep)
         return whole
 
-    async def _begin(self) -> Connection:
+    async def _begin(self) -> object:
         self._connection = connection = await self._pool.acquire()
         try:
             self._transaction = connection.transaction(isolation="read_committed")
             await self._transaction.start()
-            bounds = self._connector.local_bounds
+            bounds = self._connector.local_bounds + self._bounds()
             await connection.execute(f"{bounds}SAVEPOINT {self._mark}")
         except BaseException:
-            self._give_back(keep=False)
+            await self._give_back(keep=False)
             raise
-        return connection
+        # As a pool of asyncpg's does: it works no more once it is given back, whoever has kept it.
+        self._handed_out = PoolConnectionProxy(cast("Any", None), connection)
+        return cast("object", self._handed_out)
+
+    def _bounds(self) -> str:
+        """Return what makes the server end the transaction when we cannot, and not before."""
+        longest = self._timeout // MILLISECOND + _GRACE
+        return (
+            f"SET LOCAL idle_in_transaction_session_timeout = {longest}; SET LOCAL lock_timeout = {longest}; "
+            f"SET LOCAL statement_timeout = {min(longest, STATEMENT_TIMEOUT * 1_000)}; "
+        )
 
     async def _rolled_back_to_mark(self) -> bool:
         """Go back to the savepoint; False if it is not there any more."""
@@ -150,7 +185,28 @@ class LentPostgres:
             raise asyncpg.InterfaceError("the transaction has ended")
         return self._connection
 
-    def _give_back(self, *, keep: bool) -> None:
+    async def _give_back(self, *, keep: bool) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            self._pool.release(connection, keep=keep)
+        if self._handed_out is not None:
+            self._handed_out._detach()  # noqa: SLF001 -- the pool of asyncpg has no public name for it
+            self._handed_out = None
+        if connection is None:
+            return
+        clean = False
+        try:
+            clean = keep and await self._cleaned(connection)
+        finally:
+            self._pool.release(connection, keep=clean)
+
+    async def _cleaned(self, connection: Connection) -> bool:
+        """Undo what the handler has left in the session; False if that is better thrown away."""
+        if not isinstance(connection, LendableConnection):
+            # The only one of a sibling, which would lose its marks.
+            return True
+        if connection.altered:
+            return False
+        try:
+            await self._connector.restore(connection)
+        except _TROUBLE:
+            return False
+        return True
