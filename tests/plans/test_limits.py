@@ -14,7 +14,7 @@ from duetime.stores.sql.driver import Statement
 from tests.plans import test_postgres as postgres
 from tests.plans import test_sqlite as sqlite
 from tests.plans.kit import AT_GATES, DUE, IN_QUEUES, LATER, NEXT_DUE, ROWS, RUNNING, SURVEY
-from tests.plans.test_postgres import PLANS, buffers, connection, explain, scans, undone
+from tests.plans.test_postgres import PLANS, buffers, connection, explain, nodes, scans, undone
 
 __all__ = ["connection"]
 
@@ -75,6 +75,7 @@ def test_sqlite_takes_no_more_steps_when_very_many_more_jobs_wait(
     for number in range(2, GATES + 1):
         wait(database, str(number), 1_000 * number, count=2)
     wait(database, "", 50_000, count=1_000)
+    wait(database, "2", 400_000, count=100, due_at=LATER)
     before = sqlite.steps(database, statement, values)
     wait(database, "1", 100_000, count=ROWS)
     wait(database, "", 300_000, count=ROWS)
@@ -111,3 +112,24 @@ async def test_postgres_reads_no_more_when_very_many_jobs_wait(
         plan = await explain(connection, getattr(postgres.SQL, name), values)
     assert "Seq Scan" not in {kind for kind, _ in scans(plan)}
     assert buffers(plan) < 1_000
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+@pytest.mark.parametrize("task", ["greet", "stranger"])
+async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_come_to_gates(
+    connection: postgres.Connection, mode: str, task: str
+) -> None:
+    insert = INSERT.replace("'greet'", f"'{task}'", 1)
+    numbers = f"generate_series(1, {ROWS}) AS i"
+    await connection.execute(
+        insert.format(
+            id="lpad(i::text, 32, '0')", due=f"{LATER} + i", gate="'g[key=' || i || ']'", numbers=numbers
+        )
+    )
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+    async with undone(connection, mode):
+        plan = await explain(connection, postgres.SQL.next_due, NEXT_DUE)
+    assert {index for _, index in scans(plan)} <= {"duetime_jobs_claim", "duetime_jobs_gated_due"}
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
+    assert buffers(plan) < 120

@@ -47,7 +47,7 @@ class NextDue(NamedTuple):
     due_at: Instant | None
     """Of jobs that no limit applies to."""
     limited_at: Instant | None = None
-    """Of the others, the earliest in the future."""
+    """Of the others, the earliest in the future; or, behind very many for other workers, when to ask again."""
     limited: bool = False
     """Whether a queue is limited or a job waits at a gate, so that `claim_limited` is worth asking."""
 

@@ -291,6 +291,16 @@ class TestGates(StoreSuite):
         assert await store.next_due(["default"], [TASK]) == NextDue(now, None, now + 5, limited=True)
         assert await store.next_due(["foreign"], [TASK]) == NextDue(now, None, None, limited=True)
 
+    async def test_behind_very_many_jobs_of_others_the_next_due_time_is_found_in_steps(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        now = clock.now()
+        await store.enqueue([gated(task="x", delay=number) for number in range(1, 151)])
+        await store.enqueue([gated("mine", delay=200)])
+        assert (await store.next_due(["default"], [TASK])).limited_at == now + 100
+        clock.set(now + 100)
+        assert (await store.next_due(["default"], [TASK])).limited_at == now + 200
+
     async def test_a_pulse_tells_that_jobs_wait_at_gates(self, store: Store) -> None:
         await hire(store, "w1")
         assert not (await store.pulse("w1", WorkerStats(), lease=LEASE)).limited

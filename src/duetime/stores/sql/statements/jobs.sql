@@ -120,32 +120,38 @@ DELETE FROM {attempts} WHERE outcome = 'snoozed' AND (job_id, fence) IN (
 
 -- name: next_due
 -- Tell when the next job falls due: one probe of the index per queue and priority, however many jobs wait. Of what
--- is limited only the future counts: whether the rest may start is for `claim_limited` to tell.
-WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+-- is limited only the future counts: whether the rest may start is for `claim_limited` to tell. At gates the next
+-- hundred are looked at; if none is for this worker, the last of them is when to look further.
+-- What is materialized would otherwise be worked out anew at every mention.
+WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)),
+served (name, after) AS MATERIALIZED (
+    SELECT d.name, CASE WHEN q.most IS NOT NULL OR q.rate_count IS NOT NULL THEN {now} ELSE -1 END
+    FROM {each queues: name text} AS d
+    LEFT JOIN {queues} AS q ON q.name = d.name
+    WHERE q.paused_at IS NULL
+), first (after, due_at) AS MATERIALIZED (
+    SELECT s.after, (
+        SELECT j.due_at FROM {jobs} AS j {index claim}
+        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = s.name AND j.priority = p.n
+          AND j.due_at > s.after
+          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+        ORDER BY j.due_at, j.id LIMIT 1
+    )
+    FROM served AS s CROSS JOIN priorities AS p
+)
 SELECT {now}, min(CASE WHEN first.after < 0 THEN first.due_at END),
        min(CASE WHEN first.after >= 0 THEN first.due_at END),
        (
-           SELECT j.due_at FROM {jobs} AS j {index gated_due}
-           WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now}
-             AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
-             AND j.queue IN (SELECT q.name FROM {each queues: name text} AS q)
-           ORDER BY j.due_at LIMIT 1
+           SELECT coalesce(
+               min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+                         AND near.queue IN (SELECT q.name FROM {each queues: name text} AS q) THEN near.due_at END),
+               CASE WHEN count(*) = 100 THEN max(near.due_at) END
+           )
+           FROM (
+               SELECT j.task, j.queue, j.due_at FROM {jobs} AS j {index gated_due}
+               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now}
+               ORDER BY j.due_at LIMIT 100
+           ) AS near
        ),
        {limits_in_use}
-FROM (
-    SELECT q.after, (
-        SELECT j.due_at FROM {jobs} AS j {index claim}
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
-          AND j.due_at > q.after
-          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
-        ORDER BY j.due_at, j.id LIMIT 1
-    ) AS due_at
-    FROM (
-        SELECT d.name, CASE WHEN EXISTS (
-            SELECT 1 FROM {queues} AS limited
-            WHERE limited.name = d.name AND (limited.most IS NOT NULL OR limited.rate_count IS NOT NULL)
-        ) THEN {now} ELSE -1 END AS after
-        FROM {each queues: name text} AS d
-        WHERE NOT EXISTS (SELECT 1 FROM {queues} AS paused WHERE paused.name = d.name AND paused.paused_at IS NOT NULL)
-    ) AS q CROSS JOIN priorities AS p
-) AS first
+FROM first
