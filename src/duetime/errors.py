@@ -19,7 +19,7 @@ DuetimeError
 │   ├── JobEnded           it has ended
 │   ├── JobFailed · JobCancelled · JobSkipped
 │   ├── ClaimLost          the store has given the job to another worker; this run records nothing
-│   ├── TransactionMisused (RuntimeError) a handler ended the transaction it was lent, or asked for a second
+│   ├── TransactionMisused (RuntimeError) a handler ended the transaction it was lent, or went around it
 │   └── ResultExpired
 ├── ScheduleNotFound       (LookupError)
 ├── WorkerError
@@ -165,7 +165,7 @@ class ClaimLost(JobError):
 
 
 class TransactionMisused(JobError, RuntimeError):
-    """A handler committed, rolled back or closed the transaction it was lent, or asked for a second one."""
+    """A handler committed, rolled back or closed the transaction it was lent, asked for a second one, or would wait for it."""
 
 
 class ResultExpired(JobError):

@@ -9,16 +9,19 @@ import logging
 import time
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
-from duetime import Ended, Scheduler, State, current_job, failpoints
+from duetime import Ended, EventKind, Scheduler, State, current_job, failpoints
 from duetime.errors import (
     ClaimLost,
     JobCancelled,
     JobFailed,
     TransactionMisused,
 )
+from duetime.model.outcome import Settlement
+from duetime.stores.sql.loan import SqlLoan
 from tests.integration.effects import ask, effect_elsewhere, effects, run
 from tests.integration.kit import until
 
@@ -171,6 +174,30 @@ async def test_a_transaction_that_takes_too_long_is_rolled_back(scheduler: Sched
         assert await effect_elsewhere(scheduler)
 
 
+async def test_a_handler_that_makes_little_of_a_rollback_has_not_succeeded(scheduler: Scheduler) -> None:
+    @scheduler.task(name="effect", retries=[0])
+    async def effect() -> str:
+        try:
+            async with current_job().transaction(timeout=0.1 if current_job().attempt == 1 else 5) as tx:
+                await run(tx.connection, f"INSERT INTO effects VALUES ({current_job().attempt})")
+                if current_job().attempt == 1:
+                    await asyncio.sleep(30)
+        except TimeoutError:
+            return "as if nothing had been"
+        return ""
+
+    async with scheduler, scheduler.worker():
+        await ask(scheduler, "CREATE TABLE effects (n integer)")
+        job = await effect.enqueue()
+        await job.result(timeout=20)
+        [late] = await scheduler.store.attempts(job.id)
+        assert await effects(scheduler) == [2]
+    assert (late.outcome, late.error) == ("timeout", ANY)
+    assert str(late.error).startswith(
+        "TimeoutError: the transaction was open for longer than 100 milliseconds"
+    )
+
+
 async def test_a_block_that_never_lets_the_loop_interrupt_it_is_rolled_back_all_the_same(
     scheduler: Scheduler,
 ) -> None:
@@ -262,6 +289,40 @@ async def test_a_commit_whose_answer_is_lost_is_looked_up(scheduler: Scheduler) 
         assert await effects(scheduler) == [1]
         assert await scheduler.store.attempts(job.id) == []
     assert ends == [1], "the handler was told that its commit had failed"
+
+
+@pytest.mark.covers("effect-and-completion")
+async def test_a_request_to_stop_that_comes_after_the_commit_changes_nothing(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed, gate = asyncio.Event(), asyncio.Event()
+    complete = SqlLoan.complete
+
+    async def complete_slowly(self: SqlLoan, settlement: Settlement) -> None:
+        await complete(self, settlement)
+        committed.set()
+        await gate.wait()
+
+    monkeypatch.setattr(SqlLoan, "complete", complete_slowly)
+    heard: list[str] = []
+    kinds = [kind for kind in EventKind if kind.startswith("job.")]
+    scheduler.events.subscribe(lambda event: heard.append(event.kind), *kinds)
+
+    @scheduler.task(name="effect", retries=3)
+    async def effect() -> None:
+        async with current_job().transaction() as tx:
+            tx.result = 7
+
+    async with scheduler, scheduler.worker() as worker:
+        job = await effect.enqueue()
+        await committed.wait()
+        worker.stop_job(job.id, "by hand")
+        await asyncio.sleep(0)
+        gate.set()
+        await until(lambda: len(heard) == 2, what="the end")
+        record = await job.record()
+    assert heard == ["job.started", "job.succeeded"]
+    assert (record.state, record.result) == (State.SUCCEEDED, 7)
 
 
 @pytest.mark.covers("effect-and-completion")

@@ -7,6 +7,7 @@ import contextlib
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -95,6 +96,68 @@ async def test_a_plain_function_has_its_transaction_with_with(sqlite_url: str) -
         assert await (await effect.enqueue()).result(timeout=20) == "done"
         assert await effects(scheduler) == [2]
         assert len(await scheduler.jobs.list(task="follow")) == 1
+
+
+async def test_a_job_enqueued_beside_the_transaction_of_the_only_writer_is_refused_at_once(
+    sqlite_url: str, tmp_path: Path
+) -> None:
+    scheduler, elsewhere = Scheduler(sqlite_url), Scheduler(f"sqlite:///{tmp_path / 'elsewhere.db'}")
+
+    @scheduler.task(name="follow")
+    async def follow() -> None:
+        pass
+
+    @elsewhere.task(name="follow")
+    async def follow_elsewhere() -> None:
+        pass
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction():
+            await follow_elsewhere.enqueue()
+            with pytest.raises(TransactionMisused, match=r"options\(tx=tx\)"):
+                await asyncio.create_task(follow.enqueue())
+        await follow.options(delay=3600).enqueue()
+
+    @scheduler.task(name="plain")
+    def plain() -> None:
+        with current_job().transaction():
+            with pytest.raises(TransactionMisused, match=r"options\(tx=tx\)"):
+                follow.sync.enqueue()
+            with pytest.raises(TransactionMisused, match=r"enqueue_many"):
+                scheduler.sync.enqueue_many([follow.call()])
+        follow.options(delay=3600).sync.enqueue()
+
+    async with elsewhere, scheduler, scheduler.worker():
+        for task in (effect, plain):
+            await (await task.enqueue()).result(timeout=20)
+        await until(lambda: _stored(scheduler, 2), what="those that were enqueued after the blocks")
+        assert len(await elsewhere.jobs.list()) == 1
+
+
+async def _stored(scheduler: Scheduler, count: int) -> bool:
+    return len(await scheduler.jobs.list(task="follow")) == count
+
+
+async def test_a_job_enqueued_beside_a_transaction_of_postgresql_is_stored_whatever_comes_of_that(
+    postgres_url: str,
+) -> None:
+    scheduler = Scheduler(postgres_url)
+
+    @scheduler.task(name="follow")
+    async def follow() -> None:
+        pass
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        async with current_job().transaction():
+            await follow.enqueue()
+            raise ZeroDivisionError
+
+    async with scheduler, scheduler.worker():
+        with pytest.raises(JobFailed):
+            await (await effect.enqueue()).result(timeout=20)
+        assert await _stored(scheduler, 1)
 
 
 async def test_a_thread_that_keeps_the_only_writer_too_long_loses_it(sqlite_url: str) -> None:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from duetime.errors import InvalidOption, NotInJob
+from duetime.errors import InvalidOption, NotInJob, TransactionMisused
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import to_datetime
@@ -87,6 +87,18 @@ class JobContext:
             text = "timeout must be longer than 0"
             raise InvalidOption(text)
         return JobTransaction(self._run, timeout=length)
+
+
+def check_not_kept_out(store: object) -> None:
+    """Raise `TransactionMisused` where a write would wait for the open transaction of the very job that asks for it."""
+    run = current.get(None)
+    loan = None if run is None else run.loan
+    if loan is not None and loan.keeps_out(store):
+        text = (
+            "while the transaction of this job is open, nobody else can write to its database; store the job in it: "
+            "task.options(tx=tx).enqueue(...), or enqueue_many(..., tx=tx)"
+        )
+        raise TransactionMisused(text)
 
 
 class _Said:

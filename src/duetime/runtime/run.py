@@ -55,6 +55,8 @@ class Run:
     lender: Lender | None = None
     """Where the handler can have a transaction of the store's; nowhere, in a child process."""
     lent: bool = False
+    loan: Loan | None = None
+    """The handler's transaction while it is open."""
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
     verdict: Verdict | None = None

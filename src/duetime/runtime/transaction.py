@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, TransactionMisused, Unsupported
 from duetime.model import durations
@@ -18,6 +18,9 @@ from duetime.runtime.run import Lender, Run
 from duetime.stores.base import Loan
 
 T = TypeVar("T")
+
+_PATIENCE: Final = 10.0
+"""How long a run that was cancelled while it committed waits for the answer, in seconds."""
 
 
 class JobTransaction:
@@ -44,7 +47,7 @@ class JobTransaction:
         if self._run.lender is not None and asyncio.get_running_loop() is not self._loop():
             text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
             raise Unsupported(text)
-        self._connection = await self._borrow().begin()
+        self._connection = await self._begin(self._borrow())
         self._scope = asyncio.timeout(self._timeout / SECOND)
         await self._scope.__aenter__()
         return self
@@ -70,7 +73,7 @@ class JobTransaction:
                 "use `async with job.transaction()`"
             )
             raise Unsupported(text)
-        self._connection = self._in_loop(loan.begin())
+        self._connection = self._in_loop(self._begin(loan))
         return self
 
     def __exit__(
@@ -90,10 +93,15 @@ class JobTransaction:
         self._loan = run.lender.lend(self._timeout)
         return self._loan
 
+    async def _begin(self, loan: Loan) -> object:
+        connection = await loan.begin()
+        self._run.loan = loan
+        return connection
+
     async def _end(self, error: BaseException | None, *, late: bool = False) -> None:
         """Settle and commit, or roll back; raises what the handler is to see instead of its own error."""
         loan, run = self._loan, self._run
-        self._connection = None
+        self._connection = run.loan = None
         if loan is None or run.lender is None:
             return
         try:
@@ -111,17 +119,23 @@ class JobTransaction:
             raise
         if late or loan.expired:
             text = f"the transaction was open for longer than {durations.describe(self._timeout)}, so it was rolled back"
-            raise TimeoutError(text) from error
+            expired = TimeoutError(text)
+            expired.__cause__ = error
+            run.verdict = _lateness(expired)
+            raise expired
 
     async def _complete(self, loan: Loan, lender: Lender) -> None:
         run = self._run
         success = Succeeded(*encode_result(self.result))
         run.settling = True
         try:
-            await loan.complete(lender.settlement(run.claim, success, started_at=run.started_at))
+            settlement = lender.settlement(run.claim, success, started_at=run.started_at)
+            interrupted = await _in_peace(loan.complete(settlement))
             run.verdict = Settled()
         finally:
             run.settling = run.verdict is not None
+        if interrupted is not None:
+            raise interrupted
 
     def _in_loop(self, call: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(call, self._loop()).result()
@@ -137,6 +151,33 @@ def _refuse_in_loop() -> None:
         return
     text = "`with job.transaction()` would block the event loop; write `async with`"
     raise BlockingCallInLoop(text)
+
+
+async def _in_peace(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
+    """Let a call come to its end and return the cancellation that came meanwhile.
+
+    Who is cancelled after the commit, and does not wait for its answer, would take a job that is done for one that
+    is not. The patience ends, because the answer may never come.
+    """
+    working = asyncio.ensure_future(call)
+    interrupted = None
+    try:
+        await asyncio.wait({working})
+    except asyncio.CancelledError as error:
+        interrupted = error
+        try:
+            await asyncio.wait({working}, timeout=_PATIENCE)
+        finally:
+            working.cancel()
+            await asyncio.wait({working})
+    if working.cancelled() and interrupted is not None:
+        raise interrupted
+    working.result()
+    return interrupted
+
+
+def _lateness(error: TimeoutError) -> Failed:
+    return Failed(error=describe_error(error), traceback=describe_traceback(error), reason="timeout")
 
 
 def _misuse(error: TransactionMisused) -> Failed:

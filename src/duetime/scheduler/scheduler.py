@@ -19,6 +19,7 @@ from duetime.model.schedule import Overlap
 from duetime.model.sizes import Size
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.triggers import Trigger
+from duetime.runtime.context import check_not_kept_out
 from duetime.runtime.events import Events
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware
@@ -193,7 +194,10 @@ class Scheduler:
         self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        ids = await self._opened().enqueue([call.job for call in calls], tx=_own(tx))
+        store = self._opened()
+        if tx is None:
+            check_not_kept_out(store)
+        ids = await store.enqueue([call.job for call in calls], tx=_own(tx))
         handles = [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
         if self.after_enqueue is not None and tx is None:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])

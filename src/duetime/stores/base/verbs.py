@@ -49,6 +49,10 @@ class Loan(Protocol):
         """Whether it was rolled back because it took too long."""
         ...
 
+    def keeps_out(self, store: object) -> bool:
+        """Whether a store cannot write while this is open."""
+        ...
+
     async def begin(self) -> object:
         """Wait for the transaction and return the connection of the database's own driver."""
         ...

@@ -84,6 +84,11 @@ class Lent(Protocol):
         ...
 
     @property
+    def exclusive(self) -> bool:
+        """Whether nobody else can write to the database meanwhile."""
+        ...
+
+    @property
     def expired(self) -> bool:
         """Whether it took too long and was rolled back."""
         ...

@@ -21,8 +21,15 @@ class SqlLoan:
     """A transaction of one driver, and what the store knows about ending it."""
 
     def __init__(
-        self, driver: Driver, lent: Lent, sql: Statements, *, on_settled: Callable[[Settlement], None]
+        self,
+        driver: Driver,
+        lent: Lent,
+        sql: Statements,
+        *,
+        owner: object,
+        on_settled: Callable[[Settlement], None],
     ) -> None:
+        self._owner = owner
         self._driver = driver
         self._lent = lent
         self._sql = sql
@@ -37,6 +44,10 @@ class SqlLoan:
     def expired(self) -> bool:
         """Whether it took too long and was rolled back."""
         return self._lent.expired
+
+    def keeps_out(self, store: object) -> bool:
+        """Whether a store cannot write while this is open; one on the same file may not be known to be that."""
+        return self._lent.exclusive and store is self._owner
 
     async def begin(self) -> object:
         """Begin and return the connection."""

@@ -172,7 +172,11 @@ class SqlStore(Queueing, Commanding):
         """Return a transaction for a handler."""
         lent = self._driver.lend(timeout=timeout)
         return SqlLoan(
-            self._driver, lent, self._sql, on_settled=lambda settled: self._hint_settled([settled])
+            self._driver,
+            lent,
+            self._sql,
+            owner=self,
+            on_settled=lambda settled: self._hint_settled([settled]),
         )
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:

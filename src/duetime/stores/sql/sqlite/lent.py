@@ -35,6 +35,7 @@ class LentSqlite:
     """
 
     blocking = True
+    exclusive = True
 
     def __init__(self, database: Database, *, clock: Clock, timeout: Micros) -> None:
         self.expired = False
