@@ -69,6 +69,7 @@ class PostgresServer(Postgres):
             "port": str(self.port),
             "unix_socket_directories": "",
             "max_connections": str(max_connections),
+            "max_prepared_transactions": "10",
             "fsync": "on" if fsync else "off",
         }
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.clock import Clock
-from duetime.stores.sql.borrowing import another_database, needs_loop, no_transaction
+from duetime.stores.sql.borrowing import aborted, another_database, needs_loop, no_transaction
 from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
 from duetime.stores.sql.sqlite.borrowed import BECOME_WRITER, outrun
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
@@ -24,6 +24,7 @@ Execute: TypeAlias = "Callable[[Connection, Query, int | None], list[Row]]"
 
 _NUMBERED: Final = re.compile(r"\$(\d+)")
 _NO_TRANSACTION: Final = "25P01"
+_ABORTED: Final = "25P02"
 _MISSING: Final = frozenset({"42P01", "42703"})
 """Tables or columns that are not there."""
 
@@ -56,6 +57,8 @@ class _Borrowed:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         if engine.dialect.name != dialect:
             raise another_database()
+        # PostgreSQL prepares no transaction with a notification in it.
+        self.announces = not _in_two_phases(tx)
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
@@ -136,6 +139,20 @@ def _engine(tx: Any) -> Any:
     return face.get_bind().engine if hasattr(face, "get_bind") else face.engine
 
 
+def _in_two_phases(tx: Any) -> bool:
+    from sqlalchemy import Connection, TwoPhaseTransaction
+    from sqlalchemy.orm import Session
+
+    face = getattr(tx, "sync_session", tx)
+    if isinstance(face, Session) and face.twophase:
+        return True
+    face = getattr(face, "sync_connection", None) or face
+    connection = face.get_bind() if isinstance(face, Session) else face
+    return isinstance(connection, Connection) and isinstance(
+        connection.get_transaction(), TwoPhaseTransaction
+    )
+
+
 @contextmanager
 def _writing(connection: Connection) -> Generator[None]:
     """Begin what SQLAlchemy leaves for SQLite's driver to begin, and undo that if it was in vain."""
@@ -188,17 +205,31 @@ def _named(statement: Statement) -> str:
 
 
 def _translated(error: Any) -> Exception:
-    if getattr(error.orig, "sqlstate", None) == _NO_TRANSACTION:
-        return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
-    if getattr(error.orig, "sqlstate", None) in _MISSING or misses_table(error.orig):
-        return another_database()
-    if has_moved_on(error.orig):
-        return outrun()
-    if isinstance(error.orig, sqlite3.Error) and is_busy(error.orig):
-        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error.orig}")
+    judge = _judge_sqlite if isinstance(error.orig, sqlite3.Error) else _judge_postgres
+    if (meant := judge(error.orig)) is not None:
+        return meant
     if error.connection_invalidated:
         return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
     return StoreError(f"your transaction refused a statement: {error.orig}")
+
+
+def _judge_sqlite(error: sqlite3.Error) -> Exception | None:
+    if misses_table(error):
+        return another_database()
+    if has_moved_on(error):
+        return outrun()
+    if is_busy(error):
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
+    return None
+
+
+def _judge_postgres(error: Any) -> Exception | None:
+    state = getattr(error, "sqlstate", None)
+    if state == _NO_TRANSACTION:
+        return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+    if state == _ABORTED:
+        return aborted()
+    return another_database() if state in _MISSING else None
 
 
 _EXECUTE: Final[dict[str, Execute]] = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres}

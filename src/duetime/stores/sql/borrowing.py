@@ -23,6 +23,13 @@ def no_transaction(how: str) -> InvalidTransaction:
     return InvalidTransaction(f"tx has no transaction open; {how}")
 
 
+def aborted() -> InvalidTransaction:
+    """Return the error for a transaction that can only be rolled back."""
+    return InvalidTransaction(
+        "a statement of tx has failed before, so it can only come to nothing; roll it back"
+    )
+
+
 def needs_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
     return InvalidTransaction(

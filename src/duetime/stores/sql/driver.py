@@ -63,6 +63,11 @@ def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
 class Borrowed(Protocol):
     """A caller's own transaction, on the caller's own connection."""
 
+    @property
+    def announces(self) -> bool:
+        """Whether its commit can carry an announcement."""
+        ...
+
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction; if it fails, the transaction is as it was before.
 

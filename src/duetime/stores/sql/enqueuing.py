@@ -13,7 +13,7 @@ from duetime.model.instants import Instant
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.driver import Borrowed, Driver, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import identity as on_identity
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -52,22 +52,25 @@ class Enqueuing:
     async def enqueue_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Store jobs in a caller's transaction; workers are hinted by its commit."""
         borrowed = self._driver.borrow(tx)
-        return _ids(await borrowed.run(self._storing(jobs, await self.identity())))
+        return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity())))
 
     def enqueue_blocking(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Do the same in this thread."""
         if self._identity is None:
             raise NotOpen("the store has not been asked for its identity yet")
         borrowed = self._driver.borrow(tx)
-        return _ids(borrowed.run_blocking(self._storing(jobs, self._identity)))
+        return _ids(borrowed.run_blocking(self._storing(borrowed, jobs, self._identity)))
 
     def hint(self, jobs: Iterable[NewJob]) -> None:
         """Wake workers for what is due soon."""
         if self._due_soon(jobs):
             self._driver.hint(Hint("jobs"))
 
-    def _storing(self, jobs: Sequence[NewJob], identity: str) -> Callable[[], Script[Enqueued]]:
-        hint = self._driver.announcement(Hint("jobs")) if self._due_soon(jobs) else None
+    def _storing(
+        self, borrowed: Borrowed, jobs: Sequence[NewJob], identity: str
+    ) -> Callable[[], Script[Enqueued]]:
+        announced = borrowed.announces and self._due_soon(jobs)
+        hint = self._driver.announcement(Hint("jobs")) if announced else None
 
         def script() -> Script[Enqueued]:
             # Each time: what a connection sees can change with every transaction, by its search path.

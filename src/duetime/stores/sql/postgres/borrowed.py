@@ -11,7 +11,7 @@ from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import InvalidTransaction
 from duetime.model.clock import Clock
-from duetime.stores.sql.borrowing import SAVEPOINT, another_database, needs_loop, no_transaction
+from duetime.stores.sql.borrowing import SAVEPOINT, aborted, another_database, needs_loop, no_transaction
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.postgres.connect import Connection, Connector
 from duetime.stores.sql.postgres.play import play
@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 class BorrowedPostgres:
     """Runs scripts on the caller's connection, which may be one that a pool has handed out."""
+
+    announces = True
 
     def __init__(
         self,
@@ -43,7 +45,10 @@ class BorrowedPostgres:
         """Run a script inside the transaction."""
         connection = self._connection
         with self._connector.errors():
-            await connection.execute(f"SAVEPOINT {SAVEPOINT}")
+            try:
+                await connection.execute(f"SAVEPOINT {SAVEPOINT}")
+            except asyncpg.InFailedSQLTransactionError as error:
+                raise aborted() from error
             try:
                 answer = await play(connection, script(), self._clock)
             except BaseException as error:

@@ -34,6 +34,8 @@ _MILLISECONDS: Final = 1_000
 class BorrowedSqlite:
     """Runs scripts on the caller's connection, in the thread of whoever asks: an await would gain nothing."""
 
+    announces = True
+
     def __init__(self, connection: sqlite3.Connection, *, clock: Clock, path: Path | None) -> None:
         self._connection = connection
         self._clock = clock
