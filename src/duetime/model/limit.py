@@ -75,17 +75,24 @@ class Gate:
     """The parameter whose values have a gate each; `None` for one gate for all."""
 
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> Room:
-        """Tell how many may pass now. A start counts until it is a whole period old, and no longer."""
+        """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
+
+        One that lies more than a period ahead was noted before the clock was set back, and no longer counts either:
+        otherwise the gate would stay shut until that time comes again.
+        """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
         if self.count is None:
             return Room(free)
-        recent = [start for start in starts if start > now - self.period]
+        recent = sorted(start for start in starts if -self.period <= now - start < self.period)
         allowed = max(0, self.count - len(recent))
         return Room(min(free, allowed), None if allowed else recent[-self.count] + self.period)
 
     def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
-        """Return the starts to remember when these have been added; empty where there is no rate."""
-        return [] if self.count is None else [*starts, *new][-self.count :]
+        """Return the starts to remember when these have been added; where there is no rate, those that were.
+
+        They may be counted by code of another version that has one.
+        """
+        return list(starts) if self.count is None else [*starts, *new][-self.count :]
 
     def written(self) -> tuple[Limit | None, Rate | None]:
         """Return the same as a user would write it."""

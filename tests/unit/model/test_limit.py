@@ -60,8 +60,24 @@ def test_a_start_counts_until_it_is_a_period_old() -> None:
     assert rate.allowance([100, 105], 115) == Room(2)
 
 
-def test_a_clock_that_was_set_back_lets_nobody_pass_too_early() -> None:
-    assert Rate(1, timedelta(microseconds=10)).allowance([100], 50) == Room(0, 110)
+def test_a_clock_that_was_set_back_a_little_lets_nobody_pass_too_early() -> None:
+    rate = Rate(2, timedelta(microseconds=10))
+    assert rate.allowance([100, 101], 95) == Room(0, 110)
+    assert rate.allowance([100, 95], 95) == Room(0, 105), (
+        "the first to leave the window is not the first that came"
+    )
+
+
+def test_a_clock_that_was_set_back_far_does_not_shut_the_gate_until_it_has_caught_up() -> None:
+    rate = Rate(1, timedelta(microseconds=10))
+    assert rate.allowance([100], 90) == Room(0, 110)
+    assert rate.allowance([100], 89) == Room(1)
+    kept = Gate(count=1, period=10).after([100], [89])
+    assert rate.allowance(kept, 90) == Room(0, 99), "what starts from now on counts"
+
+
+def test_without_a_rate_the_starts_stay_for_code_that_has_one() -> None:
+    assert Gate(most=1).after([1, 2], [3]) == [1, 2]
 
 
 @given(
