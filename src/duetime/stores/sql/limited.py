@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from duetime.model.instants import Instant
+from duetime.model.worker import WorkerId
 from duetime.stores.base import Demand, LimitedClaims
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.loader import Statements
@@ -20,9 +21,11 @@ _LOOKS: Final = 20
 
 @dataclass(slots=True)
 class _Walk:
-    """How far the walk round the gates of some tasks has come."""
+    """How far one worker's walk round the gates of some tasks has come."""
 
     places: Mapping[str, limits.Place] = field(default_factory=dict[str, limits.Place])
+    queues: frozenset[str] = frozenset()
+    """Those that every look since it began has seen."""
     hopeless: bool = True
     """Whether nothing was found open since it began."""
     again: list[Instant] = field(default_factory=list[Instant])
@@ -40,19 +43,22 @@ class LimitedClaimer:
         self._driver = driver
         self._sql = sql
         self._one_statement = one_statement
-        self._walks: defaultdict[tuple[str, ...], _Walk] = defaultdict(_Walk)
+        self._walks: defaultdict[tuple[WorkerId, tuple[str, ...]], _Walk] = defaultdict(_Walk)
         self._pruned_through = ""
 
     async def claim(self, demand: Demand) -> LimitedClaims:
         """Hand out due jobs that limits let through; while none may start, this writes nothing."""
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return LimitedClaims([], None)
-        walk = self._walks[demand.tasks]
+        walk = self._walks[demand.worker, demand.tasks]
         seen_at: Instant = 0
         for _ in range(_LOOKS):
             found = await self._look(demand, walk)
             seen_at = found.seen_at
             if found.hopeful:
+                if new := limits.missing(demand, found):
+                    # Not in the transaction that claims: others who add the same rows would wait for its end.
+                    await self._driver.write(partial(limits.add_gates, self._sql, new), atomic=False)
                 return await self._driver.write(partial(self._seize, demand, found))
             if walk.proved_hopeless:
                 return LimitedClaims([], min(walk.again, default=None))
@@ -71,8 +77,13 @@ class LimitedClaimer:
         return pruned
 
     async def _look(self, demand: Demand, walk: _Walk) -> limits.Survey:
+        queues = frozenset(queue for queue, most in demand.queues if most > 0)
         if not walk.places:
             walk.hopeless, walk.again = True, []
+        elif not queues <= walk.queues:
+            # The gates that lie behind were not looked at for these queues, so that this walk proves nothing.
+            walk.hopeless = False
+        walk.queues = queues
         found = await self._driver.read(partial(limits.survey, self._sql, demand, walk.places))
         # Gates that were found open are left behind all the same, or the first ones would starve the last.
         walk.places = found.places

@@ -153,6 +153,17 @@ class TestGates(StoreSuite):
         (last,) = await store.enqueue([gated("zzz")])
         assert [claim.job_id for claim in (await ask(store)).claims] == [last]
 
+    async def test_a_queue_that_is_asked_for_only_now_is_looked_at_from_the_first_gate(
+        self, store: Store
+    ) -> None:
+        await hire(store, "w1")
+        # More than one claim walks past, all of them in a queue that nobody asks for.
+        (first,) = await store.enqueue([gated("00000", queue="mail", due_at=1)])
+        await store.enqueue([gated(f"{number:05}", queue="foreign") for number in range(1, 10_501)])
+        assert (await ask(store)).claims == []
+        found = await ask(store, queues=(("default", 9), ("mail", 9)))
+        assert [claim.job_id for claim in found.claims] == [first]
+
     async def test_jobs_pass_a_gate_by_priority_then_due_time(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         now = clock.now()
@@ -392,6 +403,24 @@ class TestRates(StoreSuite):
         asked = [pass_all(stores[n % 3], worker, rule=rule) for n, worker in enumerate(workers)]
         shares = await asyncio.gather(*asked)
         assert sum(map(len, shares)) == 5
+
+    async def test_code_without_the_rate_does_not_empty_the_window(self, store: Store) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated() for _ in range(4)])
+        rule = Gate(count=2, period=MINUTE)
+        assert len(await pass_all(store, rule=rule)) == 2
+        assert len(await pass_all(store, rule=Gate(most=3))) == 1
+        assert (await ask(store, rule=rule)).claims == []
+
+    async def test_a_clock_that_is_set_back_does_not_shut_a_rate(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(due_at=1) for _ in range(4)])
+        rule = Gate(count=2, period=MINUTE)
+        assert len(await pass_all(store, rule=rule)) == 2
+        clock.set(clock.now() - 60 * MINUTE)
+        assert len(await pass_all(store, rule=rule)) == 2
 
     async def test_a_gate_is_not_forgotten_while_its_window_counts(
         self, store: Store, clock: FakeClock

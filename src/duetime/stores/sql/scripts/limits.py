@@ -133,6 +133,20 @@ def _judge(
     return gates, sorted(heads.values(), key=lambda head: (head.priority, head.due_at)), cut
 
 
+def missing(demand: Demand, found: Survey) -> list[Row]:
+    """Return the rows to add before the gates that were found open can be locked."""
+    return [
+        (head.gate, head.task, *_numbers(demand.limits.get(head.task, UNLIMITED)))
+        for head in _candidates(demand, found)
+        if not head.known
+    ]
+
+
+def add_gates(sql: Statements, new: Sequence[Row]) -> Script[None]:
+    """Add rows of gates; those that another has added meanwhile stay as they are."""
+    yield Query(sql.add_gates, {"rows": rows.batch(new)})
+
+
 def seize(sql: Statements, demand: Demand, found: Survey, *, one_statement: bool) -> Seizure:
     """Lock what was found open, count again, and hand out what may start."""
     queues = yield from _lock_queues(sql, found)
@@ -172,19 +186,23 @@ def _lock_queues(sql: Statements, found: Survey) -> Script[dict[str, Barrier]]:
     }
 
 
+def _candidates(demand: Demand, found: Survey) -> list[Head]:
+    """Return the gates that are worth locking, each by its most urgent range."""
+    first = {head.gate: head for head in reversed(found.heads)}
+    return [head for head in found.heads if first[head.gate] is head][: 2 * demand.limit + _SPARE]
+
+
 def _lock_gates(sql: Statements, demand: Demand, found: Survey) -> Script[dict[str, Barrier]]:
-    heads = {head.gate: head for head in reversed(found.heads)}
-    names = [head.gate for head in found.heads if heads[head.gate] is head][: 2 * demand.limit + _SPARE]
-    if not names:
+    heads = _candidates(demand, found)
+    if not heads:
         return {}
-    rules = {name: demand.limits.get(heads[name].task, UNLIMITED) for name in names}
-    new = [(name, heads[name].task, *_numbers(rules[name])) for name in names if not heads[name].known]
-    if new:
-        yield Query(sql.add_gates, {"rows": rows.batch(new)})
-    places = rows.batch((name, place) for place, name in enumerate(names))
+    places = rows.batch((head.gate, place) for place, head in enumerate(heads))
     locked = yield Query(sql.lock_gates, {"rows": places, "limit": demand.limit})
+    tasks = {head.gate: head.task for head in heads}
     return {
-        name: Barrier(rules[name], rows.starts(starts), Gate(most, count, period or 0))
+        name: Barrier(
+            demand.limits.get(tasks[name], UNLIMITED), rows.starts(starts), Gate(most, count, period or 0)
+        )
         for name, most, count, period, starts in locked
     }
 

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from duetime.model.ids import new_token
+from duetime.model.limit import Gate
+from duetime.stores.base import Demand
+from duetime.stores.open import open_store
+from duetime.stores.sql.limited import LimitedClaimer
+from duetime.stores.sql.loader import load
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.testing.conformance.kit import TASK, hire
+from duetime.testing.conformance.limits import gated
+from tests.integration.postgres.kit import ask, opened
+
+SQL = load(POSTGRES, "duetime")
+STUCK = SQL.running_under._replace(
+    sql=SQL.running_under.sql.replace("SELECT 'gate'", "SELECT 'gate' || pg_sleep(60)", 1)
+)
+SLEEPERS = ask("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
+ANY = Demand(
+    worker="w1",
+    claim_id="",
+    queues=(("default", 1),),
+    limit=1,
+    tasks=(TASK,),
+    limits={TASK: Gate(most=1)},
+)
+
+
+async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    await store.open()
+    async with opened(postgres_url) as driver:
+        await hire(store, "w1", "w2")
+        _, second = await store.enqueue([gated("a", priority=0), gated("b")])
+        stopped = LimitedClaimer(driver, replace(SQL, running_under=STUCK), one_statement=True)
+        claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
+        async with asyncio.timeout(4):
+            while not await driver.read(SLEEPERS):  # noqa: ASYNC110 - the server does not tell
+                await asyncio.sleep(0.01)
+            other = await store.claim_limited(replace(ANY, worker="w2", claim_id=new_token()))
+        assert [claim.job_id for claim in other.claims] == [second]
+        claim.cancel()
+        await asyncio.wait({claim})
+    await store.close()
