@@ -133,3 +133,25 @@ async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_c
     assert {index for _, index in scans(plan)} <= {"duetime_jobs_claim", "duetime_jobs_gated_due"}
     assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
     assert buffers(plan) < 120
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+@pytest.mark.parametrize("name", ["waiting_gates", "at_gates", "next_due"])
+async def test_postgres_goes_from_gate_to_gate_even_if_it_learnt_that_no_job_waits(
+    connection: postgres.Connection, mode: str, name: str
+) -> None:
+    values = next(values for statement, values in EXPECTED if statement.name == name)
+    await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
+    await postgres.fill(connection, due=0, later=1_000)
+    await connection.execute("UPDATE duetime_jobs SET state = 'succeeded'")
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+    numbers, gate = f"generate_series({ROWS}, {ROWS + 10_000}) AS i", "'greet[key=' || i || ']'"
+    await connection.execute(
+        INSERT.format(id="lpad(i::text, 32, '0')", due=DUE - 1, gate=gate, numbers=numbers)
+    )
+    async with undone(connection, mode):
+        plan = await explain(connection, getattr(postgres.SQL, name), values)
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
+    # A step of the walk is a probe of its index and one of the primary key.
+    assert buffers(plan) < 500 * 15

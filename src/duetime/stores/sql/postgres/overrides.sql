@@ -139,6 +139,7 @@ SELECT {now}, {job_columns} FROM (
     ) AS first
     UNION ALL
     (SELECT j.* FROM {jobs} AS j
-     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL ORDER BY j.due_at LIMIT :limit)
+     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
+     ORDER BY j.due_at LIMIT :limit)
 ) AS soon
 ORDER BY due_at, id LIMIT :limit

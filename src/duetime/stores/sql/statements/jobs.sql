@@ -149,7 +149,7 @@ SELECT {now}, min(CASE WHEN first.after < 0 THEN first.due_at END),
            )
            FROM (
                SELECT j.task, j.queue, j.due_at FROM {jobs} AS j {index gated_due}
-               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now}
+               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now} AND j.due_at >= 0
                ORDER BY j.due_at LIMIT 100
            ) AS near
        ),

@@ -4,7 +4,7 @@
 -- Whether a queue is limited or a job waits at a gate. ORDER BY and LIMIT keep it a probe whatever the planner learnt.
 (EXISTS (SELECT 1 FROM {queues} AS lq WHERE lq.most IS NOT NULL OR lq.rate_count IS NOT NULL)
  OR coalesce((SELECT lj.due_at FROM {jobs} AS lj {index gated_due}
-              WHERE lj.state = 'pending' AND lj.waits = 0 AND lj.gate IS NOT NULL
+              WHERE lj.state = 'pending' AND lj.waits = 0 AND lj.gate IS NOT NULL AND lj.due_at >= 0
               ORDER BY lj.due_at LIMIT 1), -1) >= 0)
 
 -- name: limited_queues
@@ -56,7 +56,7 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
 ), latest AS (
     SELECT j.task, j.gate, j.queue, j.priority, j.due_at, 0 AS step
     FROM {jobs} AS j {index gated_due}
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at <= {now}
+    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at <= {now} AND j.due_at >= 0
     ORDER BY j.due_at DESC LIMIT :latest
 ), found AS (
     SELECT w.*, w.due_at <= {now}

@@ -52,7 +52,7 @@ WHERE q.name IS NOT NULL
 SELECT gated.queue, gated.due, count(*)
 FROM (
     SELECT j.queue, j.due_at <= {now} AS due FROM {jobs} AS j
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
+    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
     ORDER BY j.due_at LIMIT :most
 ) AS gated
 GROUP BY gated.queue, gated.due
@@ -80,7 +80,8 @@ LIMIT :limit
 -- name: purgeable_gated
 -- The same for jobs that wait at gates.
 SELECT j.id FROM {jobs} AS j
-WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.queue = :queue AND j.created_at <= :before
+WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
+  AND j.queue = :queue AND j.created_at <= :before
 ORDER BY j.due_at
 LIMIT :limit
 {skip_locked j}
