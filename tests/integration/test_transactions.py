@@ -249,7 +249,7 @@ async def test_a_job_cancelled_inside_its_transaction_gives_everything_back(sche
 
     @scheduler.task(name="effect")
     async def effect() -> None:
-        async with current_job().transaction(timeout=30) as tx:
+        async with current_job().transaction(timeout=10) as tx:
             await run(tx.connection, "INSERT INTO effects VALUES (1)")
             inside.set()
             await asyncio.sleep(30)

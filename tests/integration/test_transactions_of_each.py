@@ -234,6 +234,9 @@ async def test_a_transaction_used_in_the_wrong_way_says_which_is_right(sqlite_ur
             pass
         with pytest.raises(InvalidOption, match="longer than 0"):
             job.transaction(timeout=0)
+        with pytest.raises(InvalidOption, match="at most 10 seconds"):
+            async with job.transaction(timeout=11):
+                pass
         with pytest.raises(TransactionMisused, match="inside its block"):
             _ = job.transaction().connection
         await asyncio.to_thread(wrong)

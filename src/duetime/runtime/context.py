@@ -76,13 +76,13 @@ class JobContext:
             voice.tell(*said)
         return _SAID
 
-    def transaction(self, *, timeout: Duration = 5) -> JobTransaction:
+    def transaction(self, *, timeout: Duration | None = None) -> JobTransaction:
         """Lend a transaction on the store's database, for `async with`, or `with` in a plain function.
 
         What is written in it and the success of the job are committed together at the end of the block, or
-        neither is. Past the timeout it is rolled back. A job has one, and should open it late.
+        neither is. Past the timeout, usually five seconds, it is rolled back. A job has one, and should open it late.
         """
-        length = durations.parse(timeout, what="timeout")
+        length = None if timeout is None else durations.parse(timeout, what="timeout")
         if length == 0:
             text = "timeout must be longer than 0"
             raise InvalidOption(text)

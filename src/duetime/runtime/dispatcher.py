@@ -28,6 +28,7 @@ from duetime.runtime.executor import Executor
 from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
 from duetime.runtime.herald import Herald
+from duetime.runtime.lending import Lending
 from duetime.runtime.run import Run, StopCause
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
@@ -62,7 +63,7 @@ class Dispatcher:
         slots: Slots,
         time: Timekeeper,
         on_free: Callable[[], None],
-        lend: Callable[..., Loan],
+        lending: Lending,
     ) -> None:
         self.runs: dict[JobId, Run] = {}
         self.done = 0
@@ -78,7 +79,7 @@ class Dispatcher:
         self._slots = slots
         self._time = time
         self._on_free = on_free
-        self._lend = lend
+        self._lending = lending
         self._rng = random.Random()
         self._loop = asyncio.get_running_loop()
         self._cancelled: frozenset[JobId] = frozenset()
@@ -147,9 +148,13 @@ class Dispatcher:
             refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
             return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
 
+    def bound(self, timeout: Micros | None) -> Micros:
+        """Return how long a handler's transaction may be open."""
+        return self._lending.bound(timeout)
+
     def lend(self, timeout: Micros) -> Loan:
         """Return a transaction for a handler."""
-        return self._lend(timeout=timeout)
+        return self._lending.lend(timeout)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""

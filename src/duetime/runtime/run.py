@@ -24,6 +24,10 @@ _first_word = threading.Lock()
 class Lender(Protocol):
     """Lends transactions to handlers, and says what their success is to be recorded as."""
 
+    def bound(self, timeout: Micros | None) -> Micros:
+        """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
+        ...
+
     def lend(self, timeout: Micros) -> Loan:
         """Return a transaction that is yet to begin."""
         ...

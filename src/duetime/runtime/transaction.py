@@ -26,11 +26,12 @@ _PATIENCE: Final = 10.0
 class JobTransaction:
     """For `async with` or, in a plain function, `with`; once the block has ended well, the job is done."""
 
-    def __init__(self, run: Run, *, timeout: Micros) -> None:
+    def __init__(self, run: Run, *, timeout: Micros | None) -> None:
         self.result: object = None
         """What the job returns."""
         self._run = run
-        self._timeout = timeout
+        self._asked = timeout
+        self._timeout: Micros = 0
         self._connection: object = None
         self._loan: Loan | None = None
         self._scope: asyncio.Timeout | None = None
@@ -89,6 +90,7 @@ class JobTransaction:
         if run.lent:
             text = "a job has one transaction; a second one could not be settled with the first"
             raise TransactionMisused(text)
+        self._timeout = run.lender.bound(self._asked)
         run.lent = True
         self._loan = run.lender.lend(self._timeout)
         return self._loan

@@ -25,6 +25,7 @@ from duetime.runtime.health import ServiceHealth
 from duetime.runtime.herald import Herald
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
+from duetime.runtime.lending import Lending
 from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
 from duetime.runtime.middleware import Middleware
@@ -256,7 +257,7 @@ class Worker:
             slots=self._slots,
             time=self._time,
             on_free=self._slot_freed,
-            lend=store.lend,
+            lending=Lending(store, lease=options.lease),
         )
         self._fetcher = Fetcher(
             store=store,

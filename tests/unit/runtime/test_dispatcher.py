@@ -65,7 +65,7 @@ class Bench:
             slots=self.slots,
             time=StillTime(NOW),
             on_free=self._free,
-            lend=cast("Any", None),
+            lending=cast("Any", None),
         )
 
     @property

@@ -35,6 +35,9 @@ class Completing:
     def __init__(self) -> None:
         self.asked, self.answer = asyncio.Event(), asyncio.Event()
 
+    def bound(self, timeout: int) -> int:
+        return timeout
+
     def lend(self, _timeout: int) -> Completing:
         return self
 

@@ -73,6 +73,11 @@ class Loan(Protocol):
 class JobStore(Protocol):
     """The hot path."""
 
+    @property
+    def single_writer(self) -> bool:
+        """Whether nobody else can write while a transaction is open."""
+        ...
+
     async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
         """Store all jobs or none, and hint the workers; return the id each request is stored under.
 

@@ -89,11 +89,6 @@ class Lent(Protocol):
         ...
 
     @property
-    def exclusive(self) -> bool:
-        """Whether nobody else can write to the database meanwhile."""
-        ...
-
-    @property
     def expired(self) -> bool:
         """Whether it took too long and was rolled back."""
         ...
@@ -124,6 +119,11 @@ class Lent(Protocol):
 
 class Driver(Protocol):
     """Runs scripts on one database."""
+
+    @property
+    def single_writer(self) -> bool:
+        """Whether nobody else can write while a transaction is open."""
+        ...
 
     async def open(self) -> None:
         """Connect."""

@@ -47,7 +47,7 @@ class SqlLoan:
 
     def keeps_out(self, store: object) -> bool:
         """Whether a store cannot write while this is open; one on the same file may not be known to be that."""
-        return self._lent.exclusive and store is self._owner
+        return self._driver.single_writer and store is self._owner
 
     async def begin(self) -> object:
         """Begin and return the connection."""

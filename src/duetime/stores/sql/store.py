@@ -112,6 +112,11 @@ class SqlStore(Queueing, Commanding):
         return self._driver.wakeups()
 
     @property
+    def single_writer(self) -> bool:
+        """Whether nobody else can write while a transaction is open."""
+        return self._driver.single_writer
+
+    @property
     def hears_others(self) -> bool:
         """Whether hints of other processes arrive at present."""
         return self._driver.hears_others

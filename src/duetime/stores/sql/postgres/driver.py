@@ -70,6 +70,8 @@ class _Family(NamedTuple):
 class PostgresDriver:
     """A driver for one database; a sibling has a single connection, which is made when it is needed."""
 
+    single_writer = False
+
     def __init__(
         self,
         dsn: str,

@@ -70,7 +70,6 @@ class LentPostgres:
     """Begins as asyncpg does, so that a handler can nest transactions as usual."""
 
     blocking = False
-    exclusive = False
     expired = False
 
     def __init__(self, pool: Pool, connector: Connector, *, clock: Clock | None, timeout: Micros) -> None:

@@ -33,6 +33,8 @@ _WATCH_AGAIN: Final = 1.0
 class SqliteDriver:
     """A driver for one database; siblings share its threads."""
 
+    single_writer = True
+
     def __init__(self, database: Database, *, clock: Clock, shared: Subscribers | None = None) -> None:
         self._clock = clock
         self._database = database

@@ -35,7 +35,6 @@ class LentSqlite:
     """
 
     blocking = True
-    exclusive = True
 
     def __init__(self, database: Database, *, clock: Clock, timeout: Micros) -> None:
         self.expired = False
