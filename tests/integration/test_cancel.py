@@ -108,7 +108,7 @@ async def test_a_plain_function_that_never_looks_ends_as_it_does(scheduler: Sche
         go_on.set()
         with pytest.raises(JobCancelled, match="off"):
             await job.result(timeout=20)
-        [tried] = await scheduler.store.attempts(job.id)
+        [tried] = await scheduler.jobs.attempts(job.id)
         assert tried.error == "LookupError: nothing here"
 
 
