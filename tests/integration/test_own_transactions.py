@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
 from duetime import Scheduler, State, Task
 from duetime.errors import InvalidOption, InvalidTransaction
+from duetime.stores.base import Hint
 from tests.integration.callers import CALLERS, Calling, by_asyncpg, by_sqlite3, of_alchemy
 from tests.integration.kit import until
 from tools.servers import Postgres
@@ -113,17 +114,27 @@ def misled(*_: object) -> None:
     raise Misled
 
 
-async def test_a_worker_of_this_process_wakes_at_the_commit_and_not_before(
+async def test_workers_are_hinted_by_the_commit_and_not_before(
     scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str
 ) -> None:
-    async with scheduler, scheduler.worker(), calling(store_url) as caller:
+    heard: list[Hint] = []
+
+    async def listen() -> None:
+        async for hint in scheduler.store.wakeups():
+            heard.append(hint)  # noqa: PERF401 -- there is no end to them
+
+    async with scheduler, calling(store_url) as caller, asyncio.TaskGroup() as group:
+        listening = group.create_task(listen())
         await until(lambda: scheduler.store.hears_others, what="hearing")
-        # The worker has looked around and found nothing; by itself it would look again in some seconds.
-        await asyncio.sleep(0.3)
-        job = await task.options(tx=caller.tx).enqueue(2)
-        await asyncio.sleep(0.1)
+        # Hints that were given before the answer to a question are heard before it.
+        await scheduler.jobs.list()
+        heard.clear()
+        await task.options(tx=caller.tx).enqueue(2)
+        assert await scheduler.jobs.list() == []
+        assert heard == []
         await caller.commit()
-        assert await job.result(timeout=1.5) == 4
+        await until(lambda: heard, what="a hint")
+        listening.cancel()
 
 
 async def test_an_open_transaction_of_another_database_is_refused_and_stays_usable(
