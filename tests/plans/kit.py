@@ -50,7 +50,7 @@ SURVEY: Mapping[str, object] = {
     "queues": json.dumps([["default"], ["other"]]),
     "tasks": json.dumps([["greet", "", "", -1], ["part", "", "", -1]]),
     "steps": 500,
-    "latest": 50,
+    "latest": 100,
     "now": DUE,
 }
 AT_GATES: Mapping[str, object] = {

@@ -155,3 +155,27 @@ async def test_postgres_goes_from_gate_to_gate_even_if_it_learnt_that_no_job_wai
     assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
     # A step of the walk is a probe of its index and one of the primary key.
     assert buffers(plan) < 500 * 15
+
+
+@pytest.mark.covers("limit-starves")
+def test_sqlite_takes_no_more_steps_for_gates_of_the_future(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE duetime_jobs SET due_at = ? WHERE id > printf('%032d', 20)", (LATER,))
+    before = sqlite.steps(database, sqlite.SQL.waiting_gates, SURVEY)
+    for number in range(1_000):
+        wait(database, f"later{number}", 10_000 + number, count=1, due_at=LATER)
+    assert sqlite.steps(database, sqlite.SQL.waiting_gates, SURVEY) <= before * 1.2 + 1
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+async def test_postgres_reads_no_more_for_gates_of_the_future(
+    connection: postgres.Connection, mode: str
+) -> None:
+    due = f"CASE WHEN i <= 20 THEN {DUE - 1} ELSE {LATER} END"
+    numbers, gate = "generate_series(1, 10000) AS i", "'greet[key=' || i || ']'"
+    await connection.execute(INSERT.format(id="lpad(i::text, 32, '0')", due=due, gate=gate, numbers=numbers))
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+    async with undone(connection, mode):
+        plan = await explain(connection, postgres.SQL.waiting_gates, SURVEY)
+    assert plan["Actual Rows"] == 20
+    assert buffers(plan) < 200

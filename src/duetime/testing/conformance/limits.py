@@ -149,7 +149,7 @@ class TestGates(StoreSuite):
     async def test_a_new_job_is_found_at_once_behind_very_many_gates(self, store: Store) -> None:
         await hire(store, "w1")
         # More than one claim walks past.
-        await store.enqueue([gated(f"{number:05}", delay=MINUTE) for number in range(10_500)])
+        await store.enqueue([gated(f"{number:05}", queue="foreign", due_at=1) for number in range(10_500)])
         (last,) = await store.enqueue([gated("zzz")])
         assert [claim.job_id for claim in (await ask(store)).claims] == [last]
 
@@ -163,6 +163,15 @@ class TestGates(StoreSuite):
         assert (await ask(store)).claims == []
         found = await ask(store, queues=(("default", 9), ("mail", 9)))
         assert [claim.job_id for claim in found.claims] == [first]
+
+    async def test_gates_of_the_future_are_not_walked_past(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([gated(f"{number:05}", delay=MINUTE) for number in range(10_500)])
+        assert await ask(store) == ([], None), "it is through at once, and nothing is left to look at"
+        (due,) = await store.enqueue([gated("zzz")])
+        assert [claim.job_id for claim in (await ask(store)).claims] == [due]
+        clock.advance(60)
+        assert len(await pass_all(store, limit=20_000, queues=(("default", 20_000),))) == 10_500
 
     async def test_jobs_pass_a_gate_by_priority_then_due_time(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")

@@ -23,8 +23,8 @@ from duetime.stores.sql.loader import Statements
 
 _STEPS: Final = 500
 """How many ranges of the index one look walks for each task; the next look goes on from there."""
-_LATEST: Final = 50
-"""How many of the jobs that fell due last one look sees beside its walk."""
+_LATEST: Final = 100
+"""How many of the jobs that fell due last one look sees beside its walk; if there are fewer, it does not walk."""
 _SPARE: Final = 20
 """How many more gates are offered than are wanted, for those that others have locked."""
 _STRETCH: Final = 1_000
@@ -129,7 +129,8 @@ def _judge(
             gates[gate] = Barrier(demand.limits.get(task, UNLIMITED), rows.starts(starts))
             gates[gate].measure(running=running, now=now)
         if gates[gate].free and (queue not in queues or queues[queue].free):
-            heads.setdefault(place, Head(task, gate, queue, priority, due_at, name is not None))
+            head = Head(task, gate, queue, priority, due_at, name is not None)
+            heads[place] = min(head, heads.get(place, head), key=lambda one: one.due_at)
     return gates, sorted(heads.values(), key=lambda head: (head.priority, head.due_at)), cut
 
 

@@ -28,7 +28,8 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 -- name: waiting_gates
 -- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
 -- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
--- that fell due last, so that a new job is found at once, even behind very many gates.
+-- that fell due last, so that a new job is found at once, even behind very many gates. Where these are all that is due,
+-- there is no walk: it would pass by the gates of the future, too.
 -- For SQLite the end of a range is given in full, since it starts to look at what is equal, and its bounds go through
 -- coalesce: with the affinity of a column it would use no more than the first of them.
 WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
@@ -41,6 +42,7 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
           AND (n.gate, n.queue, n.priority, n.due_at) > (t.gate, t.queue, t.priority, 9223372036854775807)
         ORDER BY n.gate, n.queue, n.priority, n.due_at, n.id LIMIT 1
     )
+    WHERE (SELECT count(*) FROM latest) = :latest
     UNION ALL
     SELECT j.task, j.gate, j.queue, j.priority, j.due_at, walk.step + 1
     FROM walk
