@@ -43,6 +43,8 @@ _MODULES = (
     "lives",
     "loans",
     "moves",
+    "queue_limits",
+    "rates",
     "reads",
     "registries",
     "replies",
@@ -76,10 +78,12 @@ from duetime.testing.conformance.keys import (
     TestReplacement,
 )
 from duetime.testing.conformance.lifecycle import TestLifecycle
-from duetime.testing.conformance.limits import TestGates, TestQueueLimits, TestRates
+from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
+from duetime.testing.conformance.queue_limits import TestQueueLimits
+from duetime.testing.conformance.rates import TestRates
 from duetime.testing.conformance.reads import TestLists, TestNextDue, TestReads
 from duetime.testing.conformance.registries import TestPurge, TestRegistries
 from duetime.testing.conformance.replies import TestLostReplies
