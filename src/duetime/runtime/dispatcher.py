@@ -88,7 +88,7 @@ class Dispatcher:
 
     def start(self, claim: Claim, *, unmarked: bool = False) -> None:
         """Begin a claim in a slot that the caller knows to be free; `unmarked`: the store holds it as unstarted."""
-        if claim.cancel_requested or claim.job_id in self._cancelled:
+        if claim.cancel_requested_at is not None or claim.job_id in self._cancelled:
             self.settle(claim, CANCELLED)
             return
         now = max(self._time.now(), claim.claimed_at)
@@ -106,7 +106,7 @@ class Dispatcher:
         self.runs[claim.job_id] = run
         self._slots.take(claim)
         run.task = self._loop.create_task(self._run(run))
-        if self._herald.heard:
+        if self._herald.events.heard:
             self._herald.started(run)
         if unmarked:
             self._marker.add(run)
@@ -122,13 +122,13 @@ class Dispatcher:
     ) -> Instant:
         """Decide what an outcome means, hand it to the settler and return when that was."""
         settlement = self.settlement(claim, outcome, started_at=started_at)
-        if isinstance(stopping, Cancelled):
+        if stopping is not None and isinstance(stopping, Cancelled):
             settlement = called_off(settlement, stopping)
         if settlement.state is State.FAILED:
             self.failed += 1
         if words is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
-        if self._herald.heard:
+        if self._herald.events.heard:
             cancelling = claim.cancel_requested or claim.job_id in self._cancelled
             self._herald.expect(claim, settlement, cancelling=cancelling)
         self._settler.put(settlement)
@@ -211,7 +211,7 @@ class Dispatcher:
         if isinstance(outcome, Settled):
             run.fall_silent()
             ended_at = max(self._time.now(), run.started_at)
-            if self._herald.heard:
+            if self._herald.events.heard:
                 self._herald.recorded(run, ended_at)
             return ended_at
         return self.settle(

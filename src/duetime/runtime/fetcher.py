@@ -200,7 +200,7 @@ class Fetcher(Service):
 
     def _may_wait(self, claim: Claim) -> bool:
         """Whether jobs like this one may be taken in advance."""
-        return claim.on_crash == "retry" and not claim.crashes and not self._slots.in_child(claim.task)
+        return claim.on_crash == "retry" and not claim.crashes and claim.task not in self._slots.cpu_tasks
 
     def _fill_slots(self) -> None:
         while self._slots.free and not self._idle:
@@ -374,6 +374,7 @@ class Fetcher(Service):
         In random order, because with few slots the first may take them all.
         """
         cpu = tuple(name for name, handler in self._handlers.items() if handler.options.cpu)
+        self._slots.cpu_tasks = frozenset(cpu)
         if not cpu:
             return (_Lane(tuple(self._handlers)),)
         plain = tuple(name for name in self._handlers if name not in cpu)
@@ -388,7 +389,7 @@ class Fetcher(Service):
         """How many claims of a lane may be held for slots to come: children are not waited for."""
         if not lane.in_child:
             return self._slots.total
-        return self._slots.children_free - self.hold.count(lambda claim: self._slots.in_child(claim.task))
+        return self._slots.children_free - self.hold.count(lambda claim: claim.task in self._slots.cpu_tasks)
 
     def _rotated(self) -> list[str]:
         """The queues in random order: a full one must not starve the others."""

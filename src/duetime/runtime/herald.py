@@ -21,24 +21,19 @@ class _Expected(NamedTuple):
 
 
 class Herald:
-    """Speaks for one worker; while nobody listens it has nothing to do."""
+    """Speaks for one worker; while nobody listens to its events it has nothing to do."""
 
     def __init__(self, events: Events, identity: Identity, time: Timekeeper) -> None:
-        self._events = events
+        self.events = events
         self._identity = identity
         self._time = time
         self._expected: dict[Token, _Expected] = {}
 
-    @property
-    def heard(self) -> bool:
-        """Whether anybody listens."""
-        return self._events.heard
-
     def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
         """Tell what becomes of the worker itself."""
-        if self._events.heard:
+        if self.events.heard:
             at = to_datetime(self._time.now())
-            self._events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
+            self.events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
 
     def started(self, run: Run) -> None:
         """Tell that a run begins."""
@@ -67,7 +62,7 @@ class Herald:
     def _tell(
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
-        self._events.emit(
+        self.events.emit(
             job_event(
                 kind,
                 claim,

@@ -53,7 +53,8 @@ class LimitedTurns:
 
     def room_made(self, room: Callable[[str], int]) -> None:
         """A slot is free again, which at the last time may have been all that was missing."""
-        self._stirred = self._stirred or self._starved or any(room(queue) > 0 for queue in self._full)
+        if self._starved or (self._full and any(room(queue) > 0 for queue in self._full)):
+            self._stirred = True
 
     def learn(self, *, in_use: bool) -> None:
         """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from duetime.model.job import Claim
 
@@ -11,19 +11,11 @@ from duetime.model.job import Claim
 class Slots:
     """Counts what runs against the limits of this worker."""
 
-    def __init__(
-        self,
-        total: int,
-        limits: Mapping[str, int | None],
-        *,
-        children: int = 0,
-        in_child: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        """Tasks of which `in_child` is true need one of the children beside their slot."""
+    def __init__(self, total: int, limits: Mapping[str, int | None], *, children: int = 0) -> None:
         self.total = total
+        self.cpu_tasks: frozenset[str] = frozenset()
+        """The tasks that need one of the children beside their slot."""
         self._children = children
-        self.in_child = in_child
-        """Whether a task runs in a child process."""
         self._children_taken = 0
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
         self._taken = 0
@@ -46,7 +38,7 @@ class Slots:
 
     def fits(self, claim: Claim) -> bool:
         """Whether a claim may start now."""
-        return self.room(claim.queue) > 0 and (not self.in_child(claim.task) or self.children_free > 0)
+        return self.room(claim.queue) > 0 and (claim.task not in self.cpu_tasks or self.children_free > 0)
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
@@ -65,12 +57,12 @@ class Slots:
         """Fill a slot."""
         self._taken += 1
         self._by_queue[claim.queue] += 1
-        if self.in_child(claim.task):
+        if claim.task in self.cpu_tasks:
             self._children_taken += 1
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
         self._taken -= 1
         self._by_queue[claim.queue] -= 1
-        if self.in_child(claim.task):
+        if claim.task in self.cpu_tasks:
             self._children_taken -= 1

@@ -240,9 +240,7 @@ class Worker:
         self._children = ChildPool(
             self._handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory
         )
-        self._slots = Slots(
-            options.concurrency, options.queues, children=options.cpu_children, in_child=self._in_child
-        )
+        self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
         self._herald = Herald(self._events, self._identity, self._time)
         self._settler = Settler(store, health, on_written=self._herald.settled)
         self._marker = StartMarker(store, health)
@@ -303,10 +301,6 @@ class Worker:
         self._intake: list[Service] = [self._fetcher, self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
-
-    def _in_child(self, task: str) -> bool:
-        handler = self._handlers.get(task)
-        return handler is not None and handler.options.cpu
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""

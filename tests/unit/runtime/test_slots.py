@@ -25,7 +25,8 @@ def test_no_queue_has_more_room_than_there_are_slots() -> None:
 
 
 def test_jobs_in_children_need_a_child_beside_their_slot() -> None:
-    slots = Slots(3, {"a": None}, children=1, in_child=lambda task: task == "cpu")
+    slots = Slots(3, {"a": None}, children=1)
+    slots.cpu_tasks = frozenset({"cpu"})
     first, second, plain = (claim(queue="a", task=task) for task in ("cpu", "cpu", "plain"))
     assert (slots.fits(first), slots.children_free) == (True, 1)
     slots.take(first)
@@ -35,6 +36,7 @@ def test_jobs_in_children_need_a_child_beside_their_slot() -> None:
 
 
 def test_a_child_is_of_no_use_without_a_slot() -> None:
-    slots = Slots(1, {"a": None}, children=5, in_child=lambda task: task == "cpu")
+    slots = Slots(1, {"a": None}, children=5)
+    slots.cpu_tasks = frozenset({"cpu"})
     slots.take(claim(queue="a", task="plain"))
     assert (slots.children_free, slots.fits(claim(queue="a", task="cpu"))) == (0, False)
