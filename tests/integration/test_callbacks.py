@@ -145,5 +145,6 @@ async def test_a_job_that_crashes_its_workers_still_calls_back(fleet: Fleet) -> 
         records = await fleet.ended(app.scheduler.store, [once.id, again.id])
 
     assert [records[job.id].reason for job in (once, again)] == ["crashed", "crashed"]
-    assert [records[job.id].crashes for job in (once, again)] == [1, 3]
+    # A crash beside the callback of the first job blames nobody, so there may be one more.
+    assert (records[once.id].crashes, records[again.id].blames) == (1, 3)
     assert {entry.job for entry in fleet.ledger.entries("told-failed")} == {once.id, again.id}
