@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import sqlite3
 import time
 from collections.abc import Callable, Generator
@@ -15,8 +14,9 @@ from duetime.errors import InvalidTransaction, StoreUnavailable
 from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import SAVEPOINT, another_database, no_transaction
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table, translate
+from duetime.stores.sql.sqlite.errors import has_moved_on, misses_table, translate
 from duetime.stores.sql.sqlite.play import plain_cursor, play_at
+from duetime.stores.sql.sqlite.waiting import tries
 
 T = TypeVar("T")
 
@@ -26,8 +26,6 @@ BECOME_WRITER: Final = "PRAGMA incremental_vacuum(1)"
 SQLite has no statement for that. This one needs no table and changes nothing, or gives one free page back. Without it our
 look at the tables would come first, and SQLite never lets one that has read wait for the writer.
 """
-_SHORTEST_WAIT: Final = 0.001
-_LONGEST_WAIT: Final = 0.003
 _MILLISECONDS: Final = 1_000
 
 
@@ -64,17 +62,9 @@ class BorrowedSqlite:
         cursor = plain_cursor(self._connection)
         statement = BECOME_WRITER if self._connection.in_transaction else _beginning(self._connection)
         (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
-        deadline = time.monotonic() + patience / _MILLISECONDS
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            while True:
-                try:
-                    cursor.execute(statement)
-                    return
-                except sqlite3.OperationalError as error:
-                    if not is_busy(error) or has_moved_on(error) or time.monotonic() > deadline:
-                        raise
-                yield random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT)
+            yield from tries(lambda: cursor.execute(statement), patience=patience / _MILLISECONDS)
         finally:
             cursor.execute(f"PRAGMA busy_timeout = {patience}")
 

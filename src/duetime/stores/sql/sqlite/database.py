@@ -12,14 +12,13 @@ from typing import Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen
 from duetime.stores.sql.sqlite import filesystem
-from duetime.stores.sql.sqlite.errors import is_busy
 from duetime.stores.sql.sqlite.lane import Lane
+from duetime.stores.sql.sqlite.waiting import tries
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 _STATEMENTS: Final = 256
 _PATIENCE: Final = 10.0
-_WAIT: Final = 0.002
 
 
 class Database:
@@ -88,7 +87,11 @@ class Database:
             connection = self._connect()
             undo.callback(connection.close)
             if self.path is not None:
-                _patiently(connection, "PRAGMA journal_mode = WAL")
+                # Others may be in the way, as when many processes open a new file at once.
+                for wait in tries(
+                    lambda: connection.execute("PRAGMA journal_mode = WAL"), patience=_PATIENCE
+                ):
+                    time.sleep(wait)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             undo.pop_all()
         return connection
@@ -107,16 +110,3 @@ class Database:
             check_same_thread=False,
             cached_statements=_STATEMENTS,
         )
-
-
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """Run a statement that others may be in the way of, as when many processes open a new file at once."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            connection.execute(statement)
-            return
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(_WAIT)

@@ -7,18 +7,16 @@ import concurrent.futures
 import contextlib
 import os
 import queue
-import random
 import sqlite3
 import threading
-import time
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from duetime.errors import NotOpen, StoreUnavailable
+from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
-from duetime.stores.sql.sqlite.errors import is_busy
+from duetime.stores.sql.sqlite.waiting import become_writer
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
@@ -27,8 +25,6 @@ _MOST_CHANGES: Final = 2_000
 """A group stops taking in scripts here, so that the first of it does not wait long for its answer."""
 _PATIENCE: Final = 10.0
 """How long other processes may keep us from writing before we give up, in seconds."""
-_SHORTEST_WAIT: Final = 0.0002
-_LONGEST_WAIT: Final = 0.001
 
 
 @dataclass(slots=True, eq=False)
@@ -129,7 +125,7 @@ class Lane:
         """Run the task, and those that wait behind it, in one transaction, and commit them together."""
         group = [first]
         try:
-            become_writer(connection)
+            become_writer(connection, patience=_PATIENCE)
             with contextlib.suppress(queue.Empty):
                 while len(backlog) < _MOST_SCRIPTS:
                     backlog.append(self._queue.get_nowait())
@@ -151,22 +147,6 @@ class Lane:
             for task in group:
                 task.error = task.error or error
         return group
-
-
-def become_writer(connection: sqlite3.Connection, *, patience: float = _PATIENCE) -> None:
-    """Become the one writer. SQLite's own way of waiting starves whoever comes late; short even waits are fair."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            return
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-            if time.monotonic() > deadline:
-                message = f"another process has kept the database locked for {patience:.0f} seconds"
-                raise StoreUnavailable(message) from error
-        time.sleep(random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT))
 
 
 def _run_one(connection: sqlite3.Connection, task: Task, *, shared: bool) -> None:

@@ -17,8 +17,8 @@ from duetime.model.instants import SECOND, Micros
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import primary_code, translate
-from duetime.stores.sql.sqlite.lane import become_writer
 from duetime.stores.sql.sqlite.play import play_at
+from duetime.stores.sql.sqlite.waiting import become_writer
 
 T = TypeVar("T")
 
