@@ -51,10 +51,6 @@ class Rate:
             _refuse("the period of a rate must be longer than 0")
         object.__setattr__(self, "period", period)
 
-    def allowance(self, starts: Sequence[Instant], now: Instant) -> Room:
-        """Tell how many may start now, given the last starts, oldest first."""
-        return Gate(count=self.count, period=self.period).room(running=0, starts=starts, now=now)
-
 
 class Room(NamedTuple):
     """How many jobs may start now, and when time alone will let in the next."""
