@@ -35,7 +35,7 @@ from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
 from duetime.runtime.verdict import raised
-from duetime.runtime.voice import SILENCE, Ears, Words
+from duetime.runtime.voice import SILENCE, Ears
 from duetime.stores.base import Loan
 
 log = logging.getLogger("duetime.worker")
@@ -62,10 +62,11 @@ class Dispatcher:
         herald: Herald,
         slots: Slots,
         time: Timekeeper,
-        on_free: Callable[[], None],
         lending: Lending,
     ) -> None:
         self.runs: dict[JobId, Run] = {}
+        self.on_free: Callable[[], None] = _nothing
+        """Called whenever a slot is free again."""
         self.done = 0
         self.failed = 0
         self.pace: float = SECOND
@@ -78,7 +79,6 @@ class Dispatcher:
         self._herald = herald
         self._slots = slots
         self._time = time
-        self._on_free = on_free
         self._lending = lending
         self._rng = random.Random()
         self._loop = asyncio.get_running_loop()
@@ -117,26 +117,21 @@ class Dispatcher:
         outcome: Outcome,
         *,
         started_at: Instant | None = None,
-        words: Words = SILENCE,
-        stopping: StopCause | None = None,
-    ) -> Instant:
-        """Decide what an outcome means, hand it to the settler and return when that was."""
-        settlement = self.settlement(claim, outcome, started_at=started_at)
-        if stopping is not None and isinstance(stopping, Cancelled):
-            settlement = called_off(settlement, stopping)
+    ) -> None:
+        """Decide what an outcome means and hand it to the settler."""
+        self._put(claim, self.settlement(claim, outcome, started_at=started_at))
+
+    def _put(self, claim: Claim, settlement: Settlement) -> None:
         if settlement.state is State.FAILED:
             self.failed += 1
-        if words is not SILENCE:
-            settlement = settlement._replace(progress=words.progress, logs=words.logs)
         if self._herald.events.heard:
             cancelling = claim.cancel_requested or claim.job_id in self._cancelled
             self._herald.expect(claim, settlement, cancelling=cancelling)
         self._settler.put(settlement)
-        return settlement.finished_at or settlement.ended_at or self._time.now()
 
     def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
-        now = max(self._time.now(), claim.claimed_at, started_at or 0)
+        now = max(self._time.now(), started_at or claim.claimed_at)
         handler = self._handlers.get(claim.task)
         policy = NO_RETRIES if handler is None else handler.options.retry
         try:
@@ -205,7 +200,7 @@ class Dispatcher:
         self._slots.give_back(run.claim)
         if not self.runs:
             self._idle.set()
-        self._on_free()
+        self.on_free()
 
     def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
         if isinstance(outcome, Settled):
@@ -214,13 +209,15 @@ class Dispatcher:
             if self._herald.events.heard:
                 self._herald.recorded(run, ended_at)
             return ended_at
-        return self.settle(
-            run.claim,
-            outcome,
-            started_at=run.started_at,
-            words=run.last_words(),
-            stopping=run.stopping,
-        )
+        claim = run.claim
+        settlement = self.settlement(claim, outcome, started_at=run.started_at)
+        if isinstance(run.stopping, Cancelled):
+            settlement = called_off(settlement, run.stopping)
+        words = run.last_words()
+        if words is not SILENCE:
+            settlement = settlement._replace(progress=words.progress, logs=words.logs)
+        self._put(claim, settlement)
+        return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
         """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""
@@ -233,3 +230,7 @@ class Dispatcher:
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPICIOUS for run in self.runs.values())
+
+
+def _nothing() -> None:
+    pass

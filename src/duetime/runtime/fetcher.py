@@ -65,6 +65,7 @@ class Fetcher(Service):
         self._queues = queues
         self._slots = slots
         self._dispatcher = dispatcher
+        dispatcher.on_free = self.slot_freed
         self._time = time
         self._window = window
         self._asking = Asking(store, identity, time)

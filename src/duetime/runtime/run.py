@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
@@ -37,12 +36,12 @@ class Lender(Protocol):
         ...
 
 
-@dataclass(slots=True)
 class Run:
-    """A claim whose handler is being called."""
+    """A claim whose handler is being called.
 
-    claim: Claim
-    started_at: Instant
+    What most runs never have is left to the class: one of these is made for every job.
+    """
+
     task: asyncio.Task[None] | None = None
     interruptible: bool = False
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
@@ -50,14 +49,9 @@ class Run:
     """Why the handler was asked to end, once it was; threads read it, too."""
     cancelled: bool = False
     """Whether the task was cancelled inside its handler."""
-    timeout: Micros | None = None
-    ears: Ears | None = None
-    """Whoever passes on what the run says; nobody, once it has ended."""
     voice: Voice | None = None
     """Made with the first word: most runs say nothing."""
 
-    lender: Lender | None = None
-    """Where the handler can have a transaction of the store's; nowhere, in a child process."""
     lent: bool = False
     loan: Loan | None = None
     """The handler's transaction while it is open."""
@@ -68,6 +62,23 @@ class Run:
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        started_at: Instant,
+        *,
+        timeout: Micros | None = None,
+        ears: Ears | None = None,
+        lender: Lender | None = None,
+    ) -> None:
+        self.claim = claim
+        self.started_at = started_at
+        self.timeout = timeout
+        self.ears = ears
+        """Whoever passes on what the run says; nobody, once it has ended."""
+        self.lender = lender
+        """Where the handler can have a transaction of the store's; nowhere, in a child process."""
 
     def speak(self) -> Voice | None:
         """Return the run's voice; `None` when nobody listens. May be called from any thread."""

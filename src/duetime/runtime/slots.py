@@ -38,7 +38,9 @@ class Slots:
 
     def fits(self, claim: Claim) -> bool:
         """Whether a claim may start now."""
-        return self.room(claim.queue) > 0 and (claim.task not in self.cpu_tasks or self.children_free > 0)
+        if self._taken >= self.total or (self._limits and self.room(claim.queue) <= 0):
+            return False
+        return claim.task not in self.cpu_tasks or self.children_free > 0
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""

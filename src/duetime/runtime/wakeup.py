@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 
 class Wakeup:
@@ -13,10 +14,8 @@ class Wakeup:
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-
-    def set(self) -> None:
-        """Wake the sleeper."""
-        self._event.set()
+        self.set: Callable[[], None] = self._event.set
+        """Wakes the sleeper; the event's own method, because it is called several times for every job."""
 
     def clear(self) -> None:
         """Forget earlier hints."""

@@ -254,7 +254,6 @@ class Worker:
             herald=self._herald,
             slots=self._slots,
             time=self._time,
-            on_free=self._slot_freed,
             lending=Lending(store, lease=options.lease),
         )
         self._fetcher = Fetcher(
@@ -329,9 +328,6 @@ class Worker:
     async def _sign_off_later(self) -> None:
         await self._dispatcher.drained()
         await self._sign_off()
-
-    def _slot_freed(self) -> None:
-        self._fetcher.slot_freed()
 
     def _hear(self, hint: Hint) -> None:
         match hint.kind:

@@ -64,9 +64,9 @@ class Bench:
             ears=self.reporter,
             slots=self.slots,
             time=StillTime(NOW),
-            on_free=self._free,
             lending=cast("Any", None),
         )
+        self.dispatcher.on_free = self._free
 
     @property
     def settled(self) -> list[Settlement]:
@@ -387,7 +387,7 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
     if where == "execute":
         monkeypatch.setattr(Executor, "execute", break_down)
     else:
-        monkeypatch.setattr(bench.dispatcher, "settle", refuse)
+        monkeypatch.setattr(bench.dispatcher, "settlement", refuse)
     bench.dispatcher.start(claim("a"))
     await bench.drained()
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)

@@ -64,7 +64,7 @@ def loan() -> Completing:
 
 @pytest.fixture
 async def run(loan: Completing) -> Run:
-    return Run(claim(), 0, asyncio.current_task(), lender=cast("Any", loan))
+    return Run(claim(), 0, lender=cast("Any", loan))
 
 
 async def test_a_cancellation_waits_for_the_answer_to_the_commit(run: Run, loan: Completing) -> None:

@@ -39,7 +39,7 @@ _new_schedule = attrgetter(
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
 _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
-_ends = attrgetter("started_at", "finished_at")
+_ends = attrgetter("started_at", "finished_at", "result", "result_error")
 
 
 def batch(rows: Iterable[Sequence[object]]) -> str:
@@ -103,8 +103,7 @@ def settlement(change: Settlement) -> tuple[object, ...]:
 
 def success(change: Settlement) -> tuple[object, ...]:
     """Build the row of a change for `succeed`."""
-    result, note = change.result, change.result_error
-    return (*change.token, *_ends(change), result and clean_text(result), note and clean_text(note))
+    return (*change.token, *_ends(change))
 
 
 def progress(said: Iterable[Progress]) -> str:

@@ -159,11 +159,14 @@ class SqlStore(Queueing, Commanding):
         """Write each change whose fence still holds and return their tokens."""
         if not settlements:
             return frozenset()
-        atomic = any(map(_is_several, settlements))
-        accepted = await self._driver.write(lambda: on_jobs.settle(self._sql, settlements), atomic=atomic)
-        self._hint_settled(settlements)
-        missing = [change.token for change in settlements if change.token not in accepted]
-        if missing:
+        if all(map(on_jobs.is_plain_success, settlements)):
+            accepted = await self._driver.write(lambda: on_jobs.succeed(self._sql, settlements), atomic=False)
+        else:
+            atomic = any(map(_is_several, settlements))
+            accepted = await self._driver.write(lambda: on_jobs.settle(self._sql, settlements), atomic=atomic)
+            self._hint_settled(settlements)
+        if len(accepted) < len(settlements):
+            missing = [change.token for change in settlements if change.token not in accepted]
             accepted |= await self._driver.read(lambda: on_jobs.settled_before(self._sql, missing))
         return accepted
 

@@ -20,6 +20,8 @@ from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import keys
 
+_MORE: Final = Settlement._fields.index("error")
+_NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settlement._fields[_MORE:])
 _NOTHING: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
 
 
@@ -82,10 +84,11 @@ def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[lis
             if chosen:
                 yield Query(sql.take, {**choice, "rows": rows.batch((row[0],) for row in chosen)})
         found += chosen
-    rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
     claims = [rows.claim(row) for row in found]
-    # Databases return changed rows in any order.
-    claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
+    if one_statement:
+        # Databases return changed rows in any order.
+        rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
+        claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
     return claims
 
 
@@ -100,6 +103,18 @@ def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) 
     yield Query(
         sql.mark_started, {"rows": rows.batch_for(sql.mark_started, tokens), "started_at": started_at}
     )
+
+
+def is_plain_success(change: Settlement) -> bool:
+    """Whether there is nothing to write but that a run went well, and nobody to tell; asked for every job."""
+    return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
+
+
+def succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
+    """Write runs that went well; when some are refused the answer is empty, and the caller looks up which."""
+    (count,) = yield Query(sql.succeed, {"rows": rows.batch(map(rows.success, settlements))})
+    everything = count[0] == len(settlements)
+    return frozenset([change.token for change in settlements]) if everything else frozenset()
 
 
 def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
@@ -120,10 +135,7 @@ def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Tok
         locked = yield Query(sql.holders, {"rows": rows.batch(change.token for change in kept)})
         holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
     if not kept and all(map(_is_success, settlements)):
-        (count,) = yield Query(sql.succeed, {"rows": rows.batch(map(rows.success, settlements))})
-        # When some were refused, the caller looks up which.
-        everything = count[0] == len(settlements)
-        return frozenset(change.token for change in settlements) if everything else frozenset()
+        return (yield from succeed(sql, settlements))
     changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
     written = yield Query(sql.settle, {"rows": changes})
     accepted = frozenset(Token(*row[:3]) for row in written)
