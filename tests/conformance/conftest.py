@@ -69,7 +69,17 @@ async def empty(url: str) -> None:
     """Delete all that a test has left in the shared tables."""
     connection = await asyncpg.connect(url, statement_cache_size=0)
     try:
-        for table in ("jobs", "attempts", "logs", "schedules", "workers", "commands", "queues", "gates"):
+        for table in (
+            "jobs",
+            "attempts",
+            "logs",
+            "schedules",
+            "workers",
+            "commands",
+            "queues",
+            "gates",
+            "audit",
+        ):
             await connection.execute(f"DELETE FROM {NAMESPACE}_{table}")
     except asyncpg.UndefinedTableError:
         """The test had no use for them."""

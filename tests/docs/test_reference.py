@@ -13,6 +13,7 @@ import duetime
 from duetime import errors, testing
 from duetime.cli import main
 from duetime.cli.failures import ExitCode
+from duetime.model.schedule_options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
 from duetime.scheduler.scheduler import Scheduler, WorkerSettings
@@ -47,9 +48,8 @@ def test_every_option_of_a_job_is_listed() -> None:
 
 def test_every_option_of_a_schedule_is_listed() -> None:
     parameters = inspect.signature(Scheduler.schedule).parameters.values()
-    assert names("options.md", "## Schedule options") == {
-        p.name for p in parameters if p.kind is p.KEYWORD_ONLY
-    }
+    own = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert names("options.md", "## Schedule options") == own | ScheduleOptionValues.__optional_keys__
 
 
 def test_every_setting_of_a_worker_is_listed() -> None:

@@ -1,27 +1,25 @@
-"""Schedules as values, and the decision what a due schedule makes."""
+"""Schedules as values: what is stored of one, and what can be written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from duetime.model.ids import new_job_id
+from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnCrash
-from duetime.model.states import State
-from duetime.model.terms import Terms
-from duetime.model.triggers import Trigger
 
-Overlap: TypeAlias = Literal["skip", "allow"]
+Overlap: TypeAlias = Literal["skip", "queue_one", "queue_all", "cancel_running", "allow"]
+Misfire: TypeAlias = Literal["latest", "all", "skip"]
+Owner: TypeAlias = Literal["code", "user"]
 
 DEFAULT_MISFIRE_WINDOW: Micros = 3600 * SECOND
-MAX_MISSED = 100_000
-"""How many occurrences one firing accounts for; the next firing takes up the rest."""
+DEFAULT_MISFIRE_LIMIT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewSchedule:
-    """A declared schedule, ready to be stored."""
+class StoredSchedule:
+    """A schedule, as the store has it or is to have it."""
 
     name: str
     task: str
@@ -29,54 +27,69 @@ class NewSchedule:
     trigger: str
     """The trigger's spec as JSON, with its anchor."""
     declared: str
-    """The trigger's spec as it was written; when it is unchanged, the next time stays as it is."""
+    """What the code that owns it has declared, as `model.declaring` writes it; empty when no code does."""
+    owner: Owner = "code"
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
     on_crash: OnCrash = "retry"
     retries: int | None = None
     timeout: Micros | None = None
+    terms: str | None = None
+    """What its jobs carry, as `Terms.to_text` writes it."""
     overlap: Overlap = "skip"
+    overlap_limit: int | None = None
+    """How many jobs may wait with `queue_all`."""
+    misfire: Misfire = "latest"
     misfire_window: Micros = DEFAULT_MISFIRE_WINDOW
-    owner: Literal["code", "user"] = "code"
+    misfire_limit: int = DEFAULT_MISFIRE_LIMIT
+    """How many missed occurrences run with `all`."""
+    pause_after: int | None = None
+    """How many failures in a row pause it."""
+    paused_at: Instant | None = None
+    paused_reason: str | None = None
+    paused_by: str | None = None
+    paused_until: Instant | None = None
+    """When it goes on by itself."""
+    parked_at: Instant | None = None
+    """Since when no code declares it any more."""
     fired_through: Instant
     """Nothing fires at or below this instant."""
     next_at: Instant | None
-    terms: str | None = None
-    """What its jobs carry, as `Terms.to_text` writes it."""
+    """The next occurrence; `None` when there is no more, or while it is parked."""
+    made: int = 0
+    """How many jobs it has made."""
+    streak_from: Instant = 0
+    """Failures of occurrences before this instant do not count towards a pause."""
+    rev: int = 0
+    """Rises with every change; what was planned before a change is refused. 0: not stored yet."""
+    created_at: Instant = 0
+    updated_at: Instant = 0
+    live: int = 0
+    """How many of its jobs are pending or running."""
+    streak: int = 0
+    """How many of its jobs have failed in a row; counted only where that can pause it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSchedule:
-    """A schedule as the store has it."""
+class Change:
+    """A compare-and-set of a schedule, with what goes in beside it."""
 
-    name: str
-    task: str
-    payload: str
-    trigger: str
-    queue: str
-    priority: int
-    on_crash: OnCrash
-    retries: int | None
-    timeout: Micros | None
-    overlap: Overlap
-    misfire_window: Micros
-    owner: Literal["code", "user"]
-    paused_at: Instant | None
-    paused_reason: str | None
-    fired_through: Instant
-    next_at: Instant | None
-    rev: int
-    """Rises with every edit; a firing that was planned before an edit is refused."""
-    created_at: Instant
-    updated_at: Instant
-    live: int
-    """How many of its jobs are pending or running."""
-    terms: str | None = None
+    before: StoredSchedule | None
+    """As it was read: written only if it has neither been changed nor fired since. `None`: it must not exist."""
+    after: StoredSchedule
+    entry: AuditEntry | None = None
+    jobs: tuple[NewJob, ...] = ()
+    withdraw: str | None = None
+    """Why planted jobs that have not started are taken back; `None` leaves them."""
+    again: bool = True
+    """Whether what is taken back is planted again, because the trigger still has it."""
+    floor: Instant | None = None
+    """Where to go on from when something was taken back that is not planted again; `None`: from where it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """A compare-and-set of a schedule, with the jobs that go in beside it."""
+    """A compare-and-set of a schedule's place in time, with the jobs that go in beside it."""
 
     name: str
     rev: int
@@ -85,99 +98,14 @@ class Firing:
     fired_through: Instant
     next_at: Instant | None
     jobs: tuple[NewJob, ...]
+    cancels: bool = False
+    """Whether the jobs it has made before are to end, so that the new one can run."""
+    pause: str | None = None
+    """Why it is paused now, if it is."""
+    resumes: bool = False
+    """Whether it was paused until a time that has come."""
 
-
-def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
-    """Decide what a schedule makes now; `None` when it is too early to tell."""
-    occurrence = schedule.next_at
-    if occurrence is None or occurrence > now + ahead:
-        return None
-    if occurrence <= schedule.fired_through:
-        # An edit can name a time that the old trigger had already accounted for; go on after it.
-        return _firing(schedule, trigger, schedule.fired_through, ())
-    if occurrence > now:
-        return _plant(schedule, trigger, occurrence)
-    return _catch_up(schedule, trigger, occurrence, now)
-
-
-def _plant(schedule: StoredSchedule, trigger: Trigger, occurrence: Instant) -> Firing | None:
-    """Store the next occurrence before its time, unless a live job may forbid it at the instant."""
-    if schedule.live and schedule.overlap != "allow":
-        return None
-    return _firing(schedule, trigger, occurrence, (_run(schedule, occurrence),))
-
-
-def _catch_up(schedule: StoredSchedule, trigger: Trigger, first: Instant, now: Instant) -> Firing:
-    """Run the latest due occurrence if it is recent enough; account for the earlier ones in one record."""
-    due, more = _due_occurrences(trigger, first, now)
-    latest = due[-1]
-    jobs: list[NewJob] = []
-    if more or now - latest > schedule.misfire_window:
-        jobs.append(_skip(schedule, due, reason="misfire"))
-    else:
-        if len(due) > 1:
-            jobs.append(_skip(schedule, due[:-1], reason="misfire"))
-        if schedule.live and schedule.overlap == "skip":
-            jobs.append(_skip(schedule, due[-1:], reason="overlap"))
-        else:
-            jobs.append(_run(schedule, latest))
-    return _firing(schedule, trigger, latest, tuple(jobs))
-
-
-def _due_occurrences(trigger: Trigger, first: Instant, now: Instant) -> tuple[list[Instant], bool]:
-    """Return what has fallen due, and whether there is more than one firing accounts for."""
-    due: list[Instant] = []
-    occurrence: Instant | None = first
-    while occurrence is not None and occurrence <= now:
-        if len(due) == MAX_MISSED:
-            return due, True
-        due.append(occurrence)
-        occurrence = trigger.after(occurrence)
-    return due, False
-
-
-def _firing(
-    schedule: StoredSchedule, trigger: Trigger, fired_through: Instant, jobs: tuple[NewJob, ...]
-) -> Firing:
-    return Firing(
-        name=schedule.name,
-        rev=schedule.rev,
-        expected=schedule.fired_through,
-        fired_through=fired_through,
-        next_at=trigger.after(fired_through),
-        jobs=jobs,
-    )
-
-
-def _run(schedule: StoredSchedule, occurrence: Instant) -> NewJob:
-    return NewJob(
-        id=new_job_id(),
-        task=schedule.task,
-        payload=schedule.payload,
-        due_at=occurrence,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        on_crash=schedule.on_crash,
-        retries=schedule.retries,
-        timeout=schedule.timeout,
-        schedule=schedule.name,
-        occurrence=occurrence,
-        terms=Terms.from_text(schedule.terms),
-    )
-
-
-def _skip(schedule: StoredSchedule, occurrences: list[Instant], *, reason: str) -> NewJob:
-    return NewJob(
-        id=new_job_id(),
-        task=schedule.task,
-        payload=schedule.payload,
-        due_at=occurrences[-1],
-        queue=schedule.queue,
-        priority=schedule.priority,
-        schedule=schedule.name,
-        occurrence=occurrences[-1],
-        state=State.SKIPPED,
-        reason=reason,
-        span_first=occurrences[0],
-        span_count=len(occurrences),
-    )
+    @property
+    def made(self) -> int:
+        """How many jobs it makes; records of what was skipped do not count."""
+        return sum(not job.state.terminal for job in self.jobs)

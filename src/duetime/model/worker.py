@@ -27,6 +27,10 @@ class WorkerInfo:
     slots: int
     tasks: tuple[str, ...] = ()
     """The tasks it can run."""
+    declares: tuple[str, ...] = ()
+    """The schedules that its code declares."""
+    fires: bool = False
+    """Whether it fires schedules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,8 @@ class StoredWorker:
     version: str
     queues: tuple[str, ...]
     tasks: tuple[str, ...]
+    declares: tuple[str, ...]
+    fires: bool
     slots: int
     started_at: Instant
     beat_at: Instant

@@ -8,8 +8,9 @@ import random
 import msgspec
 
 from duetime.errors import InvalidValue
+from duetime.model.firing import fire
 from duetime.model.instants import MILLISECOND, SECOND, Micros
-from duetime.model.schedule import Firing, StoredSchedule, fire
+from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger, from_spec
 from duetime.runtime.service import Health, Service
 from duetime.stores.base import Store
@@ -55,6 +56,8 @@ class ScheduleFirer(Service):
             await self._store.fire(firings)
         if due.next_at is not None:
             wait = min(wait, max(0, due.next_at - self._ahead - due.now))
+        if due.resumes_at is not None:
+            wait = min(wait, max(0, due.resumes_at - due.now))
         if len(due.schedules) == _LIMIT and firings:
             return 0
         return max(wait / SECOND, 0.001)

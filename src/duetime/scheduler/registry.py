@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
 from duetime.errors import DuplicateTask, InvalidName, UnknownTask
-from duetime.model.instants import Instant, Micros
-from duetime.model.schedule import NewSchedule, Overlap
+from duetime.model.declaring import declaration
+from duetime.model.instants import Instant
+from duetime.model.schedule import StoredSchedule
+from duetime.model.schedule_options import ScheduleOptions
 from duetime.model.task import TaskOptions
 from duetime.model.triggers import Trigger
 from duetime.runtime.arguments import Arguments
@@ -28,29 +30,35 @@ class Declared:
     handler: Handler
     trigger: Trigger
     payload: str
-    overlap: Overlap
-    misfire_window: Micros
+    options: ScheduleOptions
 
-    def at(self, now: Instant) -> NewSchedule:
+    def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
         seeded = self.trigger.seeded(self.name)
         anchored = seeded.anchored(now)
-        options = self.handler.options
-        return NewSchedule(
+        task, own = self.handler.options, self.options
+        new = StoredSchedule(
             name=self.name,
             task=self.handler.name,
             payload=self.payload,
             trigger=_text(anchored),
-            declared=_text(seeded),
-            queue=options.queue,
-            priority=options.priority,
-            on_crash=options.on_crash,
-            overlap=self.overlap,
-            misfire_window=self.misfire_window,
+            declared="",
+            queue=own.job.queue or task.queue,
+            priority=task.priority if own.job.priority is None else own.job.priority,
+            on_crash=task.on_crash,
+            retries=own.job.retries,
+            timeout=own.job.timeout,
+            terms=self.handler.terms_of(self.payload, own.job.over(task.terms)).to_text(),
+            overlap=own.overlap,
+            overlap_limit=own.overlap_limit,
+            misfire=own.misfire,
+            misfire_window=own.misfire_window,
+            misfire_limit=own.misfire_limit,
+            pause_after=own.pause_after,
             fired_through=now,
             next_at=anchored.after(now),
-            terms=self.handler.terms_of(self.payload, options.terms).to_text(),
         )
+        return replace(new, declared=declaration(new, trigger=_text(seeded)))
 
 
 class Registry:

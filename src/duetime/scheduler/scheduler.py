@@ -9,13 +9,12 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
-from duetime.errors import InvalidOption, InvalidTask, InvalidTrigger, NotOpen
-from duetime.model import durations
+from duetime.errors import InvalidTask, InvalidTrigger, NotOpen
 from duetime.model.clock import Clock
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.names import check_name, check_namespace
-from duetime.model.schedule import Overlap
+from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
 from duetime.model.sizes import Size
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.triggers import Trigger
@@ -28,6 +27,7 @@ from duetime.runtime.options import worker_options
 from duetime.runtime.transaction import JobTransaction
 from duetime.runtime.worker import Worker
 from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
+from duetime.scheduler.declaring import declare_all
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job as JobClass
@@ -157,17 +157,13 @@ class Scheduler:
         name: str | None = None,
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-        overlap: Overlap = "skip",
-        misfire_window: Duration = "1h",
+        **values: Unpack[ScheduleOptionValues],
     ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
         if not isinstance(trigger, Trigger):
             text = f"schedule() needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
             raise InvalidTrigger(text)
-        if overlap not in ("skip", "allow"):
-            text = f"overlap must be 'skip' or 'allow', not {overlap!r}"
-            raise InvalidOption(text)
-        window = durations.parse(misfire_window, what="misfire_window")
+        options = schedule_options(values, owner=self)
 
         def decorate(decorated: Any) -> Any:
             task = self._task_of(decorated)
@@ -178,8 +174,7 @@ class Scheduler:
                     handler=handler,
                     trigger=trigger,
                     payload=handler.arguments.encode(args, kwargs or {}),
-                    overlap=overlap,
-                    misfire_window=window,
+                    options=options,
                 )
             )
             return decorated if _is_job_class(decorated) else task
@@ -279,9 +274,7 @@ class Scheduler:
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
-            store = self._opened()
-            now = await store.now()
-            await store.put_schedules([declared.at(now) for declared in self._registry.schedules.values()])
+            await declare_all(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
-from duetime.errors import ScheduleNotFound
+from duetime.model.instants import Instant
 from duetime.model.names import check_reason
-from duetime.model.schedule import StoredSchedule
+from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers import from_spec
+from duetime.scheduler.altering import alter, known
 from duetime.scheduler.records import ScheduleRecord
 from duetime.stores.base import Store
 
@@ -31,24 +33,26 @@ class Schedules:
     async def pause(self, name: str, *, reason: str | None = None) -> None:
         """Stop a schedule from firing; planted jobs that have not started are withdrawn."""
         why = None if reason is None else check_reason(reason)
-        if not await self._store().pause_schedule(name, reason=why):
-            raise _not_found(name)
+
+        def decide(schedule: StoredSchedule | None, now: Instant) -> Change:
+            before = known(schedule, name)
+            after = replace(before, paused_at=before.paused_at or now, paused_reason=why)
+            return Change(before=before, after=after, withdraw="schedule paused")
+
+        await alter(self._store(), name, decide)
 
     async def resume(self, name: str) -> None:
         """Let a schedule fire again, from now on."""
-        stored = await self._stored(name)
-        now = await self._store().now()
-        trigger = from_spec(msgspec.json.decode(stored.trigger))
-        await self._store().resume_schedule(name, next_at=trigger.after(now), fired_through=now)
+
+        def decide(schedule: StoredSchedule | None, now: Instant) -> Change:
+            before = known(schedule, name)
+            trigger = from_spec(msgspec.json.decode(before.trigger))
+            after = replace(
+                before, paused_at=None, paused_reason=None, fired_through=now, next_at=trigger.after(now)
+            )
+            return Change(before=before, after=after)
+
+        await alter(self._store(), name, decide)
 
     async def _stored(self, name: str) -> StoredSchedule:
-        for schedule in await self._store().schedules():
-            if schedule.name == name:
-                return schedule
-        raise _not_found(name)
-
-
-def _not_found(name: str) -> ScheduleNotFound:
-    return ScheduleNotFound(
-        f"there is no schedule {name!r}; scheduler.schedules.list() shows those there are"
-    )
+        return known(next(iter(await self._store().get_schedules([name])), None), name)

@@ -17,7 +17,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Key, NewJob, StoredJob, Token
 from duetime.model.keys import Holder, Verdict, judge
 from duetime.model.outcome import Settlement
-from duetime.model.schedule import Firing, NewSchedule
+from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.worker import WorkerId
@@ -69,17 +69,6 @@ class Lease:
 
 
 @dataclass(slots=True)
-class Schedule:
-    """A schedule; `new` is what it was declared as."""
-
-    new: NewSchedule
-    fired_through: Instant
-    next_at: Instant | None
-    rev: int = 1
-    paused: bool = False
-
-
-@dataclass(slots=True)
 class ModelStore:
     """The verbs of a store, without a database."""
 
@@ -87,7 +76,7 @@ class ModelStore:
     jobs: dict[JobId, Job] = field(default_factory=dict[JobId, Job])
     tries: list[tuple[JobId, int, str]] = field(default_factory=list[tuple[JobId, int, str]])
     workers: dict[WorkerId, Lease] = field(default_factory=dict[WorkerId, Lease])
-    schedules: dict[str, Schedule] = field(default_factory=dict[str, Schedule])
+    schedules: dict[str, StoredSchedule] = field(default_factory=dict[str, StoredSchedule])
     paused: set[str] = field(default_factory=set[str])
 
     def enqueue(self, jobs: Iterable[NewJob]) -> list[JobId]:
@@ -193,22 +182,17 @@ class ModelStore:
             rescued[job.token] = (before, job.record.id in suspects)
         return rescued
 
-    def put_schedule(self, new: NewSchedule) -> bool:
-        """Add or change a schedule; tell whether it differed."""
-        old = self.schedules.get(new.name)
-        if old is None:
-            self.schedules[new.name] = Schedule(new, new.fired_through, new.next_at)
-            return True
-        kept = replace(
-            new, trigger=old.new.trigger, fired_through=old.new.fired_through, next_at=old.new.next_at
-        )
-        if kept == old.new:
+    def write_schedule(self, change: Change) -> bool:
+        """Add or change a schedule that is as it was read; tell whether it was."""
+        old, read, new = self.schedules.get(change.after.name), change.before, change.after
+        if (old is None) is not (read is None) or (
+            old and read and (old.rev, old.fired_through) != (read.rev, read.fired_through)
+        ):
             return False
-        if new.declared != old.new.declared:
-            old.next_at, old.fired_through, kept = new.next_at, max(old.fired_through, new.fired_through), new
-        again = new.declared == old.new.declared
-        old.new, old.rev = kept, old.rev + 1
-        self._withdraw(new.name, "schedule changed", again=again)
+        self.schedules[new.name] = replace(new, rev=1 if old is None else old.rev + 1)
+        if change.withdraw is not None:
+            self._withdraw(new.name, change.withdraw, again=change.again, floor=change.floor)
+        self.enqueue(change.jobs)
         return True
 
     def fire(self, firings: Iterable[Firing]) -> frozenset[str]:
@@ -216,27 +200,18 @@ class ModelStore:
         applied = set[str]()
         for plan in firings:
             old = self.schedules.get(plan.name)
-            if old and not old.paused and (old.rev, old.fired_through) == (plan.rev, plan.expected):
-                old.fired_through, old.next_at = plan.fired_through, plan.next_at
+            if old and old.paused_at is None and (old.rev, old.fired_through) == (plan.rev, plan.expected):
+                self.schedules[plan.name] = replace(
+                    old, fired_through=plan.fired_through, next_at=plan.next_at, made=old.made + plan.made
+                )
                 self.enqueue(plan.jobs)
                 applied.add(plan.name)
         return frozenset(applied)
 
-    def pause_schedule(self, name: str) -> None:
-        """Stop a schedule."""
-        self.schedules[name].paused = True
-        self.schedules[name].rev += 1
-        self._withdraw(name, "schedule paused", again=True)
-
-    def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> None:
-        """Let a schedule go on."""
-        old = self.schedules[name]
-        old.paused, old.rev, old.next_at, old.fired_through = False, old.rev + 1, next_at, fired_through
-
     def delete_schedule(self, name: str) -> None:
         """Forget a schedule."""
         del self.schedules[name]
-        self._withdraw(name, "schedule deleted", again=False)
+        self._withdraw(name, "schedule deleted", again=False, floor=None)
 
     def alive(self, worker: WorkerId | None) -> bool:
         """Whether a worker lives."""
@@ -375,7 +350,7 @@ class ModelStore:
         job.change(state=State.CANCELLED, finished_at=self.clock.now(), reason=reason)
         return CancelAnswer.CANCELLED
 
-    def _withdraw(self, name: str, reason: str, *, again: bool) -> None:
+    def _withdraw(self, name: str, reason: str, *, again: bool, floor: Instant | None) -> None:
         """Take back what is planted; the schedule stands where it stood before."""
         now = self.clock.now()
         planted = [
@@ -393,7 +368,8 @@ class ModelStore:
                 state=State.CANCELLED, finished_at=now, reason=reason, span_first=occurrence, occurrence=None
             )
         old = self.schedules.get(name)
-        if old and free:
-            old.fired_through = min(old.fired_through, now)
-            if again:
-                old.next_at = min(job.record.span_first or now for job in free)
+        if old and free and again:
+            first = min(job.record.span_first or now for job in free)
+            self.schedules[name] = replace(old, fired_through=first - 1, next_at=first)
+        elif old and free and floor is not None:
+            self.schedules[name] = replace(old, fired_through=floor)

@@ -8,10 +8,12 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from duetime.model import schedule as schedules
+from duetime.model import firing as schedules
+from duetime.model.audit import AuditEntry
+from duetime.model.declaring import declaration, declare
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
+from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.triggers import Every
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
@@ -25,6 +27,7 @@ class ScheduleMachine(StoreMachine):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.plans: list[Firing] = []
+        self.changes: list[Change] = []
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -36,20 +39,28 @@ class ScheduleMachine(StoreMachine):
         """Somebody declares a schedule, new, changed or as it was."""
         now = self.clock.now()
         trigger = Every(interval=every, start=now + every // 2)
-        new = NewSchedule(
+        new = StoredSchedule(
             name=name,
             task=TASKS[0],
             payload=payload,
             trigger=f"{trigger.interval} {trigger.start}",
-            declared=f"every {every}",
+            declared="",
             queue=QUEUES[0],
             overlap=overlap,
             misfire_window=10 * SECOND,
             fired_through=now,
             next_at=trigger.after(now),
         )
-        changed = self.model.put_schedule(new)
-        assert self.run(self.store.put_schedules([new])) == ([name] if changed else [])
+        new = replace(new, declared=declaration(new, trigger=f"every {every}"))
+        change = declare(self.read(name), new, who="test", now=now)
+        if change is not None:
+            self.write(change)
+
+    @precondition(lambda self: self.changes)
+    @rule(which=some)
+    def write_again(self, which: int) -> None:
+        """Another process comes with a change that it decided long ago."""
+        self.write(pick(self.changes, which))
 
     @precondition(lambda self: self.model.schedules)
     @rule(ahead=st.sampled_from([0, AHEAD]))
@@ -73,16 +84,29 @@ class ScheduleMachine(StoreMachine):
     def change_schedule(self, which: int, how: str) -> None:
         """Somebody pauses, resumes or deletes a schedule."""
         name, now = pick(self.model.schedules, which), self.clock.now()
-        if how == "pause":
-            assert self.run(self.store.pause_schedule(name, reason=None))
-            self.model.pause_schedule(name)
-        elif how == "delete":
-            assert self.run(self.store.delete_schedule(name))
+        if how == "delete":
+            entry = AuditEntry(verb="delete", target=name, who="test")
+            assert self.run(self.store.delete_schedule(name, entry))
             self.model.delete_schedule(name)
+            return
+        before = self.read(name)
+        assert before is not None
+        if how == "pause":
+            self.write(
+                Change(before=before, after=replace(before, paused_at=now), withdraw="schedule paused")
+            )
         else:
-            next_at = self.model.schedules[name].next_at
-            assert self.run(self.store.resume_schedule(name, next_at=next_at, fired_through=now))
-            self.model.resume_schedule(name, next_at=next_at, fired_through=now)
+            self.write(Change(before=before, after=replace(before, paused_at=None, fired_through=now)))
+
+    def read(self, name: str) -> StoredSchedule | None:
+        """Read a schedule as a client does."""
+        return next(iter(self.run(self.store.get_schedules([name]))), None)
+
+    def write(self, change: Change) -> None:
+        """Write on both sides."""
+        expected = self.model.write_schedule(change)
+        assert self.run(self.store.write_schedules([change])) == ({change.after.name} if expected else set())
+        self.changes.append(change)
 
     def apply(self, plans: list[Firing]) -> None:
         """Fire on both sides."""

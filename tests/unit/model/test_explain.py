@@ -58,6 +58,8 @@ WORKER = StoredWorker(
     lease_until=NOW + 29 * SECOND,
     stats=WorkerStats(),
     tasks=("mail.send",),
+    declares=(),
+    fires=True,
 )
 LOST = StoredAttempt(
     job_id="j",

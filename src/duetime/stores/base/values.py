@@ -108,11 +108,14 @@ class Outlook(NamedTuple):
 
 
 class DueSchedules(NamedTuple):
-    """The store's clock, schedules to fire, and the earliest next time among the others."""
+    """The store's clock, schedules to fire or to let go on, and when to look for the others."""
 
     now: Instant
     schedules: list[StoredSchedule]
     next_at: Instant | None
+    """The earliest next time among the others."""
+    resumes_at: Instant | None = None
+    """When the next schedule goes on that is paused until a time."""
 
 
 class Pruned(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
+from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
@@ -13,7 +14,7 @@ from duetime.model.outcome import Settlement
 from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
-from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
+from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base.values import (
@@ -201,28 +202,56 @@ class CommandStore(Protocol):
 class ScheduleStore(Protocol):
     """Schedules."""
 
-    async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
-        """Add or update in one atomic step; return the names that changed. What is unchanged is not written."""
+    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
+        """Write, in one atomic step, each change whose schedule is as it was read; return the names written.
+
+        With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
+        """
         ...
 
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
-        """Return unpaused schedules whose next time lies at most `ahead` from now, earliest first."""
+        """Return schedules whose next time lies at most `ahead` from now, earliest first.
+
+        Paused ones come only when the time has come until which they were paused; parked ones never.
+        """
         ...
 
     async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
         """Apply each firing whose compare-and-set holds, jobs included, and return the names applied."""
         ...
 
-    async def pause_schedule(self, name: str, *, reason: str | None) -> bool:
-        """Stop a schedule from firing and withdraw its planted, unstarted jobs; False when unknown."""
-        ...
-
-    async def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> bool:
-        """Let a schedule fire again from here on; False when unknown."""
-        ...
-
-    async def delete_schedule(self, name: str) -> bool:
+    async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
         """Remove a schedule and withdraw its planted, unstarted jobs; False when unknown."""
+        ...
+
+    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
+        """Store jobs for occurrences, and return the ids of those that are stored.
+
+        An occurrence that has a job already is left alone; a record that it was skipped gives way.
+        """
+        ...
+
+    async def note(self, entries: Sequence[AuditEntry]) -> None:
+        """Keep who did what."""
+        ...
+
+    async def schedules(self) -> list[StoredSchedule]:
+        """Return all schedules by name."""
+        ...
+
+    async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
+        """Return the schedules that exist, by name."""
+        ...
+
+    async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
+        """Return the records of a schedule whose occurrence lies in a stretch of time, and the first one after it.
+
+        By occurrence; the one after it may stand for a run of skipped ones that begins earlier.
+        """
+        ...
+
+    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
+        """Return what was done to something, newest first; `before`: only what is older than this entry."""
         ...
 
 
@@ -304,10 +333,6 @@ class ReadStore(Protocol):
 
     async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order; `after`: only behind this fence and line."""
-        ...
-
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
         ...
 
     async def workers(self) -> list[StoredWorker]:

@@ -84,17 +84,20 @@ class Statements:
     prune_commands: Statement
     orphans: Statement
     adopt: Statement
-    declared: Statement
-    put_schedules: Statement
+    add_schedules: Statement
+    change_schedules: Statement
     withdraw: Statement
     withdraw_claimed: Statement
     rewind: Statement
     due_schedules: Statement
+    resuming_schedules: Statement
     next_schedule: Statement
     fire: Statement
-    pause_schedule: Statement
-    resume_schedule: Statement
+    live_jobs: Statement
     delete_schedule: Statement
+    give_up_occurrences: Statement
+    add_entries: Statement
+    prune_entries: Statement
     cancel: Statement
     snooze: Statement
     reclaim: Statement
@@ -128,6 +131,9 @@ class Statements:
     attempts: Statement
     logs: Statement
     schedules: Statement
+    get_schedules: Statement
+    occurrences: Statement
+    entries: Statement
     workers: Statement
     paused_queues: Statement
     outlook: Statement

@@ -9,13 +9,14 @@ from typing import Any
 
 import msgspec
 
+from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.command import Command, NewCommand
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import as_of
-from duetime.model.schedule import NewSchedule, StoredSchedule
+from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.worker import StoredWorker, WorkerStats
@@ -33,9 +34,10 @@ _new_job = attrgetter(
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
-_new_schedule = attrgetter(
-    "name", "task", "payload", "trigger", "declared", "queue", "priority", "on_crash", "retries", "timeout",
-    "overlap", "misfire_window", "owner", "fired_through", "next_at", "terms",
+_schedule = attrgetter(
+    "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
+    "terms", "overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after", "paused_at",
+    "paused_reason", "paused_by", "paused_until", "parked_at", "fired_through", "next_at", "made", "streak_from",
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
 _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
@@ -91,9 +93,27 @@ def _rich_job(job: NewJob) -> tuple[object, ...]:
     return (*_new_job(job), *held, *special)
 
 
-def new_schedules(schedules: Iterable[NewSchedule]) -> str:
-    """Encode schedules for `put_schedules`."""
-    return batch(map(_new_schedule, schedules))
+def new_schedules(schedules: Iterable[StoredSchedule]) -> str:
+    """Encode schedules for `add_schedules`."""
+    return batch(map(_schedule, schedules))
+
+
+def schedule_changes(changes: Iterable[Change]) -> str:
+    """Encode schedules for `change_schedules`, each with what it must still be."""
+    return batch((*_schedule(c.after), c.before.rev, c.before.fired_through) for c in changes if c.before)
+
+
+def entries(noted: Iterable[AuditEntry]) -> str:
+    """Encode what happened for `add_entries`."""
+    return batch((e.id, e.who, e.verb, e.target, _encode(e.detail).decode()) for e in noted)
+
+
+def entry(row: Row) -> StoredEntry:
+    """Build a record from the columns of `entries`."""
+    entry_id, at, who, verb, target, detail = row
+    return StoredEntry(
+        id=entry_id, at=at, who=who, verb=verb, target=target, detail=msgspec.json.decode(detail or "{}")
+    )
 
 
 def settlement(change: Settlement) -> tuple[object, ...]:
@@ -157,8 +177,9 @@ def worker(row: Row) -> StoredWorker:
     """Build a record from the columns of `workers`."""
     of_itself, stats = row[: len(_WORKER_FIELDS)], row[len(_WORKER_FIELDS) :]
     values: dict[str, Any] = dict(zip(_WORKER_FIELDS, of_itself, strict=True))
-    for name in ("queues", "tasks"):
+    for name in ("queues", "tasks", "declares"):
         values[name] = tuple(msgspec.json.decode(values[name], type=list[str]))
+    values["fires"] = bool(values["fires"])
     return StoredWorker(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
 
 

@@ -12,13 +12,11 @@ from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, To
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
-from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import (
     Check,
     Demand,
-    DueSchedules,
     Hint,
     JobFilter,
     LimitedClaims,
@@ -39,16 +37,16 @@ from duetime.stores.sql.limited import LimitedClaimer
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.loan import SqlLoan
 from duetime.stores.sql.queueing import Queueing
+from duetime.stores.sql.scheduling import Scheduling
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import pruning, reads
-from duetime.stores.sql.scripts import schedules as on_schedules
 from duetime.stores.sql.scripts import workers as on_workers
 
 _STRETCH: Final = 1_000
 """How many jobs a prune looks at, and removes at the most."""
 
 
-class SqlStore(Queueing, Commanding):
+class SqlStore(Queueing, Commanding, Scheduling):
     """A store on a SQL database, through its driver and its dialect."""
 
     def __init__(
@@ -225,54 +223,6 @@ class SqlStore(Queueing, Commanding):
             return []
         return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
 
-    async def put_schedules(self, schedules: Sequence[NewSchedule]) -> list[str]:
-        """Add or update in one atomic step; return the names that changed."""
-        if not schedules:
-            return []
-        changed = await self._driver.write(lambda: on_schedules.put_schedules(self._sql, schedules))
-        self._hint_schedules(changed)
-        return changed.names
-
-    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
-        """Return unpaused schedules whose next time lies at most `ahead` from now, earliest first."""
-        return await self._driver.read(
-            lambda: on_schedules.due_schedules(self._sql, ahead=ahead, limit=limit)
-        )
-
-    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
-        """Apply each firing whose compare-and-set holds, jobs included."""
-        if not firings:
-            return frozenset()
-        applied = await self._driver.write(lambda: on_schedules.fire(self._sql, firings))
-        self._enqueuing.hint(job for firing in firings if firing.name in applied for job in firing.jobs)
-        return applied
-
-    async def pause_schedule(self, name: str, *, reason: str | None) -> bool:
-        """Stop a schedule from firing and withdraw its planted, unstarted jobs."""
-        changed = await self._driver.write(
-            lambda: on_schedules.pause_schedule(self._sql, name, reason=reason)
-        )
-        self._hint_schedules(changed)
-        return bool(changed.names)
-
-    async def resume_schedule(self, name: str, *, next_at: Instant | None, fired_through: Instant) -> bool:
-        """Let a schedule fire again from here on."""
-        found = await self._driver.write(
-            lambda: on_schedules.resume_schedule(
-                self._sql, name, next_at=next_at, fired_through=fired_through
-            ),
-            atomic=False,
-        )
-        if found:
-            self._driver.hint(Hint("schedules"))
-        return found
-
-    async def delete_schedule(self, name: str) -> bool:
-        """Remove a schedule and withdraw its planted, unstarted jobs."""
-        changed = await self._driver.write(lambda: on_schedules.delete_schedule(self._sql, name))
-        self._hint_schedules(changed)
-        return bool(changed.names)
-
     async def prune_gates(self) -> int:
         """Forget some of the gates that no job needs."""
         return await self._limited.prune()
@@ -323,10 +273,6 @@ class SqlStore(Queueing, Commanding):
         """Return what the runs of a job have logged, in order."""
         return await self._driver.read(lambda: reads.logs(self._sql, job_id, after=after))
 
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
-        return await self._driver.read(lambda: reads.schedules(self._sql))
-
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
         return await self._driver.read(lambda: reads.workers(self._sql))
@@ -358,11 +304,6 @@ class SqlStore(Queueing, Commanding):
             self._driver.hint(Hint("jobs"))
         elif any(change.limited for change in settlements):
             self._driver.hint(Hint("limits"))
-
-    def _hint_schedules(self, changed: on_schedules.Changed) -> None:
-        if changed.names:
-            self._driver.hint(Hint("schedules"))
-        self._hint_workers(changed.workers)
 
 
 def _is_several(change: Settlement) -> bool:

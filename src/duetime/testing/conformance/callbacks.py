@@ -26,10 +26,12 @@ from duetime.model.terms import Terms
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
+    declare,
     finish,
     firing,
     hire,
     occurrence_job,
+    pause,
     put,
     read,
     read_schedule,
@@ -213,12 +215,12 @@ class TestCallbacks(StoreSuite):
         await hire(store, "w1")
         now = clock.now()
         new = schedule("s", next_at=now + SECOND, fired_through=now, terms=ALL.to_text())
-        await store.put_schedules([new])
+        await declare(store, new)
         planted = occurrence_job("s", now + SECOND, terms=ALL)
         plan = firing(await read_schedule(store, "s"), next_at=None, jobs=(planted,))
         assert await store.fire([plan]) == {"s"}
         claim = await take_one(store, ahead=2 * SECOND)
-        await store.pause_schedule("s", reason=None)
+        await pause(store, "s")
         await finish(store, claim, Cancelled("asked"), now=clock.now(), started=False)
         assert (await read(store, claim.job_id)).state is State.CANCELLED
         assert await called(store, claim.job_id) == []

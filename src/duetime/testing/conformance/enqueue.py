@@ -17,6 +17,7 @@ from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
+    declare,
     finish,
     hire,
     job,
@@ -213,11 +214,9 @@ class TestEnqueue(StoreSuite):
     ) -> None:
         terms = Terms(tags=("nightly",), result_ttl=SECOND).to_text()
         now = clock.now()
-        await store.put_schedules([schedule("s", next_at=now, fired_through=now - 1, terms=terms)])
+        await declare(store, schedule("s", next_at=now, fired_through=now - 1, terms=terms))
         assert (await read_schedule(store, "s")).terms == terms
-        assert (
-            await store.put_schedules([schedule("s", next_at=now, fired_through=now - 1, terms=terms)]) == []
-        )
+        assert await declare(store, schedule("s", next_at=now, fired_through=now - 1, terms=terms)) == []
         changed = schedule("s", next_at=now, fired_through=now - 1, terms=None)
-        assert await store.put_schedules([changed]) == ["s"]
+        assert await declare(store, changed) == ["s"]
         assert (await read_schedule(store, "s")).terms is None

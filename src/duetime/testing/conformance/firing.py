@@ -11,17 +11,21 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
 from duetime.model.schedule import Firing
 from duetime.model.states import State
-from duetime.stores.base import JobFilter, Store
+from duetime.stores.base import DueSchedules, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
+    declare,
+    delete,
     finish,
     firing,
     hire,
     job,
     occurrence_job,
+    pause,
     prune,
     read,
     read_schedule,
+    redeclared,
     schedule,
     take_one,
 )
@@ -32,7 +36,7 @@ MINUTE = 60 * SECOND
 
 async def planned(store: Store, clock: FakeClock, name: str = "s") -> Firing:
     """Declare a schedule that is due now, and plan its firing."""
-    await store.put_schedules([schedule(name, next_at=clock.now(), fired_through=clock.now() - 1)])
+    await declare(store, schedule(name, next_at=clock.now(), fired_through=clock.now() - 1))
     return firing(await read_schedule(store, name), next_at=clock.now() + MINUTE)
 
 
@@ -101,14 +105,14 @@ class TestFire(StoreSuite):
             case "fired":
                 await store.fire([replace(plan, fired_through=clock.now() + 1, jobs=())])
             case "edited":
-                await store.put_schedules([replace(new, payload="[1]")])
+                await declare(store, redeclared(replace(new, payload="[1]")))
             case "paused":
-                await store.pause_schedule("s", reason=None)
+                await pause(store, "s")
             case _:
-                await store.delete_schedule("s")
+                await delete(store, "s")
         if change == "deleted and declared anew":
             clock.advance(1)
-            await store.put_schedules([replace(new, fired_through=clock.now())])
+            await declare(store, replace(new, fired_through=clock.now()))
         before = await store.schedules()
         assert await store.fire([plan]) == frozenset()
         assert await store.schedules() == before
@@ -118,7 +122,7 @@ class TestFire(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await planned(store, clock)
-        await store.pause_schedule("s", reason=None)
+        await pause(store, "s")
         plan = firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)
         assert await store.fire([plan]) == frozenset()
         assert await jobs_of(store) == []
@@ -127,7 +131,7 @@ class TestFire(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         good, paused, stale = [await planned(store, clock, name) for name in ("good", "paused", "stale")]
-        await store.pause_schedule("paused", reason=None)
+        await pause(store, "paused")
         batch = [paused, good, replace(stale, expected=stale.expected - 1)]
         assert await store.fire(batch) == {"good"}
         assert await jobs_of(store, "good") == [good.jobs[0].id]
@@ -164,7 +168,7 @@ class TestFire(StoreSuite):
         plan = await planned(store, clock)
         assert await store.fire([replace(plan, next_at=None)]) == {"s"}
         clock.advance("365d")
-        assert await store.due_schedules(ahead=SECOND, limit=9) == (clock.now(), [], None)
+        assert await store.due_schedules(ahead=SECOND, limit=9) == DueSchedules(clock.now(), [], None)
 
     async def test_a_firing_can_move_a_schedule_without_making_jobs(
         self, store: Store, clock: FakeClock

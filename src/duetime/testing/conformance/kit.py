@@ -7,13 +7,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from duetime.model import declaring
+from duetime.model.audit import AuditEntry
+from duetime.model.declaring import declaration
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
 from duetime.model.retention import Retention
 from duetime.model.retry import NO_RETRIES, RetryPolicy
-from duetime.model.schedule import Firing, NewSchedule, StoredSchedule
+from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.stores.base import Demand, Orphan, Pruned, Store
 
@@ -121,18 +124,56 @@ async def rescue(store: Store, worker: WorkerId) -> list[Orphan]:
     return await store.rescue(worker, new_token())
 
 
-def schedule(name: str, *, next_at: Instant | None, fired_through: Instant, **changes: Any) -> NewSchedule:
-    """A schedule of the usual task."""
-    new = NewSchedule(
+def schedule(
+    name: str,
+    *,
+    next_at: Instant | None,
+    fired_through: Instant,
+    declared: str = "every minute",
+    **changes: Any,
+) -> StoredSchedule:
+    """A schedule of the usual task, as code declares it."""
+    new = StoredSchedule(
         name=name,
         task=TASK,
         payload="{}",
         trigger='{"every":60}',
-        declared="every minute",
+        declared="",
         fired_through=fired_through,
         next_at=next_at,
     )
-    return replace(new, **changes)
+    return redeclared(replace(new, **changes), trigger=declared)
+
+
+def redeclared(new: StoredSchedule, *, trigger: str = "every minute") -> StoredSchedule:
+    """The same schedule with the text of its declaration."""
+    return replace(new, declared=declaration(new, trigger=trigger))
+
+
+async def declare(store: Store, *schedules: StoredSchedule) -> list[str]:
+    """Bring declarations to the store, as a worker does when it starts; return the names that were written."""
+    now = await store.now()
+    stored = {record.name: record for record in await store.get_schedules([new.name for new in schedules])}
+    changes = [declaring.declare(stored.get(new.name), new, who="test", now=now) for new in schedules]
+    return sorted(await store.write_schedules([change for change in changes if change is not None]))
+
+
+async def alter(store: Store, name: str, *, withdraw: str | None = None, **changes: Any) -> bool:
+    """Change a schedule as it is now."""
+    before = await read_schedule(store, name)
+    change = Change(before=before, after=replace(before, **changes), withdraw=withdraw)
+    return bool(await store.write_schedules([change]))
+
+
+async def pause(store: Store, name: str, *, reason: str | None = None) -> bool:
+    """Pause a schedule, and withdraw what it has planted."""
+    now = await store.now()
+    return await alter(store, name, paused_at=now, paused_reason=reason, withdraw="schedule paused")
+
+
+async def delete(store: Store, name: str) -> bool:
+    """Delete a schedule."""
+    return await store.delete_schedule(name, AuditEntry(verb="delete", target=name, who="test"))
 
 
 async def read_schedule(store: Store, name: str) -> StoredSchedule:

@@ -13,10 +13,11 @@ from duetime.model.outcome import Cancelled, Failed, Succeeded
 from duetime.model.registries import Registry, registry_of
 from duetime.model.states import State
 from duetime.model.terms import Terms
-from duetime.stores.base import JobFilter, NextDue, Store
+from duetime.stores.base import DueSchedules, JobFilter, NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
+    declare,
     finish,
     hire,
     job,
@@ -41,7 +42,7 @@ class TestReads(StoreSuite):
         assert await store.schedules() == []
         assert await store.workers() == []
         assert await store.counts() == {}
-        assert await store.due_schedules(ahead=0, limit=1) == (clock.now(), [], None)
+        assert await store.due_schedules(ahead=0, limit=1) == DueSchedules(clock.now(), [], None)
 
     async def test_jobs_come_in_the_order_asked(self, store: Store) -> None:
         a, b, c = await store.enqueue([job(), job(), job()])
@@ -88,7 +89,7 @@ class TestReads(StoreSuite):
 
     async def test_schedules_come_by_name(self, store: Store) -> None:
         names = ["b", "a", "Z", "10", "9", "_"]
-        await store.put_schedules([schedule(name, next_at=None, fired_through=0) for name in names])
+        await declare(store, *[schedule(name, next_at=None, fired_through=0) for name in names])
         assert [record.name for record in await store.schedules()] == sorted(names)
 
     async def test_workers_come_newest_first(self, store: Store, clock: FakeClock) -> None:

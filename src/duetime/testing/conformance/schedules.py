@@ -8,23 +8,28 @@ from typing import Any
 
 import pytest
 
+from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND
 from duetime.model.outcome import Released
-from duetime.model.schedule import NewSchedule, StoredSchedule
+from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.states import State
-from duetime.stores.base import Store
+from duetime.stores.base import DueSchedules, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT
 from duetime.testing.conformance.kit import (
-    TASK,
+    alter,
+    declare,
+    delete,
     finish,
     firing,
     hire,
     job,
     occurrence_job,
+    pause,
     put,
     read,
     read_schedule,
+    redeclared,
     schedule,
     take,
     take_one,
@@ -34,13 +39,14 @@ from duetime.testing.conformance.suite import StoreSuite
 MINUTE = 60 * SECOND
 
 
-def declared(clock: FakeClock, name: str = "s", **changes: Any) -> NewSchedule:
+def declared(clock: FakeClock, name: str = "s", **changes: Any) -> StoredSchedule:
     """A schedule that comes up in half a second."""
-    return schedule(name, **{"next_at": clock.now() + SECOND // 2, "fired_through": clock.now()} | changes)
+    times: dict[str, Any] = {"next_at": clock.now() + SECOND // 2, "fired_through": clock.now()}
+    return schedule(name, **times | changes)
 
 
 class TestPutSchedules(StoreSuite):
-    """`put_schedules`."""
+    """`write_schedules`, as declarations use it."""
 
     async def test_a_new_schedule_is_kept_as_declared(self, store: Store, clock: FakeClock) -> None:
         new = declared(
@@ -55,38 +61,47 @@ class TestPutSchedules(StoreSuite):
             misfire_window=5,
             owner="user",
         )
-        assert await store.put_schedules([new]) == ["s"]
+        assert await declare(store, new) == ["s"]
         record = await read_schedule(store, "s")
-        assert record == StoredSchedule(
-            name="s",
-            task=TASK,
-            payload='{"x":1}',
-            trigger=new.trigger,
-            queue="mail",
-            priority=3,
-            on_crash="fail",
-            retries=2,
-            timeout=SECOND,
-            overlap="allow",
-            misfire_window=5,
-            owner="user",
-            paused_at=None,
-            paused_reason=None,
-            fired_through=clock.now(),
-            next_at=new.next_at,
-            rev=record.rev,
-            created_at=clock.now(),
-            updated_at=clock.now(),
-            live=0,
-        )
+        assert record == replace(new, rev=record.rev, created_at=clock.now(), updated_at=clock.now())
+        assert record.rev > 0
+
+    async def test_everything_that_is_written_of_a_schedule_is_read_back(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        numbers = iter(range(1, 100))
+        text = {"queue", "terms", "paused_reason", "paused_by"}
+        numeric = {
+            "priority",
+            "retries",
+            "timeout",
+            "overlap_limit",
+            "misfire_window",
+            "misfire_limit",
+            "pause_after",
+        }
+        numeric |= {"paused_at", "paused_until", "parked_at", "made", "streak_from"}
+        values: dict[str, Any] = {name: f"the {name}" for name in text} | {
+            name: next(numbers) for name in numeric
+        }
+        new = declared(clock, overlap="queue_all", misfire="all", owner="user", on_crash="fail", **values)
+        await declare(store, new)
+        record = await read_schedule(store, "s")
+        stamps: dict[str, Any] = {"created_at": clock.now(), "updated_at": clock.now()}
+        assert record == replace(new, rev=record.rev, **stamps)
+        now = clock.advance(1)
+        back = replace(declared(clock), rev=record.rev, fired_through=record.fired_through)
+        assert await store.write_schedules([Change(before=record, after=back)]) == {"s"}
+        after = await read_schedule(store, "s")
+        assert after == replace(back, rev=record.rev + 1, created_at=record.created_at, updated_at=now)
 
     async def test_an_unchanged_schedule_is_not_written(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         before = await read_schedule(store, "s")
         clock.advance(100)
-        assert await other.put_schedules([declared(clock, trigger="anchored elsewhere")]) == []
+        assert await declare(other, declared(clock, trigger="anchored elsewhere")) == []
         assert await read_schedule(store, "s") == before
 
     @pytest.mark.parametrize(
@@ -100,8 +115,11 @@ class TestPutSchedules(StoreSuite):
             {"retries": 0},
             {"timeout": 1},
             {"overlap": "allow"},
+            {"overlap": "queue_all", "overlap_limit": 3},
+            {"misfire": "all", "misfire_limit": 3},
             {"misfire_window": 1},
-            {"owner": "user"},
+            {"pause_after": 3},
+            {"terms": '{"tags": ["a"]}'},
         ],
         ids=str,
     )
@@ -109,44 +127,43 @@ class TestPutSchedules(StoreSuite):
         self, store: Store, clock: FakeClock, edit: dict[str, Any]
     ) -> None:
         new = declared(clock)
-        await store.put_schedules([new])
+        await declare(store, new)
         before = await read_schedule(store, "s")
         clock.advance(1)
-        moved = replace(
-            new, next_at=clock.now() + 7, fired_through=clock.now() + 6, trigger="elsewhere", **edit
+        moved = redeclared(
+            replace(new, next_at=clock.now() + 7, fired_through=clock.now() + 6, trigger="elsewhere", **edit)
         )
-        assert await store.put_schedules([moved]) == ["s"]
+        assert await declare(store, moved) == ["s"]
         after = await read_schedule(store, "s")
-        assert after == replace(before, rev=after.rev, updated_at=clock.now(), **edit)
+        assert after == replace(
+            before,
+            rev=after.rev,
+            updated_at=clock.now(),
+            declared=moved.declared,
+            streak_from=clock.now(),
+            **edit,
+        )
         assert after.rev > before.rev
         # And back again, also from a value to none.
-        assert await store.put_schedules([new]) == ["s"]
-        assert await store.put_schedules([new]) == []
+        assert await declare(store, new) == ["s"]
+        assert await declare(store, new) == []
 
     async def test_a_new_trigger_brings_its_own_times(self, store: Store, clock: FakeClock) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         before = await read_schedule(store, "s")
         now = clock.advance(1)
         edited = declared(clock, declared="hourly", trigger="{}", next_at=now + 9, fired_through=now)
-        assert await store.put_schedules([edited]) == ["s"]
+        assert await declare(store, edited) == ["s"]
         after = await read_schedule(store, "s")
         assert (after.trigger, after.next_at, after.fired_through) == ("{}", now + 9, now)
         assert after.rev > before.rev
 
-    async def test_a_new_trigger_never_reaches_back_behind_what_has_fired(
-        self, store: Store, clock: FakeClock
-    ) -> None:
-        await store.put_schedules([declared(clock)])
-        now = clock.advance(1)
-        await store.put_schedules([declared(clock, declared="hourly", fired_through=now - 2 * SECOND)])
-        assert (await read_schedule(store, "s")).fired_through == now - SECOND
-
     async def test_a_new_trigger_is_not_silenced_by_what_the_old_one_had_planted(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
-        await store.put_schedules([declared(clock, declared="sooner", next_at=clock.now() + 1)])
+        await declare(store, declared(clock, declared="sooner", next_at=clock.now() + 1))
         record = await read_schedule(store, "s")
         assert record.next_at == clock.now() + 1
         assert record.fired_through <= clock.now()
@@ -154,23 +171,28 @@ class TestPutSchedules(StoreSuite):
     async def test_a_paused_schedule_stays_paused_when_it_is_edited(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock)])
-        await store.pause_schedule("s", reason="repairs")
-        await store.put_schedules([declared(clock, payload="[1]", declared="hourly")])
+        await declare(store, declared(clock))
+        await pause(store, "s", reason="repairs")
+        await declare(store, declared(clock, payload="[1]", declared="hourly"))
         record = await read_schedule(store, "s")
         assert (record.paused_at, record.paused_reason) == (clock.now(), "repairs")
 
     async def test_only_the_changed_names_are_told(self, store: Store, clock: FakeClock) -> None:
-        await store.put_schedules([declared(clock, "a"), declared(clock, "b")])
+        await declare(store, declared(clock, "a"), declared(clock, "b"))
         batch = [declared(clock, "a"), declared(clock, "b", priority=1), declared(clock, "c")]
-        assert sorted(await store.put_schedules(batch)) == ["b", "c"]
-        assert await store.put_schedules([]) == []
+        assert sorted(await declare(store, *batch)) == ["b", "c"]
+        assert (
+            await declare(
+                store,
+            )
+            == []
+        )
 
     async def test_many_schedules_and_odd_text_survive(self, store: Store, clock: FakeClock) -> None:
         batch = [
             declared(clock, f"s{number:03}", payload=ODD_TEXT, trigger=ODD_TEXT) for number in range(200)
         ]
-        assert len(await store.put_schedules(batch)) == 200
+        assert len(await declare(store, *batch)) == 200
         records = await store.schedules()
         assert [record.name for record in records] == [new.name for new in batch]
         assert {(record.payload, record.trigger) for record in records} == {(ODD_TEXT, ODD_TEXT)}
@@ -179,7 +201,7 @@ class TestPutSchedules(StoreSuite):
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
         batch = [declared(clock, f"s{number}") for number in range(20)]
-        told = await asyncio.gather(*((store, other)[n % 2].put_schedules(batch) for n in range(6)))
+        told = await asyncio.gather(*(declare((store, other)[n % 2], *batch) for n in range(6)))
         assert sorted(name for names in told for name in names) == sorted(new.name for new in batch)
 
 
@@ -189,14 +211,14 @@ class TestDueSchedules(StoreSuite):
     async def test_they_come_earliest_first_up_to_the_window(self, store: Store, clock: FakeClock) -> None:
         now = clock.now()
         times = {"late": now - 5, "edge": now + 10, "soon": now + 3, "after": now + 11, "never": None}
-        await store.put_schedules([declared(clock, name, next_at=at) for name, at in times.items()])
+        await declare(store, *[declared(clock, name, next_at=at) for name, at in times.items()])
         due = await store.due_schedules(ahead=10, limit=500)
         assert (due.now, due.next_at) == (now, now + 11)
         assert [record.name for record in due.schedules] == ["late", "soon", "edge"]
         assert due.schedules[0] == await read_schedule(store, "late")
 
     async def test_no_more_come_than_the_limit(self, store: Store, clock: FakeClock) -> None:
-        await store.put_schedules([declared(clock, f"s{n}", next_at=clock.now() - n) for n in range(5)])
+        await declare(store, *[declared(clock, f"s{n}", next_at=clock.now() - n) for n in range(5)])
         due = await store.due_schedules(ahead=0, limit=2)
         assert [record.name for record in due.schedules] == ["s4", "s3"]
         assert due.next_at == clock.now() - 2
@@ -204,15 +226,15 @@ class TestDueSchedules(StoreSuite):
     async def test_paused_ones_do_not_come_and_are_not_waited_for(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock, "a", next_at=clock.now()), declared(clock, "b")])
+        await declare(store, declared(clock, "a", next_at=clock.now()), declared(clock, "b"))
         for name in ("a", "b"):
-            await store.pause_schedule(name, reason=None)
-        assert await store.due_schedules(ahead=0, limit=500) == (clock.now(), [], None)
+            await pause(store, name)
+        assert await store.due_schedules(ahead=0, limit=500) == DueSchedules(clock.now(), [], None)
 
     async def test_live_jobs_are_counted_and_ended_ones_are_not(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         now = clock.now()
-        await store.put_schedules([declared(clock, next_at=now), declared(clock, "other", next_at=now)])
+        await declare(store, declared(clock, next_at=now), declared(clock, "other", next_at=now))
         await store.enqueue([occurrence_job("s", now - 3), occurrence_job("s", now - 2, priority=9)])
         await store.enqueue([occurrence_job("s", now - 1, state=State.SKIPPED, reason="misfire"), job()])
         claim = await take_one(store, limit=1)
@@ -223,38 +245,62 @@ class TestDueSchedules(StoreSuite):
 
 
 class TestPauseAndDelete(StoreSuite):
-    """`pause_schedule`, `resume_schedule` and `delete_schedule`."""
+    """`write_schedules`, as those use it who pause and resume, and `delete_schedule`."""
 
-    async def test_what_does_not_exist_is_told(self, store: Store) -> None:
-        assert not await store.pause_schedule("nothing", reason=None)
-        assert not await store.resume_schedule("nothing", next_at=1, fired_through=0)
-        assert not await store.delete_schedule("nothing")
+    async def test_what_does_not_exist_is_not_written(self, store: Store, clock: FakeClock) -> None:
+        ghost = replace(declared(clock), rev=1)
+        assert await store.write_schedules([Change(before=ghost, after=ghost)]) == frozenset()
+        assert not await delete(store, "nothing")
+        assert await store.schedules() == []
+
+    async def test_what_was_changed_or_fired_since_it_was_read_is_not_written(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await declare(store, declared(clock))
+        read = await read_schedule(store, "s")
+        await store.fire([firing(read, next_at=clock.now() + MINUTE)])
+        stale = Change(before=read, after=replace(read, payload="[1]"), jobs=(job(),), withdraw="test")
+        assert await other.write_schedules([stale]) == frozenset()
+        now = await read_schedule(store, "s")
+        await alter(store, "s", queue="other")
+        assert await other.write_schedules([replace(stale, before=now)]) == frozenset()
+        record = await read_schedule(store, "s")
+        assert (record.payload, record.queue, record.live) == ("{}", "other", 1)
+        assert len(await store.find(JobFilter())) == 1
+
+    async def test_what_goes_with_a_change_is_stored_with_it(self, store: Store, clock: FakeClock) -> None:
+        await declare(store, declared(clock))
+        before = await read_schedule(store, "s")
+        skipped = occurrence_job("s", clock.now(), state=State.SKIPPED, reason="paused", span_count=3)
+        entry = AuditEntry(verb="resume", target="s", who="ann", detail={"reason": "é\x00", "of": [1, None]})
+        change = Change(before=before, after=before, jobs=(skipped,), entry=entry)
+        assert await store.write_schedules([change]) == {"s"}
+        assert (await read(store, skipped.id)).span_count == 3
+        noted, first = await store.entries("s", limit=9)
+        assert (noted.verb, noted.who, noted.at, noted.detail["of"]) == (
+            "resume",
+            "ann",
+            clock.now(),
+            [1, None],
+        )
+        assert (first.verb, first.who) == ("declare", "test")
+        assert await store.entries("s", limit=9, before=noted.id) == [first]
+        assert await store.entries("other", limit=9) == []
 
     async def test_a_pause_shows_when_and_why(self, store: Store, clock: FakeClock) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         clock.advance(1)
-        assert await store.pause_schedule("s", reason="it's broken")
+        assert await pause(store, "s", reason="it's broken")
         record = await read_schedule(store, "s")
         assert (record.paused_at, record.paused_reason) == (clock.now(), "it's broken")
-
-    async def test_pausing_again_changes_the_reason_and_not_the_time(
-        self, store: Store, clock: FakeClock
-    ) -> None:
-        await store.put_schedules([declared(clock)])
-        paused_at = clock.now()
-        for reason in ("first", "second"):
-            assert await store.pause_schedule("s", reason=reason)
-            clock.advance(1)
-        record = await read_schedule(store, "s")
-        assert (record.paused_at, record.paused_reason) == (paused_at, "second")
 
     async def test_a_resumed_schedule_goes_on_from_where_it_is_told(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock)])
-        await store.pause_schedule("s", reason="repairs")
+        await declare(store, declared(clock))
+        await pause(store, "s", reason="repairs")
         now = clock.advance("1h")
-        assert await store.resume_schedule("s", next_at=now + 5, fired_through=now)
+        assert await alter(store, "s", paused_at=None, paused_reason=None, next_at=now + 5, fired_through=now)
         record = await read_schedule(store, "s")
         assert (record.paused_at, record.paused_reason) == (None, None)
         assert (record.next_at, record.fired_through) == (now + 5, now)
@@ -263,17 +309,17 @@ class TestPauseAndDelete(StoreSuite):
     async def test_a_deleted_schedule_is_gone_and_its_history_stays(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         await store.enqueue([past := occurrence_job("s", clock.now(), state=State.SKIPPED)])
-        assert await store.delete_schedule("s")
+        assert await delete(store, "s")
         assert await store.schedules() == []
         assert (await read(store, past.id)).schedule == "s"
-        assert not await store.delete_schedule("s")
+        assert not await delete(store, "s")
 
     async def test_a_deleted_schedule_can_be_declared_anew(self, store: Store, clock: FakeClock) -> None:
-        await store.put_schedules([declared(clock)])
-        await store.delete_schedule("s")
-        assert await store.put_schedules([declared(clock)]) == ["s"]
+        await declare(store, declared(clock))
+        await delete(store, "s")
+        assert await declare(store, declared(clock)) == ["s"]
 
 
 @pytest.mark.parametrize("verb", ["pause", "delete", "edit", "new trigger"])
@@ -284,18 +330,18 @@ class TestWithdrawal(StoreSuite):
         """Do what withdraws planted jobs."""
         match verb:
             case "pause":
-                assert await store.pause_schedule("s", reason="test")
+                assert await pause(store, "s", reason="test")
             case "delete":
-                assert await store.delete_schedule("s")
+                assert await delete(store, "s")
             case "edit":
-                assert await store.put_schedules([declared(clock, payload="[1]")]) == ["s"]
+                assert await declare(store, declared(clock, payload="[1]")) == ["s"]
             case _:
-                assert await store.put_schedules([declared(clock, declared="hourly")]) == ["s"]
+                assert await declare(store, declared(clock, declared="hourly")) == ["s"]
 
     async def test_a_planted_job_is_withdrawn_with_a_reason(
         self, store: Store, clock: FakeClock, verb: str
     ) -> None:
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         plan = firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)
         await store.fire([plan])
         await self.apply(store, clock, verb)
@@ -307,7 +353,7 @@ class TestWithdrawal(StoreSuite):
         self, store: Store, clock: FakeClock, verb: str
     ) -> None:
         await hire(store, "w1")
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
         claim = await take_one(store, ahead=SECOND)
         await self.apply(store, clock, verb)
@@ -322,7 +368,7 @@ class TestWithdrawal(StoreSuite):
     ) -> None:
         await hire(store, "w1")
         now = clock.now()
-        await store.put_schedules([declared(clock), declared(clock, "other")])
+        await declare(store, declared(clock), declared(clock, "other"))
         running = await store.enqueue([occurrence_job("s", now - 2)])
         await take_one(store)
         due = await store.enqueue([occurrence_job("s", now - 1), occurrence_job("s", now)])
@@ -337,7 +383,7 @@ class TestWithdrawal(StoreSuite):
         self, store: Store, clock: FakeClock, verb: str
     ) -> None:
         await hire(store, "w1")
-        await store.put_schedules([declared(clock)])
+        await declare(store, declared(clock))
         now = clock.now()
         await store.enqueue([occurrence_job("s", now + 1), occurrence_job("s", now + 9)])
         _, begun = await take(store, ahead=SECOND)
@@ -350,7 +396,7 @@ class TestWithdrawal(StoreSuite):
         self, store: Store, clock: FakeClock, verb: str
     ) -> None:
         await hire(store, "w1")
-        await store.put_schedules([new := declared(clock)])
+        await declare(store, new := declared(clock))
         await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
         await self.apply(store, clock, verb)
         assert new.next_at is not None

@@ -9,7 +9,18 @@ import pytest
 from duetime.model.instants import EARLIEST, LATEST
 from duetime.stores.base import NextDue, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import TASK, finish, hire, job, put, read, schedule, take, take_one
+from duetime.testing.conformance.kit import (
+    TASK,
+    declare,
+    finish,
+    hire,
+    job,
+    put,
+    read,
+    schedule,
+    take,
+    take_one,
+)
 from duetime.testing.conformance.suite import StoreSuite
 
 
@@ -43,7 +54,7 @@ class TestTime(StoreSuite):
         first, last = await store.enqueue([job(due_at=EARLIEST), job(due_at=LATEST)])
         assert [record.due_at for record in await store.get([first, last])] == [EARLIEST, LATEST]
         assert [claim.job_id for claim in await take(store)] == [first]
-        await store.put_schedules([schedule("s", next_at=LATEST, fired_through=EARLIEST)])
+        await declare(store, schedule("s", next_at=LATEST, fired_through=EARLIEST))
         assert (await store.due_schedules(ahead=0, limit=1)).next_at == LATEST
         assert await store.next_due(["default"], [TASK]) == NextDue(clock.now(), LATEST)
 

@@ -13,7 +13,7 @@ import pytest_asyncio
 from duetime.model.instants import SECOND
 from duetime.stores.base import Hint, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import firing, hire, job, put, read_schedule, schedule, take_one
+from duetime.testing.conformance.kit import declare, firing, hire, job, put, read_schedule, schedule, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
 PATIENCE = 10
@@ -90,7 +90,7 @@ class TestWakeups(StoreSuite):
             await heard(Hint("jobs"))
 
     async def test_a_fired_schedule_is_heard_of(self, store: Store, speaker: Store, clock: FakeClock) -> None:
-        await store.put_schedules([schedule("s", next_at=clock.now(), fired_through=clock.now() - 1)])
+        await declare(store, schedule("s", next_at=clock.now(), fired_through=clock.now() - 1))
         plan = firing(await read_schedule(store, "s"), next_at=None)
         async with listening(store) as heard:
             await speaker.fire([plan])
@@ -121,7 +121,7 @@ class TestWakeups(StoreSuite):
         self, store: Store, speaker: Store, clock: FakeClock
     ) -> None:
         async with listening(store) as heard:
-            await speaker.put_schedules([schedule("s", next_at=clock.now(), fired_through=0)])
+            await declare(speaker, schedule("s", next_at=clock.now(), fired_through=0))
             await heard(Hint("schedules"))
 
     async def test_a_resumed_queue_is_heard_of(self, store: Store, speaker: Store) -> None:

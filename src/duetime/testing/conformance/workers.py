@@ -38,6 +38,8 @@ class TestPulse(StoreSuite):
             queues=("b", "a"),
             tasks=("t2", "t1"),
             slots=8,
+            declares=("s",),
+            fires=True,
         )
         assert await store.register(info, lease=LEASE) == clock.now()
         assert await record(store, "w1") == StoredWorker(
@@ -50,6 +52,8 @@ class TestPulse(StoreSuite):
             version="1.2",
             queues=("b", "a"),
             tasks=("t2", "t1"),
+            declares=("s",),
+            fires=True,
             slots=8,
             started_at=clock.now(),
             beat_at=clock.now(),

@@ -41,7 +41,7 @@ def test_there_is_no_text_when_nothing_is_missing() -> None:
 async def test_a_store_brings_its_tables_along(store_url: str) -> None:
     store = open_store(store_url)
     await store.open()
-    assert await store.schema_status() == SchemaStatus(found=2, wanted=2)
+    assert await store.schema_status() == SchemaStatus(found=3, wanted=3)
     assert await store.pending_sql() == ""
     await store.close()
 
@@ -65,7 +65,7 @@ async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -
         connection.execute(
             "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (99, 'later', '9.9', 0)"
         )
-    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 2: upgrade duetime"):
+    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 3: upgrade duetime"):
         await open_store(f"sqlite:///{path}").open()
 
 
@@ -125,7 +125,7 @@ def test_many_processes_may_open_a_new_database_at_once(store_url: str) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
     answers = [process.communicate(timeout=50) for process in processes]
-    assert [found for found, _ in answers] == ["2\n"] * 8, answers
+    assert [found for found, _ in answers] == ["3\n"] * 8, answers
 
 
 async def closed(store: Store) -> None:

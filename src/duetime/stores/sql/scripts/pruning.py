@@ -58,9 +58,10 @@ def carry_out(sql: Statements, found: Stretch) -> Script[int]:
 
 
 def prune_workers(sql: Statements, *, before: Instant) -> Script[None]:
-    """Forget workers that have been gone for long, and what workers were told that long ago."""
+    """Forget workers that have been gone for long, and what they were told and schedules went through that long ago."""
     yield Query(sql.prune_workers, {"before": before})
     yield Query(sql.prune_commands, {"before": before})
+    yield Query(sql.prune_entries, {"before": before})
 
 
 def _first_latest(

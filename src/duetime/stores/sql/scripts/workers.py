@@ -29,6 +29,8 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
         "version": worker.version,
         "queues": msgspec.json.encode(worker.queues).decode(),
         "tasks": msgspec.json.encode(worker.tasks).decode(),
+        "declares": msgspec.json.encode(worker.declares).decode(),
+        "fires": int(worker.fires),
         "slots": worker.slots,
         "session": int(session),
         "lease": lease,

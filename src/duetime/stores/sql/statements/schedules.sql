@@ -1,67 +1,76 @@
--- Schedules: put, fire, pause.
+-- Schedules: add, change, fire.
 
 -- fragment: schedule_columns
--- A whole schedule, with the number of its jobs that have not ended.
-s.name, s.task, s.payload, s.trigger_spec, s.queue, s.priority, s.on_crash, s.retries, s.timeout, s.overlap,
-s.misfire_window, s.owner, s.paused_at, s.paused_reason, s.fired_through, s.next_at, s.rev, s.created_at,
-s.updated_at,
+-- A whole schedule, with the number of its jobs that have not ended, and of those that failed one after the other.
+s.name, s.task, s.payload, s.trigger_spec, s.declared, s.owner, s.queue, s.priority, s.on_crash, s.retries, s.timeout,
+s.options, s.overlap, s.overlap_limit, s.misfire, s.misfire_window, s.misfire_limit, s.pause_after, s.paused_at,
+s.paused_reason, s.paused_by, s.paused_until, s.parked_at, s.fired_through, s.next_at, s.made, s.streak_from, s.rev,
+s.created_at, s.updated_at,
 (SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running')),
-s.options
+CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
+    SELECT count(*) FROM {jobs} AS j
+    WHERE j.schedule = s.name AND j.state = 'failed' AND j.occurrence >= s.streak_from
+      AND j.occurrence > coalesce((
+          SELECT max(w.occurrence) FROM {jobs} AS w
+          WHERE w.schedule = s.name AND w.state = 'succeeded' AND w.occurrence >= s.streak_from
+      ), -1)
+) END
 
--- name: declared
--- Tell what schedules were declared as.
-SELECT s.name, s.declared FROM {each rows: name text} AS r JOIN {schedules} AS s ON s.name = r.name {locking}
-
--- name: put_schedules
--- Add schedules or change those that differ; a trigger that was not edited keeps its place in time.
-INSERT INTO {schedules} AS s (name, task, payload, trigger_spec, declared, queue, priority, on_crash, retries, timeout,
-                              overlap, misfire_window, owner, fired_through, next_at, options, rev, created_at, updated_at)
-SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.queue, r.priority, r.on_crash, r.retries, r.timeout,
-       r.overlap, r.misfire_window, r.owner, r.fired_through, r.next_at, r.options, 1, {now}, {now}
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, queue text, priority int,
-      on_crash text, retries int, timeout int, overlap text, misfire_window int, owner text, fired_through int,
-      next_at int, options text} AS r
+-- name: add_schedules
+-- Add schedules; those that another has added meanwhile stay as they are.
+INSERT INTO {schedules} (name, task, payload, trigger_spec, declared, owner, queue, priority, on_crash, retries,
+                         timeout, options, overlap, overlap_limit, misfire, misfire_window, misfire_limit, pause_after,
+                         paused_at, paused_reason, paused_by, paused_until, parked_at, fired_through, next_at, made,
+                         streak_from, rev, created_at, updated_at)
+SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.owner, r.queue, r.priority, r.on_crash, r.retries,
+       r.timeout, r.options, r.overlap, r.overlap_limit, r.misfire, r.misfire_window, r.misfire_limit, r.pause_after,
+       r.paused_at, r.paused_reason, r.paused_by, r.paused_until, r.parked_at, r.fired_through, r.next_at, r.made,
+       r.streak_from, 1, {now}, {now}
+FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
+      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
+      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
+      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int} AS r
 WHERE true
-ON CONFLICT (name) DO UPDATE SET
-    trigger_spec = CASE WHEN s.declared = excluded.declared THEN s.trigger_spec ELSE excluded.trigger_spec END,
-    next_at = CASE WHEN s.declared = excluded.declared THEN s.next_at ELSE excluded.next_at END,
-    fired_through = CASE WHEN s.declared <> excluded.declared AND s.fired_through < excluded.fired_through
-                         THEN excluded.fired_through ELSE s.fired_through END,
-    task = excluded.task, payload = excluded.payload, declared = excluded.declared, queue = excluded.queue,
-    priority = excluded.priority, on_crash = excluded.on_crash, retries = excluded.retries,
-    timeout = excluded.timeout, overlap = excluded.overlap, misfire_window = excluded.misfire_window,
-    owner = excluded.owner, options = excluded.options, updated_at = excluded.updated_at, rev = s.rev + 1
-WHERE (s.task, s.payload, s.declared, s.queue, s.priority, s.on_crash, s.overlap, s.misfire_window, s.owner)
-   <> (excluded.task, excluded.payload, excluded.declared, excluded.queue, excluded.priority, excluded.on_crash,
-       excluded.overlap, excluded.misfire_window, excluded.owner)
-   OR coalesce(s.retries, -1) <> coalesce(excluded.retries, -1)
-   OR coalesce(s.timeout, -1) <> coalesce(excluded.timeout, -1)
-   OR coalesce(s.options, '') <> coalesce(excluded.options, '')
+ON CONFLICT (name) DO NOTHING
 RETURNING name
+
+-- name: change_schedules
+-- Change schedules that have neither been changed nor fired since they were read.
+UPDATE {schedules} SET
+    task = r.task, payload = r.payload, trigger_spec = r.trigger_spec, declared = r.declared, owner = r.owner,
+    queue = r.queue, priority = r.priority, on_crash = r.on_crash, retries = r.retries, timeout = r.timeout,
+    options = r.options, overlap = r.overlap, overlap_limit = r.overlap_limit, misfire = r.misfire,
+    misfire_window = r.misfire_window, misfire_limit = r.misfire_limit, pause_after = r.pause_after,
+    paused_at = r.paused_at, paused_reason = r.paused_reason, paused_by = r.paused_by,
+    paused_until = r.paused_until, parked_at = r.parked_at, fired_through = r.fired_through, next_at = r.next_at,
+    made = r.made, streak_from = r.streak_from, rev = {schedules}.rev + 1, updated_at = {now}
+FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
+      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
+      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
+      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int,
+      was_rev int, was_fired_through int} AS r
+WHERE {schedules}.name = r.name AND {schedules}.rev = r.was_rev AND {schedules}.fired_through = r.was_fired_through
+RETURNING {schedules}.name
 
 -- name: withdraw
 -- Cancel planted jobs that nobody has claimed; their occurrences become free to be planted again.
-UPDATE {jobs} SET state = 'cancelled', finished_at = {now}, reason = :reason, span_first = occurrence,
+UPDATE {jobs} SET state = 'cancelled', finished_at = {now}, reason = r.reason, span_first = occurrence,
                   occurrence = NULL
-WHERE state = 'pending' AND schedule IN (SELECT r.name FROM {each rows: name text} AS r) AND occurrence > {now}
-RETURNING schedule, span_first
+FROM {each rows: name text, reason text} AS r
+WHERE {jobs}.state = 'pending' AND {jobs}.schedule = r.name AND {jobs}.occurrence > {now}
+RETURNING {jobs}.schedule, {jobs}.span_first
 
 -- name: withdraw_claimed
 -- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds.
-UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = :reason, callbacks = NULL
-WHERE state = 'running' AND started_at IS NULL AND occurrence > {now}
-  AND schedule IN (SELECT r.name FROM {each rows: name text} AS r)
-RETURNING worker
+UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = r.reason, callbacks = NULL
+FROM {each rows: name text, reason text} AS r
+WHERE {jobs}.state = 'running' AND {jobs}.started_at IS NULL AND {jobs}.occurrence > {now} AND {jobs}.schedule = r.name
+RETURNING {jobs}.worker
 
 -- name: rewind
--- Put schedules back to before their withdrawn occurrences: nothing after this moment is accounted for.
--- `again` says whether the trigger still has them.
-UPDATE {schedules} SET
-    fired_through = CASE WHEN {schedules}.fired_through <= {now} THEN {schedules}.fired_through
-                         WHEN r.occurrence > {now} THEN {now} ELSE r.occurrence - 1 END,
-    next_at = CASE WHEN r.again = 1 AND ({schedules}.next_at IS NULL OR {schedules}.next_at > r.occurrence)
-                   THEN r.occurrence ELSE {schedules}.next_at END
-FROM {each rows: name text, occurrence int, again int} AS r
+-- Put schedules back to before their withdrawn occurrences.
+UPDATE {schedules} SET fired_through = r.fired_through, next_at = coalesce(r.next_at, {schedules}.next_at)
+FROM {each rows: name text, fired_through int, next_at int} AS r
 WHERE {schedules}.name = r.name
 
 -- name: due_schedules
@@ -71,32 +80,38 @@ FROM {schedules} AS s
 WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
 ORDER BY s.next_at LIMIT :limit
 
+-- name: resuming_schedules
+-- List the schedules that were paused until now.
+SELECT {schedule_columns}
+FROM {schedules} AS s
+WHERE s.paused_until IS NOT NULL AND s.paused_until <= {now} AND s.parked_at IS NULL
+ORDER BY s.paused_until LIMIT :limit
+
 -- name: next_schedule
--- Tell the time, and when the next schedule after the due ones comes up.
-SELECT {now}, (SELECT min(s.next_at) FROM {schedules} AS s
-               WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead)
+-- Tell the time, when the next schedule after the due ones comes up, and when the next one goes on.
+SELECT {now},
+       (SELECT min(s.next_at) FROM {schedules} AS s
+        WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead),
+       (SELECT min(s.paused_until) FROM {schedules} AS s WHERE s.paused_until IS NOT NULL AND s.parked_at IS NULL)
 
 -- name: fire
--- Move schedules on, unless somebody else has moved, edited or paused them.
-UPDATE {schedules} SET fired_through = r.fired_through, next_at = r.next_at
-FROM {each rows: name text, rev int, expected int, fired_through int, next_at int} AS r
+-- Move schedules on, unless somebody else has moved, changed or paused them.
+UPDATE {schedules} SET
+    fired_through = r.fired_through, next_at = r.next_at, made = {schedules}.made + r.made,
+    paused_at = CASE WHEN r.pause IS NOT NULL THEN {now} END,
+    paused_reason = r.pause, paused_by = CASE WHEN r.pause IS NOT NULL THEN r.who END, paused_until = NULL,
+    streak_from = CASE WHEN r.resumes = 1 THEN {now} ELSE {schedules}.streak_from END,
+    rev = {schedules}.rev + CASE WHEN r.pause IS NOT NULL OR r.resumes = 1 THEN 1 ELSE 0 END
+FROM {each rows: name text, rev int, expected int, fired_through int, next_at int, made int, pause text, resumes int,
+      who text} AS r
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fired_through = r.expected
-  AND {schedules}.paused_at IS NULL
+  AND {schedules}.parked_at IS NULL AND ({schedules}.paused_at IS NULL OR r.resumes = 1)
 RETURNING {schedules}.name
 
--- name: pause_schedule
--- Stop a schedule from firing; what was planned before is refused.
-UPDATE {schedules} SET paused_at = coalesce(paused_at, {now}), paused_reason = :reason, updated_at = {now},
-                       rev = rev + 1
-WHERE name = :name
-RETURNING name
-
--- name: resume_schedule
--- Let a schedule fire again from here on.
-UPDATE {schedules} SET paused_at = NULL, paused_reason = NULL, next_at = :next_at, fired_through = :fired_through,
-                       updated_at = {now}, rev = rev + 1
-WHERE name = :name
-RETURNING name
+-- name: live_jobs
+-- Find the jobs of schedules that have not ended.
+SELECT j.id FROM {each rows: name text} AS r
+JOIN {jobs} AS j ON j.schedule = r.name AND (j.state = 'pending' OR j.state = 'running')
 
 -- name: delete_schedule
 -- Forget a schedule; its jobs stay.
@@ -105,3 +120,41 @@ DELETE FROM {schedules} WHERE name = :name RETURNING name
 -- name: schedules
 -- Read all schedules.
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
+
+-- name: get_schedules
+-- Read schedules by name.
+SELECT {schedule_columns} FROM {each rows: name text} AS r JOIN {schedules} AS s ON s.name = r.name ORDER BY s.name
+
+-- name: occurrences
+-- Read the records of a schedule for a stretch of time: those that lie in it, and the first one after it, which may
+-- stand for occurrences that lie in it, too.
+SELECT {now}, {job_columns} FROM {jobs}
+WHERE schedule = :schedule AND occurrence >= :since
+  AND (occurrence <= :until OR occurrence = (
+      SELECT min(n.occurrence) FROM {jobs} AS n WHERE n.schedule = :schedule AND n.occurrence > :until
+  ))
+ORDER BY occurrence LIMIT :limit
+
+-- name: give_up_occurrences
+-- Let records of what was skipped give up their occurrence, so that a job can be made for it after all.
+UPDATE {jobs} SET span_first = coalesce(span_first, occurrence), occurrence = NULL
+FROM {each rows: name text, occurrence int} AS r
+WHERE {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence AND {jobs}.state = 'skipped'
+
+-- name: add_entries
+-- Note who did what.
+INSERT INTO {audit} (id, at, who, verb, target, detail)
+SELECT r.id, {now}, r.who, r.verb, r.target, r.detail
+FROM {each rows: id text, who text, verb text, target text, detail text} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
+-- name: entries
+-- Read what was done to something, newest first.
+SELECT id, at, who, verb, target, detail FROM {audit}
+WHERE target = :target AND (CAST(:before AS text) IS NULL OR id < CAST(:before AS text))
+ORDER BY id DESC LIMIT :limit
+
+-- name: prune_entries
+-- Forget what was done long ago.
+DELETE FROM {audit} WHERE id IN (SELECT id FROM {audit} WHERE at < :before ORDER BY id LIMIT 1000)

@@ -6,9 +6,9 @@ EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS 
 
 -- name: register
 -- Add a living worker; registering twice under one id renews it, unless it was declared dead.
-INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, tasks, slots, session,
+INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, session,
                             started_at, beat_at, lease_until)
-VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :slots, :session,
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots, :session,
         {now}, {now}, {now} + :lease)
 ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = excluded.lease_until
 WHERE w.state = 'alive'
@@ -89,6 +89,6 @@ WHERE state <> 'alive' AND lease_until < :before
 
 -- name: workers
 -- Read all workers, newest first. One whose lease is over is dead, though nobody may have marked it yet.
-SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started, version, queues, tasks, slots, started_at, beat_at,
-       lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
+SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started,
+       version, queues, tasks, declares, fires, slots, started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model import schedule as schedules
+from duetime.model import firing as firings
+from duetime.model.firing import fire
 from duetime.model.instants import SECOND
 from duetime.model.job import NewJob
-from duetime.model.schedule import Firing, StoredSchedule, fire
+from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.triggers import Every
 
@@ -24,6 +25,7 @@ def record(**changes: Any) -> StoredSchedule:
         "task": "greet",
         "payload": '{"user": 1}',
         "trigger": "{}",
+        "declared": "",
         "queue": "mail",
         "priority": 2,
         "on_crash": "fail",
@@ -124,7 +126,7 @@ def test_when_even_the_latest_is_too_old_all_share_one_record() -> None:
 def test_a_gap_too_long_for_one_firing_is_taken_up_piece_by_piece_and_only_the_last_runs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(schedules, "MAX_MISSED", 3)
+    monkeypatch.setattr(firings, "MAX_MISSED", 3)
     now, changes, made = START + 7 * HOUR, {"misfire_window": 100 * HOUR}, list[NewJob]()
     firing = decide(now=now, **changes)
     while True:

@@ -1,0 +1,38 @@
+"""Who did what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from duetime.model.ids import new_job_id
+from duetime.model.instants import Instant
+
+ITSELF = "duetime"
+"""Who did what nobody asked for, such as the pause after failures in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """Something that is being done; the store adds the time."""
+
+    verb: str
+    target: str
+    who: str
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """JSON values; for a change: the fields that differ, each with what it was and what it is."""
+    id: str = field(default_factory=new_job_id)
+    """Rises with time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEntry:
+    """Something that was done."""
+
+    id: str
+    at: Instant
+    who: str
+    verb: str
+    target: str
+    detail: Mapping[str, Any]

@@ -1,0 +1,123 @@
+"""The options of a schedule, checked where they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict, cast, get_args
+
+from duetime.errors import InvalidOption
+from duetime.model import durations
+from duetime.model.callbacks import GivenCallback
+from duetime.model.durations import Duration
+from duetime.model.instants import SECOND, Micros
+from duetime.model.schedule import DEFAULT_MISFIRE_LIMIT, DEFAULT_MISFIRE_WINDOW, Misfire, Overlap
+from duetime.model.shown import shown
+from duetime.model.task import JobOptions, JobOptionValues, job_options
+
+DEFAULT_OVERLAP_LIMIT = 10
+MOST_WAITING = 1_000
+MOST_MISSED = 10_000
+MOST_FAILURES = 100
+
+_WINDOWS: dict[Misfire, Micros] = {
+    "latest": DEFAULT_MISFIRE_WINDOW,
+    "all": durations.LONGEST,
+    "skip": 10 * SECOND,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """What a schedule does beside its trigger."""
+
+    overlap: Overlap = "skip"
+    overlap_limit: int | None = None
+    misfire: Misfire = "latest"
+    misfire_window: Micros = DEFAULT_MISFIRE_WINDOW
+    misfire_limit: int = DEFAULT_MISFIRE_LIMIT
+    pause_after: int | None = None
+    job: JobOptions
+    """What its jobs ask for; `None` leaves it to the task."""
+
+
+class ScheduleOptionValues(TypedDict, total=False):
+    """What users may write for a schedule beside its trigger, its task and its arguments."""
+
+    overlap: Overlap
+    overlap_limit: int
+    misfire: Misfire
+    misfire_window: Duration
+    misfire_limit: int
+    pause_after: int | None
+    queue: str
+    priority: int
+    retries: int
+    timeout: Duration
+    tags: Sequence[str]
+    expires: Duration
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
+
+
+_POLICIES = frozenset(
+    {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
+)
+
+
+def schedule_options(values: ScheduleOptionValues, *, owner: object | None = None) -> ScheduleOptions:
+    """Check what a user wrote for a schedule; callbacks must be of the same owner, if one is given."""
+    known = ScheduleOptionValues.__optional_keys__
+    if unknown := sorted(set(values) - known):
+        text = f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}"
+        raise InvalidOption(text)
+    overlap = _choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
+    misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
+    window = values.get("misfire_window")
+    after = values.get("pause_after")
+    rest = cast("JobOptionValues", {name: value for name, value in values.items() if name not in _POLICIES})
+    return ScheduleOptions(
+        overlap=overlap,
+        overlap_limit=_overlap_limit(values, overlap),
+        misfire=misfire,
+        misfire_window=_WINDOWS[misfire]
+        if window is None
+        else durations.parse(window, what="misfire_window"),
+        misfire_limit=_misfire_limit(values, misfire),
+        pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
+        job=job_options(rest, owner=owner),
+    )
+
+
+def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None:
+    if overlap == "queue_all":
+        given = values.get("overlap_limit", DEFAULT_OVERLAP_LIMIT)
+        return _whole(given, MOST_WAITING, what="overlap_limit")
+    if "overlap_limit" in values:
+        text = f"overlap_limit= is for overlap='queue_all', not {overlap!r}"
+        raise InvalidOption(text)
+    return None
+
+
+def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
+    if "misfire_limit" in values and misfire != "all":
+        text = f"misfire_limit= is for misfire='all', not {misfire!r}"
+        raise InvalidOption(text)
+    return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
+
+
+def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:
+    if value not in choices:
+        text = f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}"
+        raise InvalidOption(text)
+    return value
+
+
+def _whole(value: object, most: int, *, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        text = f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}"
+        raise InvalidOption(text)
+    return value

@@ -1,0 +1,57 @@
+"""Writes to schedules: read, decide, compare and set, and again when somebody was faster."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+
+from duetime.errors import ScheduleNotFound, StoreUnavailable
+from duetime.model.instants import Instant
+from duetime.model.schedule import Change, StoredSchedule
+from duetime.stores.base import Store
+
+_TRIES = 50
+_PAUSE = 0.002
+
+Decision = Callable[[StoredSchedule | None, Instant], Change | None]
+
+
+async def alter(store: Store, name: str, decide: Decision) -> Change | None:
+    """Write what is decided for one schedule; return it, or `None` when nothing was to be changed."""
+    written = await alter_all(store, {name: decide})
+    return written.get(name)
+
+
+async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str, Change]:
+    """Write what is decided for each schedule, all that hold in one step; return what was written."""
+    written: dict[str, Change] = {}
+    open_names: list[str] = list(decisions)
+    for attempt in range(_TRIES):
+        if not open_names:
+            return written
+        if attempt:
+            await asyncio.sleep(_PAUSE * random.uniform(0, attempt))
+        now = await store.now()
+        found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
+        changes = {name: decisions[name](found.get(name), now) for name in open_names}
+        due = {name: change for name, change in changes.items() if change is not None}
+        applied = await store.write_schedules(list(due.values()))
+        written |= {name: due[name] for name in applied}
+        open_names = [name for name in due if name not in applied]
+    text = f"schedule {open_names[0]} is being changed by others all the time; try again"
+    raise StoreUnavailable(text)
+
+
+def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:
+    """Return a schedule that exists, or raise `ScheduleNotFound`."""
+    if schedule is None:
+        raise not_found(name)
+    return schedule
+
+
+def not_found(name: str) -> ScheduleNotFound:
+    """Return the error for a name that no schedule has."""
+    return ScheduleNotFound(
+        f"there is no schedule {name!r}; scheduler.schedules.list() shows those there are"
+    )

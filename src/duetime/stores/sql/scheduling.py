@@ -1,0 +1,87 @@
+"""The verbs of a SQL store about schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from duetime.model.audit import AuditEntry, StoredEntry
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.stores.base import DueSchedules, Hint
+from duetime.stores.sql.enqueuing import Enqueuing
+from duetime.stores.sql.operations import Operations
+from duetime.stores.sql.scripts import reads
+from duetime.stores.sql.scripts import schedules as on_schedules
+
+
+class Scheduling(Operations):
+    """A part of `SqlStore`, which has the driver and the statements."""
+
+    _enqueuing: Enqueuing
+
+    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
+        """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
+        if not changes:
+            return frozenset()
+        written = await self._driver.write(lambda: on_schedules.write(self._sql, changes))
+        self._hint_schedules(written)
+        return written.names
+
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+        """Return what is to be fired or to go on now, and when to look again."""
+        return await self._driver.read(
+            lambda: on_schedules.due_schedules(self._sql, ahead=ahead, limit=limit)
+        )
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        """Apply each firing whose compare-and-set holds, jobs included."""
+        if not firings:
+            return frozenset()
+        fired = await self._driver.write(lambda: on_schedules.fire(self._sql, firings))
+        self._enqueuing.hint(job for firing in firings if firing.name in fired.names for job in firing.jobs)
+        self._hint_workers(fired.workers)
+        return fired.names
+
+    async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
+        """Remove a schedule and withdraw its planted, unstarted jobs."""
+        written = await self._driver.write(lambda: on_schedules.delete(self._sql, name, entry))
+        self._hint_schedules(written)
+        return bool(written.names)
+
+    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
+        """Store jobs for occurrences that have none, and return their ids."""
+        if not jobs:
+            return []
+        ids = await self._driver.write(lambda: on_schedules.backfill(self._sql, jobs, entry))
+        self._enqueuing.hint(jobs)
+        return ids
+
+    async def note(self, entries: Sequence[AuditEntry]) -> None:
+        """Keep who did what."""
+        await self._driver.write(lambda: on_schedules.note(self._sql, entries), atomic=False)
+
+    async def schedules(self) -> list[StoredSchedule]:
+        """Return all schedules by name."""
+        return await self._driver.read(lambda: reads.schedules(self._sql))
+
+    async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
+        """Return the schedules that exist, by name."""
+        return await self._driver.read(lambda: on_schedules.get_schedules(self._sql, names))
+
+    async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
+        """Return the records of a schedule for a stretch of time, by occurrence."""
+        return await self._driver.read(
+            lambda: on_schedules.occurrences(self._sql, name, since=since, until=until, limit=limit)
+        )
+
+    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
+        """Return what was done to something, newest first."""
+        return await self._driver.read(
+            lambda: on_schedules.entries(self._sql, target, limit=limit, before=before)
+        )
+
+    def _hint_schedules(self, written: on_schedules.Written) -> None:
+        if written.names:
+            self._driver.hint(Hint("schedules"))
+        self._hint_workers(written.workers)
