@@ -65,6 +65,24 @@ class Cron(Trigger):
                 wall = opening if opening < stretch.seen else max(wall, opening)
         return None
 
+    def count(self, after: Instant, until: Instant) -> int:
+        """Return how many occurrences lie in `after < occurrence <= until`, without walking them."""
+        fields, start, end = self._fields, after // SECOND + 1, min(until, LATEST) // SECOND + 1
+        found = 0
+        while start < end:
+            stretch = self._zone.stretch_at(start)
+            wall, stop = start + stretch.offset, min(end, stretch.end) + stretch.offset
+            if not fields.floating:
+                if start == stretch.start and stretch.seen < wall:
+                    # However many times the gap has swallowed, together they come once, as its end does.
+                    found += min(1, fields.count(stretch.seen, wall + 1))
+                    wall += 1
+                wall = max(wall, stretch.seen)
+            if wall < stop:
+                found += fields.count(wall, stop)
+            start = stretch.end
+        return found
+
     def seeded(self, name: str) -> Cron:
         """Return this rule with its `H` fields spread by `name`, unless it has none or already has a seed."""
         return replace(self, seed=name) if self._fields.hashed and not self.seed else self

@@ -30,6 +30,11 @@ def positions(mask: int) -> list[int]:
     return [position for position in range(mask.bit_length()) if mask >> position & 1]
 
 
+def _below(position: int) -> int:
+    """Return a mask of all bits below a position."""
+    return (1 << position) - 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """Which days of a month match; weekdays count from Sunday = 0."""
@@ -94,7 +99,7 @@ class Fields:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
         number, second = divmod(wall, DAY)
         today = date.fromordinal(_EPOCH_ORDINAL + number)
-        if self.months >> today.month & 1 and self.days.in_month(today.year, today.month) >> today.day & 1:
+        if self._due_in(today.year, today.month) >> today.day & 1:
             time = self._time_from(second)
             if time is not None:
                 return wall - second + time
@@ -103,6 +108,39 @@ class Fields:
             return None
         first_time = lowest(self.hours) * 3600 + lowest(self.minutes) * 60 + lowest(self.seconds)
         return (later.toordinal() - _EPOCH_ORDINAL) * DAY + first_time
+
+    def count(self, start: int, end: int) -> int:
+        """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
+        (first, second), (last, until) = divmod(start, DAY), divmod(end, DAY)
+        begins, ends = (date.fromordinal(_EPOCH_ORDINAL + number) for number in (first, last))
+        found = self._days_between(begins, ends) * self._times_before(DAY)
+        if self._due_in(ends.year, ends.month) >> ends.day & 1:
+            found += self._times_before(until)
+        if self._due_in(begins.year, begins.month) >> begins.day & 1:
+            found -= self._times_before(second)
+        return found
+
+    def _due_in(self, year: int, month: int) -> int:
+        return self.days.in_month(year, month) if self.months >> month & 1 else 0
+
+    def _days_between(self, start: date, end: date) -> int:
+        found = (self._due_in(end.year, end.month) & _below(end.day)).bit_count()
+        found -= (self._due_in(start.year, start.month) & _below(start.day)).bit_count()
+        for number in range(start.year * 12 + start.month - 1, end.year * 12 + end.month - 1):
+            year, month = divmod(number, 12)
+            found += self._due_in(year, month + 1).bit_count()
+        return found
+
+    def _times_before(self, second: int) -> int:
+        minute, second = divmod(second, 60)
+        hour, minute = divmod(minute, 60)
+        minutes, seconds = self.minutes.bit_count(), self.seconds.bit_count()
+        found = (self.hours & _below(hour)).bit_count() * minutes * seconds
+        if self.hours >> hour & 1:
+            found += (self.minutes & _below(minute)).bit_count() * seconds
+            if self.minutes >> minute & 1:
+                found += (self.seconds & _below(second)).bit_count()
+        return found
 
     def _time_from(self, second: int) -> int | None:
         minute, second = divmod(second, 60)
@@ -119,7 +157,7 @@ class Fields:
     def _day_after(self, today: date) -> date | None:
         year, month, start = today.year, today.month, today.day + 1
         while year <= LAST_YEAR:
-            if self.months >> month & 1 and (rest := self.days.in_month(year, month) >> start):
+            if rest := self._due_in(year, month) >> start:
                 return date(year, month, start + lowest(rest))
             start = 1
             if rest := self.months >> month + 1:
