@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from multiprocessing import spawn
 from typing import NamedTuple, cast
 
 from duetime.runtime.children.address import Home
@@ -33,6 +32,9 @@ class Launched(NamedTuple):
 
 def launch() -> Launched:
     """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
+    # Only here: it is large, and most workers start no children.
+    from multiprocessing import spawn  # noqa: PLC0415
+
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
     held, its_lifeline = lifeline()
