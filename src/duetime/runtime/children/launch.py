@@ -33,7 +33,7 @@ class Launched(NamedTuple):
 def launch() -> Launched:
     """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
     # Only here: it is large, and most workers start no children.
-    from multiprocessing import spawn  # noqa: PLC0415
+    from multiprocessing import spawn
 
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
