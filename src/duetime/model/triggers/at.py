@@ -33,6 +33,10 @@ class At(Trigger):
         position = bisect_right(self.instants, instant)
         return self.instants[position] if position < len(self.instants) else None
 
+    def count(self, after: Instant, until: Instant) -> int:
+        """Return how many of the instants lie in `after < instant <= until`."""
+        return max(0, bisect_right(self.instants, until) - bisect_right(self.instants, after))
+
     def describe(self) -> str:
         """Say the rule in English."""
         shown = [f"{to_datetime(instant):%Y-%m-%d %H:%M:%S}" for instant in self.instants[:_SHOWN]]

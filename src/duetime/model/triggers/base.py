@@ -16,6 +16,16 @@ class Trigger(Protocol):
 
     __slots__ = ()
 
+    @property
+    def tz(self) -> str:
+        """The zone to show its times in."""
+        return "UTC"
+
+    @property
+    def times(self) -> int | None:
+        """How many jobs its schedule may make in all; the schedule counts them, `after` does not."""
+        return None
+
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`, or None if there is no more."""
         ...
@@ -32,6 +42,31 @@ class Trigger(Protocol):
         """Return the first occurrence strictly after an aware `moment`, in UTC, or None if there is no more."""
         instant = self.after(from_datetime(moment, what="moment"))
         return None if instant is None else to_datetime(instant)
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return when the job of an occurrence falls due, the same in every process."""
+        return occurrence
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences lie in `after < occurrence <= until`, or None if that takes a walk."""
+        del after, until
+        return None
+
+    def last(self, after: Instant, until: Instant) -> Instant | None:
+        """Return the latest occurrence in `after < occurrence <= until`, or None if there is none."""
+        found: Instant | None = None
+        low, high = after, until
+        # While one more follows within the range, the latest lies at or after it: halving needs no walk.
+        while low < high:
+            middle = (low + high) // 2 if found is not None else low
+            following = self.after(middle)
+            if following is not None and following <= until:
+                found = low = following
+            elif found is None:
+                return None
+            else:
+                high = middle
+        return found
 
     def seeded(self, name: str) -> Self:
         """Return this rule with its hashed fields spread by `name`, unless it already has a seed."""

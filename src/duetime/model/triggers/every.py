@@ -49,6 +49,13 @@ class Every(Trigger):
             return None
         return due
 
+    def count(self, after: Instant, until: Instant) -> int:
+        """Return how many occurrences lie in `after < occurrence <= until`."""
+        until = min(until, LATEST if self.end is None else self.end)
+        start = after + self.interval if self.start is None else self.start
+        before = max(0, (after - start) // self.interval + 1)
+        return max(0, (until - start) // self.interval + 1 - before)
+
     def anchored(self, instant: Instant) -> Every:
         """Return this rule with its first occurrence one interval after `instant`, unless it already has a start."""
         if self.start is not None:
