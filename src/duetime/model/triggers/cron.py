@@ -30,8 +30,8 @@ class Cron(Trigger):
     expression: str
     tz: str = "UTC"
     seed: str = ""
-    _fields: Fields = field(init=False, repr=False, compare=False)
-    _zone: Zone = field(init=False, repr=False, compare=False)
+    fields: Fields = field(init=False, repr=False, compare=False)
+    place: Zone = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.seed, str):
@@ -40,16 +40,16 @@ class Cron(Trigger):
         fields = parse(expression, seed=self.seed)
         object.__setattr__(self, "expression", expression)
         object.__setattr__(self, "tz", place.key)
-        object.__setattr__(self, "_fields", fields)
-        object.__setattr__(self, "_zone", place)
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "place", place)
         if not fields.hashed:
             # A seed that nothing draws from must not make two equal rules differ.
             object.__setattr__(self, "seed", "")
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        fields, second = self._fields, instant // SECOND
-        stretch = self._zone.stretch_at(second)
+        fields, second = self.fields, instant // SECOND
+        stretch = self.place.stretch_at(second)
         wall = second + 1 + stretch.offset
         if not fields.floating:
             wall = max(wall, stretch.seen)
@@ -59,7 +59,7 @@ class Cron(Trigger):
                 # Earlier than the stretch is a wall time that was skipped: it is made up for when the gap ends.
                 found = max(due, stretch.start) * SECOND
                 return found if found <= LATEST else None
-            stretch = self._zone.stretch_at(stretch.end)
+            stretch = self.place.stretch_at(stretch.end)
             if fields.floating:
                 opening = stretch.start + stretch.offset
                 wall = opening if opening < stretch.seen else max(wall, opening)
@@ -67,10 +67,10 @@ class Cron(Trigger):
 
     def count(self, after: Instant, until: Instant) -> int:
         """Return how many occurrences lie in `after < occurrence <= until`, without walking them."""
-        fields, start, end = self._fields, after // SECOND + 1, min(until, LATEST) // SECOND + 1
+        fields, start, end = self.fields, after // SECOND + 1, min(until, LATEST) // SECOND + 1
         found = 0
         while start < end:
-            stretch = self._zone.stretch_at(start)
+            stretch = self.place.stretch_at(start)
             wall, stop = start + stretch.offset, min(end, stretch.end) + stretch.offset
             if not fields.floating:
                 if start == stretch.start and stretch.seen < wall:
@@ -85,11 +85,11 @@ class Cron(Trigger):
 
     def seeded(self, name: str) -> Cron:
         """Return this rule with its `H` fields spread by `name`, unless it has none or already has a seed."""
-        return replace(self, seed=name) if self._fields.hashed and not self.seed else self
+        return replace(self, seed=name) if self.fields.hashed and not self.seed else self
 
     def describe(self) -> str:
         """Say the rule in English."""
-        return f"{describe(self._fields)}, {self.tz}"
+        return f"{describe(self.fields)}, {self.tz}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""

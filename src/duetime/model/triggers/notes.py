@@ -1,0 +1,81 @@
+"""Says what a change of the clock does to an occurrence."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
+
+from duetime.model.instants import EPOCH, SECOND, Instant
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.zones import DAY, Stretch, Zone
+
+
+@runtime_checkable
+class Compound(Protocol):
+    """A trigger made of others."""
+
+    @property
+    def parts(self) -> tuple[Trigger, ...]:
+        """The triggers it is made of."""
+        ...
+
+
+def note(trigger: Trigger, occurrence: Instant) -> str | None:
+    """Return a sentence about an occurrence that a change of the clock moves, repeats or follows, else None."""
+    if trigger.after(occurrence - 1) != occurrence:
+        return None
+    if isinstance(trigger, Cron):
+        return _note(trigger, occurrence // SECOND)
+    if isinstance(trigger, Compound):
+        return next((found for part in trigger.parts if (found := note(part, occurrence))), None)
+    return None
+
+
+def _note(rule: Cron, second: int) -> str | None:
+    stretch = rule.place.stretch_at(second)
+    wall = second + stretch.offset
+    if wall < stretch.seen:
+        return f"{_clock(wall)} comes twice on this day (clocks go back); both run, this is the second"
+    if _comes_again(rule.place, stretch, wall):
+        runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
+        return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
+    # What a gap swallows is told with the first occurrence after it.
+    if rule.after(stretch.start * SECOND - 1) == second * SECOND:
+        return _gap_note(rule, stretch, wall)
+    return None
+
+
+def _gap_note(rule: Cron, stretch: Stretch, wall: int) -> str | None:
+    opening = stretch.start + stretch.offset
+    missing = rule.fields.count(stretch.seen, opening) if stretch.seen < opening else 0
+    first = rule.fields.first_from(stretch.seen)
+    if not missing or first is None:
+        return None
+    moment, others = _moment(first), missing - 1
+    same_day = moment.date() == _moment(wall).date()
+    told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
+    day = " on this day" if same_day else ""
+    text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
+    if rule.fields.floating:
+        return f"{text} (clocks go forward) and {'are' if others else 'is'} left out"
+    return f"{text} (clocks go forward); {'they run once,' if others else 'runs'} at {_clock(wall)}"
+
+
+def _comes_again(place: Zone, stretch: Stretch, wall: int) -> bool:
+    """Tell whether a clock in the zone is set back over `wall`, which it shows in `stretch`."""
+    # Long stretches come in pieces, so that the change may lie behind the end of this one.
+    while stretch.end + stretch.offset - wall <= DAY:
+        stretch = place.stretch_at(stretch.end)
+        if stretch.start + stretch.offset <= wall:
+            return True
+    return False
+
+
+def _clock(wall: int) -> str:
+    moment = _moment(wall)
+    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
+
+
+def _moment(wall: int) -> datetime:
+    return EPOCH + timedelta(seconds=wall)
