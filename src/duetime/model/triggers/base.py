@@ -16,15 +16,10 @@ class Trigger(Protocol):
 
     __slots__ = ()
 
-    @property
-    def tz(self) -> str:
-        """The zone to show its times in."""
-        return "UTC"
-
-    @property
-    def times(self) -> int | None:
-        """How many jobs its schedule may make in all; the schedule counts them, `after` does not."""
-        return None
+    tz: str = "UTC"
+    """The zone to show its times in."""
+    times: int | None = None
+    """How many jobs its schedule may make in all; the schedule counts them, `after` does not."""
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`, or None if there is no more."""
