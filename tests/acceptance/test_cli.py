@@ -62,7 +62,7 @@ def test_help_names_the_exit_codes_and_shows_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["worker", "workers", "enqueue", "jobs", "queues", "prune", "migrate", "doctor"]
+    "command", ["worker", "workers", "enqueue", "jobs", "queues", "prune", "migrate", "doctor", "cron"]
 )
 def test_every_command_shows_an_example(command: str) -> None:
     assert f"\n    duetime {command} " in duetime(command, "--help").stdout

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from duetime.cli.completion import completion
+from duetime.cli.cron import cron
 from duetime.cli.demo import demo
 from duetime.cli.doctor import doctor
 from duetime.cli.enqueue import enqueue
@@ -79,6 +80,7 @@ for command in (
     prune,
     migrate,
     doctor,
+    cron,
     completion,
     demo,
 ):
