@@ -2,109 +2,155 @@
 
 from __future__ import annotations
 
-from duetime.model.ids import new_job_id
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import dropwhile
+
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import NewJob
+from duetime.model.occurrence import Span, run_of, skipped
+from duetime.model.overlap import admit, in_turn, may_plant
+from duetime.model.passed import passed
 from duetime.model.schedule import Firing, StoredSchedule
-from duetime.model.states import State
-from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
 
-MAX_MISSED = 100_000
-"""How many occurrences one firing accounts for; the next firing takes up the rest."""
+MISFIRE = "misfire"
+OVERLAP = "overlap"
+PAUSED = "paused"
 
 
 def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
     """Decide what a schedule makes now; `None` when it is too early to tell."""
+    if schedule.paused_at is not None:
+        return _go_on(schedule, trigger, now=now, ahead=ahead)
+    return correct(schedule, trigger) or _decide(schedule, trigger, now=now, ahead=ahead)
+
+
+def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
+    """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
+
+    The data of its zone may have changed since, or an edit may have named a time that was already accounted for.
+    """
+    if schedule.paused_at is not None or schedule.parked_at is not None:
+        return None
+    if _next(schedule, trigger, schedule.fired_through) == schedule.next_at:
+        return None
+    return _firing(schedule, trigger, schedule.fired_through, ())
+
+
+def _decide(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
     occurrence = schedule.next_at
     if occurrence is None or occurrence > now + ahead:
         return None
-    if occurrence <= schedule.fired_through:
-        # An edit can name a time that the old trigger had already accounted for; go on after it.
-        return _firing(schedule, trigger, schedule.fired_through, ())
-    if occurrence > now:
-        return _plant(schedule, trigger, occurrence)
-    return _catch_up(schedule, trigger, occurrence, now)
-
-
-def _plant(schedule: StoredSchedule, trigger: Trigger, occurrence: Instant) -> Firing | None:
-    """Store the next occurrence before its time, unless a live job may forbid it at the instant."""
-    if schedule.live and schedule.overlap != "allow":
+    if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
+        return _pause(schedule)
+    if occurrence <= now:
+        return _catch_up(schedule, trigger, now)
+    if not may_plant(schedule):
         return None
-    return _firing(schedule, trigger, occurrence, (_run(schedule, occurrence),))
+    return _firing(schedule, trigger, occurrence, _runs(schedule, trigger, [occurrence]))
 
 
-def _catch_up(schedule: StoredSchedule, trigger: Trigger, first: Instant, now: Instant) -> Firing:
-    """Run the latest due occurrence if it is recent enough; account for the earlier ones in one record."""
-    due, more = _due_occurrences(trigger, first, now)
-    latest = due[-1]
-    jobs: list[NewJob] = []
-    if more or now - latest > schedule.misfire_window:
-        jobs.append(_skip(schedule, due, reason="misfire"))
-    else:
-        if len(due) > 1:
-            jobs.append(_skip(schedule, due[:-1], reason="misfire"))
-        if schedule.live and schedule.overlap == "skip":
-            jobs.append(_skip(schedule, due[-1:], reason="overlap"))
-        else:
-            jobs.append(_run(schedule, latest))
-    return _firing(schedule, trigger, latest, tuple(jobs))
+def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
+    """Let a schedule go on that was paused until now; what passed meanwhile shares one record."""
+    if schedule.paused_until is None or schedule.paused_until > now:
+        return None
+    floor = max(schedule.fired_through, schedule.paused_until - 1)
+    jobs: tuple[NewJob, ...] = ()
+    if _left(schedule, trigger) != 0:
+        meanwhile = passed(trigger, after=schedule.fired_through, until=floor)
+        if meanwhile.earlier is not None:
+            jobs = (skipped(schedule, meanwhile.earlier, reason=PAUSED),)
+            if not meanwhile.whole:
+                return _firing(schedule, trigger, meanwhile.earlier.last, jobs)
+    going = replace(schedule, paused_at=None, paused_until=None, fired_through=floor, streak=0)
+    going = replace(going, next_at=_next(going, trigger, floor))
+    then = fire(going, trigger, now=now, ahead=ahead) or _firing(going, trigger, floor, ())
+    return replace(then, expected=schedule.fired_through, jobs=jobs + then.jobs, resumes=True)
 
 
-def _due_occurrences(trigger: Trigger, first: Instant, now: Instant) -> tuple[list[Instant], bool]:
-    """Return what has fallen due, and whether there is more than one firing accounts for."""
-    due: list[Instant] = []
-    occurrence: Instant | None = first
-    while occurrence is not None and occurrence <= now:
-        if len(due) == MAX_MISSED:
-            return due, True
-        due.append(occurrence)
-        occurrence = trigger.after(occurrence)
-    return due, False
+def _pause(schedule: StoredSchedule) -> Firing:
+    """Leave what is due for the day the schedule goes on."""
+    failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
+    return Firing(
+        name=schedule.name,
+        rev=schedule.rev,
+        expected=schedule.fired_through,
+        fired_through=schedule.fired_through,
+        next_at=schedule.next_at,
+        jobs=(),
+        pause=f"{failures} in a row",
+    )
+
+
+def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
+    """Run what the policies let run of all that has fallen due, and account for the rest in few records."""
+    left = _left(schedule, trigger)
+    wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
+    wanted = wanted if left is None else min(wanted, left)
+    due = passed(trigger, after=schedule.fired_through, until=now, latest=wanted)
+    if not due.whole and due.earlier is not None:
+        record = skipped(schedule, due.earlier, reason=MISFIRE)
+        return _firing(schedule, trigger, due.earlier.last, (record,))
+    timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
+    missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
+    chosen = admit(schedule, timely)
+    jobs = (
+        *_records(schedule, missed, MISFIRE),
+        *_records(schedule, _joined(None, chosen.before), OVERLAP),
+        *_runs(schedule, trigger, chosen.run),
+        *_records(schedule, _joined(None, chosen.behind), OVERLAP),
+    )
+    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(chosen.run)
+    return _firing(schedule, trigger, due.latest[-1], jobs, cancels=cancels)
+
+
+def _joined(span: Span | None, more: Sequence[Instant]) -> Span | None:
+    if not more:
+        return span
+    return Span(span.first if span else more[0], more[-1], (span.count if span else 0) + len(more))
+
+
+def _records(schedule: StoredSchedule, span: Span | None, reason: str) -> list[NewJob]:
+    return [] if span is None else [skipped(schedule, span, reason=reason)]
+
+
+def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
+    turns = in_turn(schedule, several=len(occurrences) > 1)
+    return tuple(
+        run_of(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
+        for occurrence in occurrences
+    )
+
+
+def _left(schedule: StoredSchedule, trigger: Trigger) -> int | None:
+    """How many jobs the schedule may still make; `None` for any number."""
+    return None if trigger.times is None else max(0, trigger.times - schedule.made)
+
+
+def _next(
+    schedule: StoredSchedule, trigger: Trigger, fired_through: Instant, *, made: int = 0
+) -> Instant | None:
+    """Return the next occurrence, unless the schedule has made all the jobs it may make."""
+    left = _left(schedule, trigger)
+    return None if left is not None and made >= left else trigger.after(fired_through)
 
 
 def _firing(
-    schedule: StoredSchedule, trigger: Trigger, fired_through: Instant, jobs: tuple[NewJob, ...]
+    schedule: StoredSchedule,
+    trigger: Trigger,
+    fired_through: Instant,
+    jobs: tuple[NewJob, ...],
+    *,
+    cancels: bool = False,
 ) -> Firing:
+    made = sum(not job.state.terminal for job in jobs)
     return Firing(
         name=schedule.name,
         rev=schedule.rev,
         expected=schedule.fired_through,
         fired_through=fired_through,
-        next_at=trigger.after(fired_through),
+        next_at=_next(schedule, trigger, fired_through, made=made),
         jobs=jobs,
-    )
-
-
-def _run(schedule: StoredSchedule, occurrence: Instant) -> NewJob:
-    return NewJob(
-        id=new_job_id(),
-        task=schedule.task,
-        payload=schedule.payload,
-        due_at=occurrence,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        on_crash=schedule.on_crash,
-        retries=schedule.retries,
-        timeout=schedule.timeout,
-        schedule=schedule.name,
-        occurrence=occurrence,
-        terms=Terms.from_text(schedule.terms),
-    )
-
-
-def _skip(schedule: StoredSchedule, occurrences: list[Instant], *, reason: str) -> NewJob:
-    return NewJob(
-        id=new_job_id(),
-        task=schedule.task,
-        payload=schedule.payload,
-        due_at=occurrences[-1],
-        queue=schedule.queue,
-        priority=schedule.priority,
-        schedule=schedule.name,
-        occurrence=occurrences[-1],
-        state=State.SKIPPED,
-        reason=reason,
-        span_first=occurrences[0],
-        span_count=len(occurrences),
+        cancels=cancels,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple, NoReturn
@@ -98,6 +98,7 @@ class Gate:
 
 
 UNLIMITED: Final = Gate()
+ONE_AT_A_TIME: Final = Gate(most=1)
 
 
 def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
@@ -136,6 +137,18 @@ def gate_name(task: str, by: str | None = None, value: str = "") -> str:
     if len(value) > _LONGEST_VALUE:
         value = f"#{hashlib.sha256(value.encode()).hexdigest()[:32]}"
     return f"{task}[{by}={value}]"
+
+
+def schedule_gate(task: str, schedule: str) -> str:
+    """Name the gate where jobs of a schedule wait for each other; a parameter has no colon, so no other is named so."""
+    return f"{task}[schedule:{schedule}]"
+
+
+def rule_at(gate: str, task: str, limits: Mapping[str, Gate]) -> Gate:
+    """Return the rule of a gate: that of its task, or that of every schedule whose jobs wait for each other."""
+    if gate.startswith(schedule_gate(task, "")[:-1]):
+        return ONE_AT_A_TIME
+    return limits.get(task, UNLIMITED)
 
 
 def _check_count(count: int, *, what: str, most: int) -> None:

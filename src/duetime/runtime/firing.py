@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from duetime.errors import InvalidValue
-from duetime.model.firing import fire
+from duetime.model.firing import correct, fire
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger, from_spec
 from duetime.runtime.service import Health, Service
+from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
@@ -20,7 +24,10 @@ log = logging.getLogger("duetime.worker")
 _AHEAD: Micros = 1 * SECOND
 _LIMIT = 500
 _LOOK_AGAIN: Micros = 250 * MILLISECOND
+_BREATH: Micros = 50 * MILLISECOND
 POLL = 10.0
+
+Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
 class ScheduleFirer(Service):
@@ -34,33 +41,60 @@ class ScheduleFirer(Service):
         # Workers that look at different moments do not compute the same firings.
         self._ahead = int(_AHEAD * random.uniform(0.6, 1.0))
         self._triggers: dict[str, Trigger | None] = {}
+        self._corrected = False
 
     async def round(self) -> float | None:
         """Fire what is due or nearly so, and sleep until shortly before the next."""
+        if not self._corrected:
+            await self._correct_all()
         due = await self._store.due_schedules(ahead=self._ahead, limit=_LIMIT)
-        firings: list[Firing] = []
-        wait = int(POLL * SECOND)
-        for schedule in due.schedules:
-            trigger = self._trigger(schedule)
-            if trigger is None or schedule.next_at is None:
-                continue
+        # When something falls due that this round has not dealt with, by the store's clock.
+        moments = [due.now + int(POLL * SECOND)]
+
+        def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
             firing = fire(schedule, trigger, now=due.now, ahead=self._ahead)
-            if firing is None:
+            if firing is None and schedule.next_at is not None:
                 # One of its jobs is live: ask again soon, at the latest at the instant itself.
-                wait = min(wait, _LOOK_AGAIN, max(0, schedule.next_at - due.now))
-                continue
-            firings.append(firing)
-            if firing.next_at is not None:
-                wait = min(wait, max(0, firing.next_at - self._ahead - due.now))
-        if firings:
-            await self._store.fire(firings)
+                moments.append(min(due.now + _LOOK_AGAIN, schedule.next_at))
+            elif firing is not None and firing.next_at is not None:
+                moments.append(firing.next_at - self._ahead)
+            return firing
+
+        fired = await self._apply(due.schedules, decide)
         if due.next_at is not None:
-            wait = min(wait, max(0, due.next_at - self._ahead - due.now))
+            moments.append(due.next_at - self._ahead)
         if due.resumes_at is not None:
-            wait = min(wait, max(0, due.resumes_at - due.now))
-        if len(due.schedules) == _LIMIT and firings:
+            moments.append(due.resumes_at)
+        if len(due.schedules) == _LIMIT and fired:
             return 0
-        return max(wait / SECOND, 0.001)
+        return max((min(moments) - due.now) / SECOND, 0.001)
+
+    async def _correct_all(self) -> None:
+        """Put right the times that zone data which came with this process has moved: nobody would look in time."""
+        await self._apply(await self._store.schedules(), correct)
+        self._corrected = True
+
+    async def _apply(self, schedules: Sequence[StoredSchedule], decide: Decide) -> bool:
+        """Decide about schedules and store what was decided, in several steps if it takes long."""
+        firings: list[Firing] = []
+        fired, breath = False, monotonic()
+        for schedule in schedules:
+            trigger = self._trigger(schedule)
+            firing = None if trigger is None else decide(schedule, trigger)
+            if firing is not None:
+                firings.append(firing)
+            if monotonic() - breath > _BREATH:
+                # Triggers that have to be walked take their time, and others in this process want to run, too.
+                fired |= await self._store_firings(firings)
+                firings, breath = [], monotonic()
+        return await self._store_firings(firings) or fired
+
+    async def _store_firings(self, firings: Sequence[Firing]) -> bool:
+        if not firings:
+            await asyncio.sleep(0)
+            return False
+        await self._store.fire(firings)
+        return True
 
     def _trigger(self, schedule: StoredSchedule) -> Trigger | None:
         """Build the trigger once per spec; one that cannot be read stays put and is told once."""

@@ -12,6 +12,7 @@ import msgspec
 from duetime.errors import DuplicateTask, InvalidName, UnknownTask
 from duetime.model.declaring import declaration
 from duetime.model.instants import Instant
+from duetime.model.overlap import check_turns
 from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_options import ScheduleOptions
 from duetime.model.task import TaskOptions
@@ -31,6 +32,10 @@ class Declared:
     trigger: Trigger
     payload: str
     options: ScheduleOptions
+
+    def __post_init__(self) -> None:
+        own, gate = self.options, self.handler.options.gate
+        check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""

@@ -15,7 +15,7 @@ import msgspec
 
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId
-from duetime.model.limit import UNLIMITED, Gate
+from duetime.model.limit import UNLIMITED, Gate, rule_at
 from duetime.stores.base import Demand, LimitedClaims
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
@@ -126,7 +126,7 @@ def _judge(
         if not ready or task not in demand.tasks:
             continue
         if gate not in gates:
-            gates[gate] = Barrier(demand.limits.get(task, UNLIMITED), rows.starts(starts))
+            gates[gate] = Barrier(rule_at(gate, task, demand.limits), rows.starts(starts))
             gates[gate].measure(running=running, now=now)
         if gates[gate].free and (queue not in queues or queues[queue].free):
             head = Head(task, gate, queue, priority, due_at, name is not None)
@@ -137,7 +137,7 @@ def _judge(
 def missing(demand: Demand, found: Survey) -> list[Row]:
     """Return the rows to add before the gates that were found open can be locked."""
     return [
-        (head.gate, head.task, *_numbers(demand.limits.get(head.task, UNLIMITED)))
+        (head.gate, head.task, *_numbers(rule_at(head.gate, head.task, demand.limits)))
         for head in _candidates(demand, found)
         if not head.known
     ]
@@ -202,7 +202,7 @@ def _lock_gates(sql: Statements, demand: Demand, found: Survey) -> Script[dict[s
     tasks = {head.gate: head.task for head in heads}
     return {
         name: Barrier(
-            demand.limits.get(tasks[name], UNLIMITED), rows.starts(starts), Gate(most, count, period or 0)
+            rule_at(name, tasks[name], demand.limits), rows.starts(starts), Gate(most, count, period or 0)
         )
         for name, most, count, period, starts in locked
     }

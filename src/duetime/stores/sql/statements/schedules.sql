@@ -95,17 +95,20 @@ SELECT {now},
        (SELECT min(s.paused_until) FROM {schedules} AS s WHERE s.paused_until IS NOT NULL AND s.parked_at IS NULL)
 
 -- name: fire
--- Move schedules on, unless somebody else has moved, changed or paused them.
+-- Move schedules on, unless somebody else has moved, changed or paused them. One whose pause is over can be moved on
+-- before it resumes.
 UPDATE {schedules} SET
     fired_through = r.fired_through, next_at = r.next_at, made = {schedules}.made + r.made,
-    paused_at = CASE WHEN r.pause IS NOT NULL THEN {now} END,
-    paused_reason = r.pause, paused_by = CASE WHEN r.pause IS NOT NULL THEN r.who END, paused_until = NULL,
+    paused_at = CASE WHEN r.pause IS NOT NULL THEN {now} WHEN r.resumes = 0 THEN {schedules}.paused_at END,
+    paused_reason = CASE WHEN r.pause IS NOT NULL THEN r.pause WHEN r.resumes = 0 THEN {schedules}.paused_reason END,
+    paused_by = CASE WHEN r.pause IS NOT NULL THEN r.who WHEN r.resumes = 0 THEN {schedules}.paused_by END,
+    paused_until = CASE WHEN r.pause IS NULL AND r.resumes = 0 THEN {schedules}.paused_until END,
     streak_from = CASE WHEN r.resumes = 1 THEN {now} ELSE {schedules}.streak_from END,
     rev = {schedules}.rev + CASE WHEN r.pause IS NOT NULL OR r.resumes = 1 THEN 1 ELSE 0 END
 FROM {each rows: name text, rev int, expected int, fired_through int, next_at int, made int, pause text, resumes int,
       who text} AS r
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fired_through = r.expected
-  AND {schedules}.parked_at IS NULL AND ({schedules}.paused_at IS NULL OR r.resumes = 1)
+  AND {schedules}.parked_at IS NULL AND ({schedules}.paused_at IS NULL OR {schedules}.paused_until <= {now})
 RETURNING {schedules}.name
 
 -- name: live_jobs
