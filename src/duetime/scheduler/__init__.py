@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duetime.scheduler.explaining import Explanation
+from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.pages import Page
@@ -21,6 +22,7 @@ __all__ = [
     "AttemptRecord",
     "CommandRecord",
     "Explanation",
+    "Forecast",
     "Job",
     "JobHandle",
     "JobRecord",

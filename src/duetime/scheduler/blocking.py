@@ -14,6 +14,7 @@ from duetime.model.states import State
 from duetime.model.task import JobOptionValues
 from duetime.scheduler.blocking_workers import BlockingWorkers
 from duetime.scheduler.explaining import Explanation
+from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.pages import JobQuery, Page
@@ -157,6 +158,10 @@ class BlockingSchedules:
     def resume(self, name: str) -> None:
         """Let a schedule fire again, from now on."""
         self._portal.run(self._schedules.resume(name))
+
+    def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
+        """Tell the load to come; see `Schedules.forecast`."""
+        return self._portal.run(self._schedules.forecast(days=days, tz=tz))
 
 
 class BlockingQueues:

@@ -12,6 +12,7 @@ from duetime.model.names import check_reason
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers import from_spec
 from duetime.scheduler.altering import alter, known
+from duetime.scheduler.forecasting import Forecast, forecast
 from duetime.scheduler.records import ScheduleRecord
 from duetime.stores.base import Store
 
@@ -53,6 +54,10 @@ class Schedules:
             return Change(before=before, after=after)
 
         await alter(self._store(), name, decide)
+
+    async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
+        """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
+        return await forecast(self._store(), days=days, tz=tz)
 
     async def _stored(self, name: str) -> StoredSchedule:
         return known(next(iter(await self._store().get_schedules([name])), None), name)

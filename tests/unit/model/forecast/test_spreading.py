@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from duetime import cron, every
+from duetime.model.durations import DAY, MINUTE
+from duetime.model.forecast import Plan, peaks, survey
+from duetime.model.forecast.spreading import hash_shift
+from duetime.model.instants import from_datetime
+from duetime.model.triggers import Trigger
+
+START = from_datetime(datetime(2026, 11, 16, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "expression", ["0 3 * * *", "17 3 * * *", "@daily", "30 0 3 * * *", "*/15 * * * *", "0/20 4 * * *"]
+)
+@pytest.mark.parametrize("tz", ["UTC", "Asia/Kolkata"])
+def test_what_is_told_about_h_is_where_h_puts_it(expression: str, tz: str) -> None:
+    fixed = cron(expression, tz=tz)
+    written = {
+        "0 3 * * *": "H 3 * * *",
+        "17 3 * * *": "H 3 * * *",
+        "@daily": "H 0 * * *",
+        "30 0 3 * * *": "30 H 3 * * *",
+        "*/15 * * * *": "H/15 * * * *",
+        "0/20 4 * * *": "H/20 4 * * *",
+    }
+    hashed = cron(written[expression], tz=tz).seeded("nightly")
+    # From before the first one of the day, so that the same occurrence is meant.
+    day = START - 19_800_000_000
+    assert (due := fixed.after(day - 1)) is not None
+    shift = hash_shift(fixed, "nightly")
+    assert shift is not None
+    assert hashed.after(day - 1) == due + shift * MINUTE
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [cron("* * * * *"), cron("*/1 * * * *"), cron("H 3 * * *", seed="x"), cron("5,35 * * * *"), every("1h")],
+)
+def test_there_is_nothing_to_hash_where_no_single_minute_is_fixed(trigger: Trigger) -> None:
+    assert hash_shift(trigger, "a") is None
+
+
+def test_the_peak_is_told_as_it_is_and_as_it_would_be() -> None:
+    plans = [Plan(name=f"n{n}", trigger=cron("0 3 * * *"), same="nightly", since=0) for n in range(600)] + [
+        Plan(name="minutely", trigger=cron("* * * * *"), same="minutely", since=0)
+    ]
+    found = peaks(survey(plans, start=START, length=DAY))
+    assert (found.now, found.hashable, found.jitterable) == (601, 600, 600)
+    # Ten in each minute on average, over the hour; one more comes every minute.
+    assert 12 <= found.hashed <= 25
+    assert found.jittered == 61
+
+
+def test_nothing_would_change_where_nothing_can() -> None:
+    plans = [Plan(name="a", trigger=every("1m", start=datetime(2026, 1, 1, tzinfo=UTC)), same="", since=0)]
+    found = peaks(survey(plans, start=START, length=DAY))
+    assert (found.now, found.hashed, found.jittered) == (1, 1, 1)
+    assert (found.hashable, found.jitterable) == (0, 0)
+
+
+def test_nothing_is_told_of_nothing() -> None:
+    assert peaks(survey([], start=START, length=DAY)).now == 0
