@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Unpack
 
 import click
@@ -37,11 +37,6 @@ def jobs() -> None:
     """  # noqa: D301
 
 
-def _since(text: str) -> datetime | timedelta:
-    """Read a point in time, or how long ago it was."""
-    return options.moment(text) if "T" in text else options.duration(text)
-
-
 for command in (logs, tail, cancel, rerun, snooze, release):
     jobs.add_command(command)
 
@@ -59,7 +54,7 @@ for command in (logs, tail, cancel, rerun, snooze, release):
 @click.option("--tag", help="Only jobs with this tag.")
 @click.option(
     "--since",
-    type=_since,
+    type=options.moment_or_duration,
     metavar="WHEN",
     help="Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.",
 )

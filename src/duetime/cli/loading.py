@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import sys
 import traceback
-from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
 from duetime.cli.failures import ExitCode, Failure, code_of
 from duetime.model.shown import shown
+from duetime.runtime.handler import Handler
 from duetime.scheduler import Scheduler
+from duetime.scheduler.lookup import closest, no_task
 
 _OURS = str(Path(__file__).parents[1])
 
@@ -36,11 +36,11 @@ def load_scheduler(target: str) -> Scheduler:
     return found
 
 
-def closest(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that someone who wrote `name` may have meant."""
-    known = list(names)
-    tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
-    return tails or difflib.get_close_matches(name, known)
+def known_task(scheduler: Scheduler, task: str) -> Handler:
+    """Return a task by its name, or raise `UnknownTask` with those that may be meant."""
+    if task not in scheduler.tasks:
+        raise no_task(task, scheduler.tasks)
+    return scheduler.tasks[task]
 
 
 def _import(name: str) -> ModuleType:

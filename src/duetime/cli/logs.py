@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import click
 
 from duetime.cli.failures import without_passwords
 from duetime.cli.text import printable
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 Format: TypeAlias = Literal["console", "json"]
 
@@ -41,6 +46,25 @@ class JsonFormatter(logging.Formatter):
         if details := _details(record):
             values["exception"] = details
         return json.dumps(values)
+
+
+def options(command: F) -> F:
+    """Add the options that say how much to log, and how."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="How much to say, on standard error.",
+    )
+    style = click.option(
+        "--log-format",
+        type=click.Choice(["console", "json"]),
+        default="console",
+        show_default=True,
+        help="For people or for machines.",
+    )
+    return level(style(command))
 
 
 def configure(level: str, style: Format) -> None:

@@ -40,6 +40,11 @@ def moment(text: str) -> datetime:
     return read
 
 
+def moment_or_duration(text: str) -> datetime | timedelta:
+    """Read a point in time in ISO 8601, or a length of time."""
+    return moment(text) if "T" in text else duration(text)
+
+
 def database(command: F) -> F:
     """Add the options that say which database."""
     url = click.option(
@@ -58,6 +63,14 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
+by = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
+
+
+def schedule_names(command: F) -> F:
+    """Take names of schedules; `-` stands for those on standard input, the first word of each line."""
+    names = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_read_names)
+    return names(command)
+
 
 def job_ids(command: F) -> F:
     """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
@@ -67,11 +80,19 @@ def job_ids(command: F) -> F:
 
 def read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
     """Put the ids on standard input in the place of `-`."""
-    ids = [found for word in given for found in (_ids_on_input() if word == "-" else [word])]
-    if given and not ids:
-        raise click.BadParameter("there are no ids on standard input")
-    return tuple(dict.fromkeys(ids))
+    return _with_input(given, what="ids")
 
 
-def _ids_on_input() -> list[str]:
+def _read_names(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return _with_input(given, what="names")
+
+
+def _with_input(given: tuple[str, ...], *, what: str) -> tuple[str, ...]:
+    words = [found for word in given for found in (_words_on_input() if word == "-" else [word])]
+    if given and not words:
+        raise click.BadParameter(f"there are no {what} on standard input")
+    return tuple(dict.fromkeys(words))
+
+
+def _words_on_input() -> list[str]:
     return [line.split()[0] for line in sys.stdin if line.strip()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
@@ -11,8 +10,8 @@ import click
 import msgspec
 
 from duetime.cli import options
+from duetime.cli.confirming import confirm
 from duetime.cli.database import client
-from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.text import relative, say, say_json, say_table, shortened
 from duetime.model import durations
 from duetime.model.instants import to_datetime
@@ -106,7 +105,7 @@ def purge(
     """
     check_name(name, what="queue")
     if not (yes or dry_run):
-        _confirm(name)
+        confirm(name, what="name of the queue", done="purged")
 
     async def act() -> QueueRecord | int:
         async with client(url, namespace) as scheduler:
@@ -126,19 +125,6 @@ def purge(
         say_json({"queue": name, "would_purge" if dry_run else "purged": count})
     else:
         say(f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled")
-
-
-def _confirm(name: str) -> None:
-    if not _asks():
-        raise Failure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
-    given = click.prompt("This cannot be undone. Type the name of the queue", err=True)
-    if given != name:
-        raise Failure(f"{given!r} is not {name!r}; nothing was purged", ExitCode.USAGE)
-
-
-def _asks() -> bool:
-    """Whether somebody is there to answer."""
-    return sys.stdin.isatty()
 
 
 def _each(

@@ -57,20 +57,7 @@ log = logging.getLogger("duetime.cli")
 )
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
-@click.option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    default="info",
-    show_default=True,
-    help="How much to say, on standard error.",
-)
-@click.option(
-    "--log-format",
-    type=click.Choice(["console", "json"]),
-    default="console",
-    show_default=True,
-    help="For people or for machines.",
-)
+@logs.options
 def worker(
     *,
     target: str,
@@ -98,7 +85,6 @@ def worker(
       duetime worker jobs:scheduler
       duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
     """  # noqa: D301
-    logs.configure(log_level, log_format)
     settings: WorkerSettings = {
         "concurrency": concurrency,
         "queues": dict(map(_queue, queues)) or [DEFAULT_QUEUE],
@@ -110,22 +96,35 @@ def worker(
         "capture_logs": not no_job_logs,
         "dedicated": True,
     }
+    says = (
+        "running jobs and leaving schedules to others"
+        if no_schedules
+        else "running jobs and firing schedules"
+    )
+    serve(target, settings, says=says, log_level=log_level, log_format=log_format)
+
+
+def serve(
+    target: str, settings: WorkerSettings, *, says: str, log_level: str, log_format: logs.Format
+) -> None:
+    """Run a worker in a process of its own until it is stopped."""
+    logs.configure(log_level, log_format)
     scheduler = load_scheduler(target)
     if not scheduler.tasks:
         log.warning("%s has no tasks; import the modules that define them where it is made", target)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        if unfinished := runner.run(_work(scheduler, settings)):
+        if unfinished := runner.run(_work(scheduler, settings, says)):
             # Waiting for what does not end is no stop; whoever runs next rescues it.
             log.error("%d job(s) did not end; this process ends without them", unfinished)
             logging.shutdown()
             os._exit(ExitCode.FAILURE)
 
 
-async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
+async def _work(scheduler: Scheduler, settings: WorkerSettings, says: str) -> int:
     """Run a worker until it is stopped and return how many of its jobs would not end."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
-            log.info("working on %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url))
+            log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), says)
             signals.on_second(running.hurry)
             await _either(signals.first(), running.asked_to_stop())
     return running.stats().running

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from duetime.errors import JobNotFound, WorkerNotFound
+import difflib
+from collections.abc import Iterable
+
+from duetime.errors import JobNotFound, UnknownTask, WorkerNotFound
 from duetime.model.job import JobId, StoredJob
 from duetime.model.worker import WorkerId
 from duetime.stores.base import Store
@@ -24,3 +27,18 @@ def no_job(job_id: JobId) -> JobNotFound:
 def no_worker(worker_id: WorkerId) -> WorkerNotFound:
     """Return the error for a worker that is not there."""
     return WorkerNotFound(f"there is no worker {worker_id}; it never existed or its record was pruned")
+
+
+def no_task(task: str, known: Iterable[str]) -> UnknownTask:
+    """Return the error for a task that is not registered, with those that may be meant."""
+    names = sorted(known)
+    meant = closest(task, names)
+    offer = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(names) or 'none'}"
+    return UnknownTask(f"there is no task {task!r} here; {offer}")
+
+
+def closest(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names that someone who wrote `name` may have meant."""
+    known = list(names)
+    tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
+    return tails or difflib.get_close_matches(name, known)
