@@ -1,0 +1,151 @@
+"""Schedules as lines of a crontab: the time, the task in place of a command, and its arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from duetime.errors import InvalidTrigger, InvalidValue
+from duetime.model.names import MAX_NAME
+from duetime.model.portable import written
+from duetime.model.schedule import StoredSchedule
+from duetime.model.triggers import from_spec
+
+_ZONES: Final = ("CRON_TZ", "TZ")
+_NAMED: Final = re.compile(r"#\s*name:\s*(\S+)\s*")
+_SETTING: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
+_SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
+"""What the sixth word looks like when it is a field and not a task."""
+_FIELDS: Final = 5
+_HASH: Final = 8
+_HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
+
+
+class Line(NamedTuple):
+    """A schedule in a crontab, or what is wrong with its line."""
+
+    number: int
+    entry: Mapping[str, Any] | InvalidValue
+
+
+class Crontab(NamedTuple):
+    """What a crontab says."""
+
+    lines: list[Line]
+    notes: list[str]
+    """What it says besides, and what comes of that."""
+
+
+def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, list[str]]:
+    """Return the text of a crontab, and what a crontab cannot say."""
+    lines, notes, zone = [_HEAD], list[str](), "UTC"
+    for schedule in schedules:
+        entry = written(schedule)
+        arguments = json.dumps(entry["arguments"]) if "arguments" in entry else ""
+        command = f"{entry['task']} {arguments}".rstrip()
+        lines += ["", f"# name: {schedule.name}"]
+        if "cron" not in entry:
+            rule = from_spec(json.loads(schedule.trigger)).describe()
+            lines.append(f"# no cron expression says this: {rule}: {command}")
+            notes.append(f"{schedule.name} has no cron expression ({rule}); it is only a comment")
+            continue
+        if (wanted := entry.get("tz", "UTC")) != zone:
+            lines.append(f"CRON_TZ={wanted}")
+            zone = wanted
+        if schedule.paused_at is not None:
+            lines.append(f"# paused: {entry['cron']} {command}")
+            notes.append(f"{schedule.name} is paused; it is only a comment")
+        else:
+            lines.append(f"{entry['cron']} {command}")
+    return "\n".join(lines) + "\n", notes
+
+
+def read_crontab(text: str) -> Crontab:
+    """Read a crontab line by line; a bad line is told, and the others are read all the same.
+
+    A name is what `# name: ...` above the line says, else the task, and a hash of its arguments if there are any:
+    the same command keeps its name when its time changes, or other lines do.
+    """
+    lines, notes = list[Line](), list[str]()
+    zone, name = "UTC", None
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line:
+            name = None
+        elif line.startswith("#"):
+            named = _NAMED.fullmatch(line)
+            name = named[1] if named else name
+        elif (setting := _SETTING.fullmatch(line)) and not _ZONE_PREFIX.fullmatch(line):
+            if setting[1] in _ZONES:
+                zone = setting[2].strip("\"'") or "UTC"
+            else:
+                notes.append(f"line {number}: {setting[1]} means nothing here and is left out")
+        else:
+            try:
+                lines.append(Line(number, _entry(line, zone=zone, name=name)))
+            except InvalidValue as error:
+                lines.append(Line(number, error))
+            name = None
+    return Crontab(list(_told_apart(lines)), notes)
+
+
+def _entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
+    if prefixed := _ZONE_PREFIX.fullmatch(line):
+        zone, line = prefixed.groups()
+    words = line.split()
+    count = _time_words(words)
+    if len(words) <= count:
+        text = (
+            f'no task in "{line}"; write a time, a task and its arguments, e.g. "0 3 * * * shop.tidy days=7"'
+        )
+        raise InvalidTrigger(text)
+    *_, rest = line.split(maxsplit=count)
+    task, _, arguments = rest.partition(" ")
+    said = _arguments(arguments.strip())
+    entry = {"name": name or _name(task, said), "task": task, "cron": " ".join(words[:count]), "tz": zone}
+    return entry | ({"arguments": said} if said else {})
+
+
+def _time_words(words: list[str]) -> int:
+    if words[0].startswith("@"):
+        return 2 if words[0].lower() == "@every" else 1
+    has_seconds = len(words) > _FIELDS + 1 and _SIXTH.fullmatch(words[_FIELDS])
+    return _FIELDS + 1 if has_seconds else _FIELDS
+
+
+def _arguments(text: str) -> tuple[str, ...]:
+    """Split arguments into words; JSON is one of them, as it stands."""
+    if text.startswith(("{", "[")):
+        return (text,)
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise InvalidTrigger(f'the arguments "{text}" cannot be read: {error}') from None
+
+
+def _name(task: str, arguments: tuple[str, ...]) -> str:
+    if not arguments:
+        return task
+    digest = hashlib.sha256("\0".join(arguments).encode()).hexdigest()[:_HASH]
+    return f"{task[: MAX_NAME - _HASH - 1]}-{digest}"
+
+
+def _told_apart(lines: Iterable[Line]) -> Iterator[Line]:
+    """Refuse a second line under the same name."""
+    first: dict[str, int] = {}
+    for line in lines:
+        if isinstance(line.entry, InvalidValue):
+            yield line
+            continue
+        name = line.entry["name"]
+        before = first.setdefault(name, line.number)
+        if before == line.number:
+            yield line
+        else:
+            text = f"line {before} is {name!r} already; write another name above this one: # name: {name}.2"
+            yield Line(line.number, InvalidTrigger(text))
