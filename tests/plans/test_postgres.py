@@ -185,6 +185,11 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.free_keys, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.prunable, {"after": "", "stretch": 100, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.latest_occurrences, {"rows": NAMES, "others": 9}, "duetime_jobs_occurrence"),
+        (
+            SQL.past_occurrences,
+            {"schedule": "s", "until": DUE, "limit": 9, "made": 0, "now": DUE},
+            "duetime_jobs_occurrence",
+        ),
         (SQL.forget, {"rows": FORGET}, "duetime_jobs_pkey"),
         (SQL.prune_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),

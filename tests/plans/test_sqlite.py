@@ -140,6 +140,7 @@ def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, s
         (SQL.find_of_schedule, "duetime_jobs_occurrence (schedule=?)"),
         (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
         (SQL.latest_occurrences, "duetime_jobs_occurrence (schedule=?"),
+        (SQL.past_occurrences, "duetime_jobs_occurrence (schedule=? AND occurrence<?)"),
         (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.forget_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),

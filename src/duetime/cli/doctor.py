@@ -10,14 +10,15 @@ from duetime.cli import options
 from duetime.cli.database import connected
 from duetime.cli.failures import ExitCode, without_passwords
 from duetime.cli.text import say_json, say_table
+from duetime.scheduler.checks import check_schedules
 from duetime.stores.base import Check
 
 
-@click.command(short_help="Look for weak settings of the database.")
+@click.command(short_help="Look for weak settings and schedules that nobody fires.")
 @options.database
 @options.as_json
 def doctor(*, url: str | None, namespace: str, as_json: bool) -> None:
-    """Look for settings of the database that weaken a promise, and say how to mend them.
+    """Look for what weakens a promise: settings of the database, schedules that nobody fires; and say how to mend it.
 
     \b
       duetime doctor --url postgresql://me@db.example/app
@@ -34,7 +35,10 @@ def doctor(*, url: str | None, namespace: str, as_json: bool) -> None:
 
 async def _examine(url: str | None, namespace: str) -> list[Check]:
     async with connected(url, namespace) as store:
-        return await store.doctor()
+        checks = await store.doctor()
+        status = await store.schema_status()
+        # Tables of another version are not looked into.
+        return [*checks, await check_schedules(store)] if status.found == status.wanted else checks
 
 
 def _values(check: Check) -> dict[str, object]:

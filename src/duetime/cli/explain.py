@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from datetime import datetime
 
 import click
 import msgspec
@@ -10,26 +12,53 @@ import msgspec
 from duetime.cli import options
 from duetime.cli.database import client
 from duetime.cli.text import say_json, say_lines
-from duetime.scheduler.explaining import Explanation
+from duetime.errors import JobNotFound, ScheduleNotFound
+from duetime.scheduler.explaining import Explanation, ScheduleExplanation
+from duetime.scheduler.scheduler import Scheduler
+
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
 
 
-@click.command(short_help="Tell what happened to a job and why it has not run yet.")
+@click.command(short_help="Tell why a job or a schedule has not run.")
 @options.database
-@click.argument("job_id", metavar="ID")
+@click.argument("subject", metavar="ID|SCHEDULE")
+@click.option(
+    "--at",
+    type=options.wall_moment,
+    metavar="MOMENT",
+    help="What became of a schedule then; in its own zone unless it names one, the whole minute without seconds.",
+)
 @options.as_json
-def explain(*, url: str | None, namespace: str, job_id: str, as_json: bool) -> None:
-    """Tell in sentences what happened to a job, and why it has not run or ended yet.
+def explain(*, url: str | None, namespace: str, subject: str, at: datetime | None, as_json: bool) -> None:
+    """Tell in sentences what happened to a job or a schedule, and why it has not run.
 
     \b
-      duetime explain 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
+      duetime explain 0198c5a07d3e7c429a576a1f6d4f2b10
+      duetime explain nightly-report
+      duetime explain nightly-report --at "2026-11-15 03:00"
     """  # noqa: D301
 
-    async def read() -> Explanation:
+    async def read() -> Explanation | ScheduleExplanation:
         async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.explain(job_id)
+            return await _explained(scheduler, subject, at)
 
     found = asyncio.run(read())
     if as_json:
         say_json(msgspec.to_builtins(found))
     else:
         say_lines(str(found))
+
+
+async def _explained(
+    scheduler: Scheduler, subject: str, at: datetime | None
+) -> Explanation | ScheduleExplanation:
+    """Explain a job if there is one of this id, else a schedule of this name; only these have other times."""
+    if at is not None or _JOB_ID.fullmatch(subject) is None:
+        return await scheduler.schedules.explain(subject, at=at)
+    try:
+        return await scheduler.jobs.explain(subject)
+    except JobNotFound as error:
+        try:
+            return await scheduler.schedules.explain(subject)
+        except ScheduleNotFound:
+            raise error from None

@@ -31,10 +31,7 @@ def duration(text: str) -> timedelta:
 def moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, which must name its zone."""
     example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
+    read = _iso(text, example)
     if read.utcoffset() is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {example}")
     return read
@@ -43,6 +40,11 @@ def moment(text: str) -> datetime:
 def moment_or_duration(text: str) -> datetime | timedelta:
     """Read a point in time in ISO 8601, or a length of time."""
     return moment(text) if "T" in text else duration(text)
+
+
+def wall_moment(text: str) -> datetime:
+    """Read a point in time in ISO 8601, perhaps without a zone."""
+    return _iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
 
 
 def database(command: F) -> F:
@@ -57,6 +59,13 @@ def database(command: F) -> F:
         "--namespace", default="duetime", show_default=True, help="Which Duetime in that database."
     )
     return url(namespace(command))
+
+
+def _iso(text: str, example: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

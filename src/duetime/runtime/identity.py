@@ -15,10 +15,13 @@ from duetime.runtime.liveness import host_key, process_started
 class Identity:
     """The worker's present id; a worker that was declared dead goes on under another."""
 
-    def __init__(self, *, queues: Sequence[str], slots: int, tasks: Iterable[str] = ()) -> None:
+    def __init__(
+        self, *, queues: Sequence[str], slots: int, tasks: Iterable[str] = (), fires: bool = False
+    ) -> None:
         self._queues = tuple(queues)
         self._tasks = tuple(tasks)
         self._slots = slots
+        self._fires = fires
         self.info = self._make()
 
     @property
@@ -43,6 +46,7 @@ class Identity:
             queues=self._queues,
             slots=self._slots,
             tasks=self._tasks,
+            fires=self._fires,
         )
 
 

@@ -233,7 +233,10 @@ class Worker:
         self._looking_around: asyncio.TimerHandle | None = None
         self._looked_around = 0.0
         self._identity = Identity(
-            queues=tuple(options.queues), slots=options.concurrency, tasks=self._handlers
+            queues=tuple(options.queues),
+            slots=options.concurrency,
+            tasks=self._handlers,
+            fires=options.schedules,
         )
         self._time = self._timekeeper()
         self._threads = ThreadRunner()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.scheduler.explaining import Explanation
+from duetime.scheduler.explaining import Explanation, ScheduleExplanation
 from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
@@ -28,6 +28,7 @@ __all__ = [
     "JobRecord",
     "Page",
     "QueueRecord",
+    "ScheduleExplanation",
     "ScheduleRecord",
     "Scheduler",
     "Task",

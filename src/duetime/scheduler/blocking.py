@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.model.durations import Duration
@@ -13,7 +14,7 @@ from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
 from duetime.scheduler.blocking_workers import BlockingWorkers
-from duetime.scheduler.explaining import Explanation
+from duetime.scheduler.explaining import Explanation, ScheduleExplanation
 from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
@@ -162,6 +163,10 @@ class BlockingSchedules:
     def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
         """Tell the load to come; see `Schedules.forecast`."""
         return self._portal.run(self._schedules.forecast(days=days, tz=tz))
+
+    def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
+        """Tell how a schedule stands, or what became of it at some time; see `Schedules.explain`."""
+        return self._portal.run(self._schedules.explain(name, at=at))
 
 
 class BlockingQueues:

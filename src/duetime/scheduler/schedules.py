@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 import msgspec
 
@@ -12,6 +13,7 @@ from duetime.model.names import check_reason
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers import from_spec
 from duetime.scheduler.altering import alter, known
+from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecasting import Forecast, forecast
 from duetime.scheduler.records import ScheduleRecord
 from duetime.stores.base import Store
@@ -58,6 +60,13 @@ class Schedules:
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
         """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
         return await forecast(self._store(), days=days, tz=tz)
+
+    async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
+        """Tell how a schedule stands, or what became of it at some time, and why; raises `ScheduleNotFound`.
+
+        A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
+        """
+        return await explain_occurrence(self._store(), name, at)
 
     async def _stored(self, name: str) -> StoredSchedule:
         return known(next(iter(await self._store().get_schedules([name])), None), name)

@@ -33,16 +33,15 @@ class LimitFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything a store knows that bears on one job."""
+class Situation:
+    """What is so now, whatever is to be explained."""
 
     now: Instant
-    job: StoredJob
-    attempts: Sequence[StoredAttempt] = ()
     workers: Sequence[StoredWorker] = ()
     queue_paused_at: Instant | None = None
     queue_paused_reason: str | None = None
-    limits: Sequence[LimitFacts] = ()
+    tz: str = "UTC"
+    """The zone that times are told in."""
 
     def worker(self, worker_id: str | None) -> StoredWorker | None:
         """Return a worker that is still remembered."""
@@ -51,3 +50,17 @@ class Facts:
     def ago(self, instant: Instant) -> Micros:
         """How long ago something was; negative for what is to come."""
         return self.now - instant
+
+    @property
+    def alive(self) -> list[StoredWorker]:
+        """The workers that are there."""
+        return [worker for worker in self.workers if worker.state == "alive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts(Situation):
+    """Everything a store knows that bears on one job."""
+
+    job: StoredJob
+    attempts: Sequence[StoredAttempt] = ()
+    limits: Sequence[LimitFacts] = ()

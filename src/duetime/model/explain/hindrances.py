@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from duetime.model.explain.facts import Facts, Sentence
+from duetime.model.explain.fleet import able, by_queue, by_workers, names
 from duetime.model.explain.words import length, moment, since, worker_name
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker
@@ -24,7 +25,7 @@ def hindrances(facts: Facts) -> Iterator[Sentence]:
 
 def _of_pending(facts: Facts) -> Iterator[str]:
     yield from _by_time(facts)
-    yield from _by_queue(facts)
+    yield from by_queue(facts, facts.job.queue)
     yield from _by_limits(facts)
     yield from _by_workers(facts)
 
@@ -32,20 +33,14 @@ def _of_pending(facts: Facts) -> Iterator[str]:
 def _by_time(facts: Facts) -> Iterator[str]:
     job, now = facts.job, facts.now
     if job.expires_at is not None and job.expires_at <= now:
-        yield f"It expired at {moment(job.expires_at)}: the next worker that sees it will skip it."
+        yield f"It expired at {moment(facts, job.expires_at)}: the next worker that sees it will skip it."
     elif job.due_at > now:
-        when = f"{moment(job.due_at)}, {since(facts, job.due_at)}"
+        when = f"{moment(facts, job.due_at)}, {since(facts, job.due_at)}"
         last = facts.attempts[-1].outcome if facts.attempts else None
         if last in ("error", "timeout", "lost"):
             yield f"It waits for a retry at {when}."
         else:
             yield f"It is not due until {when}."
-
-
-def _by_queue(facts: Facts) -> Iterator[str]:
-    if facts.queue_paused_at is not None:
-        why = f": {facts.queue_paused_reason}" if facts.queue_paused_reason else ""
-        yield f"Queue {facts.job.queue} is paused since {moment(facts.queue_paused_at)}{why}."
 
 
 def _by_limits(facts: Facts) -> Iterator[str]:
@@ -58,27 +53,14 @@ def _by_limits(facts: Facts) -> Iterator[str]:
 
 
 def _by_workers(facts: Facts) -> Iterator[str]:
-    """Yield the first thing that is missing: a worker, one for the queue, one for the task, a free one."""
     job = facts.job
-    alive = [worker for worker in facts.workers if worker.state == "alive"]
-    if not alive:
-        yield "No worker is alive; start one with: duetime worker MODULE:SCHEDULER"
+    missing = [*by_workers(facts, queue=job.queue, task=job.task)]
+    yield from missing
+    if missing or job.due_at > facts.now:
         return
-    serving = [worker for worker in alive if job.queue in worker.queues]
-    if not serving:
-        served = ", ".join(sorted({queue for worker in alive for queue in worker.queues}))
-        yield f"No worker serves queue {job.queue}; those that are alive serve {served}."
-        return
-    knowing = [worker for worker in serving if job.task in worker.tasks]
-    if not knowing:
-        yield f"No worker knows task {job.task}; queue {job.queue} is served by {_names(facts, serving)}."
-        return
-    working = [worker for worker in knowing if worker.stats.paused_at is None]
-    if not working:
-        yield f"Every worker that could run it is paused: {_names(facts, knowing)}."
-        return
-    if job.due_at <= facts.now and all(worker.stats.running >= worker.slots for worker in working):
-        yield f"Every slot is taken in the workers that could run it: {_names(facts, working)}."
+    working = able(facts, queue=job.queue, task=job.task)
+    if all(worker.stats.running >= worker.slots for worker in working):
+        yield f"Every slot is taken in the workers that could run it: {names(facts, working)}."
 
 
 def _of_running(facts: Facts) -> Iterator[str]:
@@ -91,10 +73,10 @@ def _of_running(facts: Facts) -> Iterator[str]:
     if _is_late(holder, facts):
         yield (
             f"It is claimed by {name}, which is late with its pulse: last heard of {since(facts, holder.beat_at)}. "
-            f"Unless it speaks up, its jobs are taken over after {moment(holder.lease_until)}."
+            f"Unless it speaks up, its jobs are taken over after {moment(facts, holder.lease_until)}."
         )
     if job.started_at is None:
-        yield f"It is claimed ahead by {name} and starts at {moment(job.due_at)}."
+        yield f"It is claimed ahead by {name} and starts at {moment(facts, job.due_at)}."
         return
     done = "" if job.progress is None else f", {job.progress:.0%} done"
     note = f" ({job.progress_note})" if job.progress_note else ""
@@ -108,10 +90,4 @@ def _is_late(worker: StoredWorker, facts: Facts) -> bool:
 
 def _nothing(facts: Facts) -> str:
     job = facts.job
-    return (
-        f"Nothing is in its way: it is due since {moment(job.due_at)} and a worker can take it at any moment."
-    )
-
-
-def _names(facts: Facts, workers: Sequence[StoredWorker]) -> str:
-    return ", ".join(worker_name(facts, worker.id) for worker in workers)
+    return f"Nothing is in its way: it is due since {moment(facts, job.due_at)} and a worker can take it at any moment."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from duetime.model.explain.facts import Facts, Sentence
-from duetime.model.explain.words import length, moment, worker_name
+from duetime.model.explain.words import first_line, length, moment, worker_name
 from duetime.model.job import StoredAttempt
 from duetime.model.states import State
 
@@ -50,7 +50,7 @@ def _beginning(facts: Facts) -> Sentence:
     if job.schedule is not None:
         origin = f"Made by schedule {job.schedule}"
         if job.occurrence is not None:
-            origin += f" for its occurrence at {moment(job.occurrence)}"
+            origin += f" for its occurrence at {moment(facts, job.occurrence)}"
     elif job.parent is not None:
         origin = f"Enqueued on behalf of job {job.parent}"
     else:
@@ -67,7 +67,7 @@ def _try(facts: Facts, number: int, attempt: StoredAttempt) -> str:
     where = worker_name(facts, attempt.worker)
     lasted = "" if attempt.started_at is None else f" after {length(attempt.ended_at - attempt.started_at)}"
     how = _TRIES.get(attempt.outcome, f"ended as {attempt.outcome}")
-    error = "" if attempt.error is None else f": {_line(attempt.error)}"
+    error = "" if attempt.error is None else f": {first_line(attempt.error)}"
     return f"Try {number} on {where} {how}{lasted}{error}."
 
 
@@ -87,14 +87,10 @@ def _end(facts: Facts) -> str:
         case State.SUCCEEDED:
             return f"It succeeded{lasted}."
         case State.FAILED:
-            error = "" if job.error is None else f" ({_line(job.error)})"
+            error = "" if job.error is None else f" ({first_line(job.error)})"
             return f"It failed{lasted}: {_FAILURES.get(reason, reason)}{error}."
         case State.CANCELLED:
-            return f"It was cancelled{lasted}: {_line(reason)}."
+            return f"It was cancelled{lasted}: {first_line(reason)}."
         case _:
             count = f" This record stands for {job.span_count} occurrences." if job.span_count > 1 else ""
             return f"It was skipped: {_SKIPS.get(reason, reason)}.{count}"
-
-
-def _line(text: str) -> str:
-    return text.partition("\n")[0].rstrip(".")

@@ -250,6 +250,12 @@ class ScheduleStore(Protocol):
         """
         ...
 
+    async def past_occurrences(
+        self, name: str, *, until: Instant, limit: int, made: bool = False
+    ) -> list[StoredJob]:
+        """Return the records of a schedule up to an instant, latest first; `made`: without what was skipped."""
+        ...
+
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
         """Return what was done to something, newest first; `before`: only what is older than this entry."""
         ...
@@ -339,8 +345,8 @@ class ReadStore(Protocol):
         """Return all workers that are known, newest first."""
         ...
 
-    async def outlook(self, job: StoredJob) -> Outlook:
-        """Return what, beside workers, decides whether a job is handed out."""
+    async def outlook(self, queue: str, *, gate: str | None = None) -> Outlook:
+        """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
         ...
 
     async def paused_queues(self) -> Mapping[str, str | None]:

@@ -133,6 +133,7 @@ class Statements:
     schedules: Statement
     get_schedules: Statement
     occurrences: Statement
+    past_occurrences: Statement
     entries: Statement
     workers: Statement
     paused_queues: Statement

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from duetime.model.instants import Instant
-from duetime.model.job import StoredJob
 from duetime.model.limit import Gate
 from duetime.model.registries import Census
 from duetime.stores.base import CancelAnswer, Hint, Outlook
@@ -26,9 +25,9 @@ class Queueing(Operations):
         await self._driver.write(lambda: on_queues.resume_queue(self._sql, queue), atomic=False)
         self._driver.hint(Hint("jobs"))
 
-    async def outlook(self, job: StoredJob) -> Outlook:
-        """Return what, beside workers, decides whether a job is handed out."""
-        return await self._driver.read(lambda: on_queues.outlook(self._sql, job))
+    async def outlook(self, queue: str, *, gate: str | None = None) -> Outlook:
+        """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
+        return await self._driver.read(lambda: on_queues.outlook(self._sql, queue, gate=gate))
 
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""

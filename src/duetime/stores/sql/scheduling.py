@@ -75,6 +75,14 @@ class Scheduling(Operations):
             lambda: on_schedules.occurrences(self._sql, name, since=since, until=until, limit=limit)
         )
 
+    async def past_occurrences(
+        self, name: str, *, until: Instant, limit: int, made: bool = False
+    ) -> list[StoredJob]:
+        """Return the records of a schedule up to an instant, latest first."""
+        return await self._driver.read(
+            lambda: on_schedules.past_occurrences(self._sql, name, until=until, limit=limit, made=made)
+        )
+
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
         """Return what was done to something, newest first."""
         return await self._driver.read(

@@ -13,7 +13,7 @@ from duetime.model.outcome import Cancelled, Failed, Succeeded
 from duetime.model.registries import Registry, registry_of
 from duetime.model.states import State
 from duetime.model.terms import Terms
-from duetime.stores.base import DueSchedules, JobFilter, NextDue, Store
+from duetime.stores.base import DueSchedules, JobFilter, NextDue, Outlook, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
@@ -260,3 +260,35 @@ class TestNextDue(StoreSuite):
         assert (await take_one(store)).job_id == running
         assert [record.id for record in await store.upcoming(10)] == [first, second, gated, last]
         assert [record.id for record in await store.upcoming(2)] == [first, second]
+
+    async def test_the_records_of_a_schedule_up_to_an_instant_come_latest_first(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        now = clock.now()
+        first, skip, last, _, _ = await store.enqueue(
+            [
+                occurrence_job("s", now),
+                occurrence_job("s", now + 1, state=State.SKIPPED, reason="overlap"),
+                occurrence_job("s", now + 2),
+                occurrence_job("s", now + 3),
+                occurrence_job("other", now + 1),
+            ]
+        )
+
+        async def ids(**changes: Any) -> list[JobId]:
+            query = {"until": now + 2, "limit": 9} | changes
+            return [record.id for record in await store.past_occurrences("s", **query)]
+
+        assert await ids() == [last, skip, first]
+        assert await ids(limit=2) == [last, skip]
+        assert await ids(made=True) == [last, first]
+        assert await ids(until=now + 1, made=True) == [first]
+        assert await ids(until=now - 1) == []
+
+    async def test_the_outlook_of_a_queue_tells_the_time_and_the_pause(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        assert await store.outlook("mail") == Outlook(clock.now(), None, None)
+        await store.pause_queue("mail", reason="relay down")
+        assert await store.outlook("mail") == Outlook(clock.now(), clock.now(), "relay down")
+        assert await store.outlook("default") == Outlook(clock.now(), None, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from duetime.model import durations
 from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant
-from duetime.model.job import StoredJob
 from duetime.model.limit import UNLIMITED, Gate
 from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
@@ -27,11 +26,11 @@ def resume_queue(sql: Statements, queue: str) -> Script[None]:
     yield Query(sql.resume_queue, {"queue": queue})
 
 
-def outlook(sql: Statements, job: StoredJob) -> Script[Outlook]:
-    """Tell what the queue and the limits of a job say about it."""
-    found = yield Query(sql.outlook, {"queue": job.queue})
+def outlook(sql: Statements, queue: str, *, gate: str | None) -> Script[Outlook]:
+    """Tell what a queue and a gate say about the jobs in them."""
+    found = yield Query(sql.outlook, {"queue": queue})
     now, paused_at, reason = found[0]
-    limits = yield Query(sql.limits_on, {"queue": job.queue, "gate": job.gate})
+    limits = yield Query(sql.limits_on, {"queue": queue, "gate": gate})
     return Outlook(now, paused_at, reason, tuple(_limit_facts(row, now) for row in limits))
 
 

@@ -114,6 +114,15 @@ def occurrences(
     return [rows.job(row) for row in found]
 
 
+def past_occurrences(
+    sql: Statements, name: str, *, until: Instant, limit: int, made: bool
+) -> Script[list[StoredJob]]:
+    """Read the records of a schedule up to an instant, latest first."""
+    values = {"schedule": name, "until": until, "limit": limit, "made": int(made)}
+    found = yield Query(sql.past_occurrences, values)
+    return [rows.job(row) for row in found]
+
+
 def backfill(sql: Statements, jobs: Sequence[NewJob], entry: AuditEntry) -> Script[list[JobId]]:
     """Store jobs for occurrences that have none; records of what was skipped give way."""
     taken = [(job.schedule, job.occurrence) for job in jobs]

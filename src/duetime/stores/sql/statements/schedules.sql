@@ -138,6 +138,12 @@ WHERE schedule = :schedule AND occurrence >= :since
   ))
 ORDER BY occurrence LIMIT :limit
 
+-- name: past_occurrences
+-- Read the records of a schedule up to an instant, latest first, perhaps without what was skipped.
+SELECT {now}, {job_columns} FROM {jobs}
+WHERE schedule = :schedule AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
+ORDER BY occurrence DESC LIMIT :limit
+
 -- name: give_up_occurrences
 -- Let records of what was skipped give up their occurrence, so that a job can be made for it after all.
 UPDATE {jobs} SET span_first = coalesce(span_first, occurrence), occurrence = NULL

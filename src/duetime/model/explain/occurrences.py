@@ -1,0 +1,139 @@
+"""What became of an occurrence that left a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from duetime.model.durations import describe
+from duetime.model.explain.facts import Sentence
+from duetime.model.explain.hindrances import hindrances
+from duetime.model.explain.prospects import remark
+from duetime.model.explain.schedule_facts import ScheduleFacts
+from duetime.model.explain.story import story
+from duetime.model.explain.words import first_line, length, moment, worker_name
+from duetime.model.instants import Instant
+from duetime.model.job import StoredJob
+from duetime.model.states import State
+
+_MADE = {
+    State.PENDING: "waits",
+    State.RUNNING: "runs",
+    State.SUCCEEDED: "ran and succeeded",
+    State.FAILED: "failed",
+    State.CANCELLED: "was cancelled",
+    State.SKIPPED: "was skipped",
+}
+
+
+def told(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
+    """Tell of one record all that is known."""
+    yield Sentence(None, summary(facts, record))
+    trigger = facts.trigger_at(_place(record))
+    if trigger is not None and (said := remark(trigger, _place(record))) is not None:
+        yield Sentence(None, said)
+    if was_made(record):
+        if (job := facts.jobs.get(record.id)) is not None:
+            yield from (*story(job), *hindrances(job))
+        return
+    yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
+
+
+def summary(facts: ScheduleFacts, record: StoredJob) -> str:
+    """Say in one sentence what became of it."""
+    when = moment(facts, _place(record))
+    if not was_made(record):
+        if record.span_count > 1:
+            return (
+                f"It was skipped: one record stands for {record.span_count:,} occurrences, from {_first(facts, record)} "
+                f"to {when}."
+            )
+        return f"Its occurrence at {when} was skipped."
+    what = f"The job of its occurrence at {when} {_MADE[record.state]}: {record.id}"
+    if record.started_at is None:
+        return f"{what}."
+    late = record.started_at - _place(record)
+    return f"{what}, started {length(max(0, late))} after its time on {worker_name(facts, record.worker)}."
+
+
+def was_made(record: StoredJob) -> bool:
+    """Whether there was a job, however it ended; not only a record that there was none."""
+    return record.state is not State.SKIPPED or record.reason == "expired"
+
+
+def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Instant, str]]:
+    match record.reason or "":
+        case "misfire":
+            yield record.created_at, _misfire(facts, record)
+        case "overlap":
+            yield record.created_at, _overlap(facts, record)
+        case "paused" | "parked" as why:
+            yield from _stopped(facts, record, why)
+        case reason:
+            yield record.created_at, f"Reason: {first_line(reason)}."
+
+
+def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
+    first, noticed = record.span_first or _place(record), record.created_at
+    outage = f"Nobody fired schedules from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
+    window = facts.value_at("misfire_window", noticed)
+    length_of = "" if window is None else f" of {describe(window)}"
+    match facts.value_at("misfire", noticed):
+        case "skip":
+            rule = f"what is missed by more than its window{length_of} does not run"
+        case "all":
+            most = facts.value_at("misfire_limit", noticed)
+            rule = f"what was missed runs later, but at most {most} and only within a window{length_of}"
+        case _:
+            rule = f"of all that was missed only the latest runs, and only within a window{length_of}"
+    return f"{outage}; misfire is {facts.value_at('misfire', noticed) or 'latest'}: {rule}."
+
+
+def _overlap(facts: ScheduleFacts, record: StoredJob) -> str:
+    policy = facts.value_at("overlap", record.created_at) or "skip"
+    rule = {
+        "skip": "it is not started while one before it lives",
+        "queue_one": "one may wait for the one that runs, and one did",
+        "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and so many did",
+    }.get(policy, "the one before it was in its way")
+    live = [job for job in facts.before if _lived(job, record)]
+    if not live:
+        return f"A job before it had not ended; overlap is {policy}: {rule}."
+    return f"{_named(facts, live[0])} had not ended; overlap is {policy}: {rule}."
+
+
+def _lived(job: StoredJob, record: StoredJob) -> bool:
+    """Whether a job was pending or running when another occurrence was skipped."""
+    return (
+        was_made(job)
+        and _place(job) < _place(record)
+        and (job.finished_at is None or job.finished_at > record.created_at)
+    )
+
+
+def _named(facts: ScheduleFacts, job: StoredJob) -> str:
+    text = f"Job {job.id} of its occurrence at {moment(facts, _place(job))}"
+    if job.started_at is None:
+        return text
+    return f"{text}, which runs since {moment(facts, job.started_at)},"
+
+
+def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[tuple[Instant, str]]:
+    """Say who stopped the schedule, and when it went on."""
+    verb = "pause" if why == "paused" else "park"
+    entry = facts.latest(verb, until=record.created_at - 1)
+    if entry is None:
+        yield record.created_at, f"The schedule was {why} then."
+    else:
+        reason = entry.detail.get("reason")
+        because = f": {first_line(reason)}" if isinstance(reason, str) and reason else ""
+        yield entry.at, f"The schedule was {why} by {entry.who}{because}."
+    yield record.created_at, "It went on, and what had passed meanwhile was recorded as skipped."
+
+
+def _first(facts: ScheduleFacts, record: StoredJob) -> str:
+    return moment(facts, record.span_first or _place(record))
+
+
+def _place(record: StoredJob) -> Instant:
+    """Where a record stands among the others."""
+    return record.due_at if record.occurrence is None else record.occurrence
