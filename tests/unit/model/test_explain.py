@@ -244,3 +244,23 @@ def test_a_job_of_a_schedule_and_one_of_another_job_name_their_origin() -> None:
 def test_a_requested_cancellation_is_part_of_the_story() -> None:
     texts = story(job=RUNNING | {"cancel_requested_at": NOW})
     assert texts[-1].startswith("Its cancellation was requested")
+
+
+def test_a_job_that_waits_for_its_turn_names_the_schedule() -> None:
+    turns = LimitFacts(what="task mail.send[schedule:nightly]", running=1, most=1, rate=None, again_at=None)
+    waiting = {"schedule": "nightly", "occurrence": NOW - SECOND}
+    assert told(job=waiting, limits=[turns]) == ["It waits for the run before it of schedule nightly."]
+    (free,) = told(job=waiting, limits=[replace(turns, running=0)])
+    assert free.startswith("Nothing is in its way")
+
+
+def test_a_job_that_was_taken_back_remembers_its_occurrence() -> None:
+    withdrawn = {"schedule": "nightly", "occurrence": None, "span_first": NOW, "state": State.CANCELLED}
+    assert story(job=withdrawn)[0].startswith(
+        "Made by schedule nightly for its occurrence at 2030-03-17 17:46:40 UTC"
+    )
+
+
+def test_a_job_that_somebody_made_a_schedule_run_at_once() -> None:
+    (text, *_) = story(job={"schedule": "nightly"})
+    assert text.startswith("Made by schedule nightly outside of its times: task mail.send")

@@ -68,6 +68,10 @@ def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Inst
             yield record.created_at, _overlap(facts, record)
         case "paused" | "parked" as why:
             yield from _stopped(facts, record, why)
+        case "edited":
+            entry = next((e for e in facts.entries if e.at <= record.created_at), None)
+            who = "" if entry is None else f" by {entry.who}"
+            yield record.created_at, f"The schedule was changed{who} before anybody had fired it."
         case reason:
             yield record.created_at, f"Reason: {first_line(reason)}."
 

@@ -26,6 +26,9 @@ _SKIPS = {
     "misfire": "nobody was there to run it in time",
     "overlap": "the job before it of the same schedule had not ended",
     "expired": "it was too late to matter",
+    "paused": "its schedule was paused",
+    "parked": "no code declared its schedule any more",
+    "edited": "its schedule was changed before anybody had fired it",
 }
 
 
@@ -48,9 +51,14 @@ def story(facts: Facts) -> Iterator[Sentence]:
 def _beginning(facts: Facts) -> Sentence:
     job = facts.job
     if job.schedule is not None:
-        origin = f"Made by schedule {job.schedule}"
-        if job.occurrence is not None:
-            origin += f" for its occurrence at {moment(facts, job.occurrence)}"
+        # A job that was taken back has given its occurrence up, and only remembers it.
+        occurrence = job.span_first if job.occurrence is None else job.occurrence
+        when = (
+            "outside of its times"
+            if occurrence is None
+            else f"for its occurrence at {moment(facts, occurrence)}"
+        )
+        origin = f"Made by schedule {job.schedule} {when}"
     elif job.parent is not None:
         origin = f"Enqueued on behalf of job {job.parent}"
     else:
