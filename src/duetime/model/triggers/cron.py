@@ -12,7 +12,7 @@ from duetime.model.triggers.cron_describe import describe
 from duetime.model.triggers.cron_fields import Fields
 from duetime.model.triggers.cron_parse import Part, check_text, parse
 from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.zones import Zone, zone
+from duetime.model.triggers.zones import Zone, nearest, zone
 
 _ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
 _EVERY = "@every"
@@ -107,16 +107,25 @@ def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron
     rule, place = check_text(expression), zone(tz).key
     for prefix in _ZONE_PREFIXES:
         if rule.startswith(prefix):
-            inner, _, rule = rule.removeprefix(prefix).partition(" ")
-            if place not in ("UTC", zone(inner).key):
+            inner, _, rest = rule.removeprefix(prefix).partition(" ")
+            if place not in ("UTC", _zone_in_front(Part(rule, len(prefix), inner))):
                 raise InvalidCron(
                     f"the expression says {prefix}{inner} and the argument tz={place!r}; give one of them"
                 )
-            place = inner
+            place, rule = inner, rest
     word, _, interval = rule.partition(" ")
     if word.lower() == _EVERY:
         return _every(rule, interval)
     return Cron(rule, place, seed)
+
+
+def _zone_in_front(part: Part) -> str:
+    try:
+        return zone(part.text).key
+    except InvalidCron:
+        near = nearest(part.text)
+        expected = f"the IANA name of a time zone{f' (did you mean {near!r}?)' if near else ''}"
+        part.refuse("time zone", expected=expected, example="TZ=Europe/Riga 0 3 * * *")
 
 
 def _every(rule: str, interval: str) -> Every:

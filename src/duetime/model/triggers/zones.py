@@ -101,19 +101,18 @@ def zone(key: object) -> Zone:
     try:
         return _load(name)
     except (KeyError, ValueError, OSError):
-        raise InvalidCron(f"unknown time zone {shown(name)}{_hint(name)}") from None
+        near = nearest(name)
+        hint = f"did you mean {near!r}?" if near else "use an IANA name such as 'Europe/Berlin' or 'UTC'"
+        raise InvalidCron(f"unknown time zone {shown(name)}; {hint}") from None
+
+
+def nearest(key: str) -> str | None:
+    """Return the name of the zone that somebody may have meant."""
+    names = {name.casefold(): name for name in available_timezones()}
+    near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
+    return names[near[0]] if near else None
 
 
 @cache
 def _load(key: str) -> Zone:
     return Zone(ZoneInfo(key))
-
-
-def _hint(key: str) -> str:
-    names = {name.casefold(): name for name in available_timezones()}
-    near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
-    return (
-        f"; did you mean {names[near[0]]!r}?"
-        if near
-        else "; use an IANA name such as 'Europe/Berlin' or 'UTC'"
-    )

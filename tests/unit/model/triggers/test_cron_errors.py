@@ -76,6 +76,14 @@ def test_the_message_shows_what_where_and_how() -> None:
         ("@every soon", "interval", "soon"),
         ("@reboot", "macro", "@reboot"),
         ("@ daily", "macro", "@ daily"),
+        ("TZ=Mars/Olympus 0 3 * * *", "time zone", "Mars/Olympus"),
+        ("CRON_TZ=Europe/Berln @daily", "time zone", "Europe/Berln"),
+        ("0 9 * * MOON", "weekday", "MOON"),
+        ("0 9 * JUNE *", "month", "JUNE"),
+        ("0 0 1-31/40 * *", "day", "1-31/40"),
+        ("0 0 L-3 * *", "day", "L-3"),
+        ("0 0 LW,LL * *", "day", "LL"),
+        ("0 0 30 feb *", "day", "30"),
     ],
 )
 def test_the_caret_stands_under_the_bad_part(expression: str, field: str, part: str) -> None:
@@ -143,7 +151,12 @@ def test_an_unknown_zone_is_refused_with_the_nearest_name(tz: Any, hint: str) ->
 
 
 def test_an_unknown_zone_in_front_is_refused_with_the_nearest_name() -> None:
-    assert "did you mean 'Europe/Riga'?" in message("TZ=Europe/Rigga 0 3 * * *")
+    assert message("TZ=Europe/Rigga 0 3 * * *") == (
+        "bad time zone 'Europe/Rigga' in \"TZ=Europe/Rigga 0 3 * * *\"\n"
+        "   TZ=Europe/Rigga 0 3 * * *\n"
+        "      ^^^^^^^^^^^^\n"
+        "expected the IANA name of a time zone (did you mean 'Europe/Riga'?), e.g. \"TZ=Europe/Riga 0 3 * * *\""
+    )
 
 
 def test_a_seed_must_be_text() -> None:
