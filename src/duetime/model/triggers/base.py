@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import EARLIEST, LATEST, Instant, from_datetime, to_datetime
 from duetime.model.shown import shown
+
+if TYPE_CHECKING:
+    from duetime.model.calendars.base import Calendar
+    from duetime.model.durations import Duration
+    from duetime.model.triggers.at_most import AtMost
+    from duetime.model.triggers.between import Between
+    from duetime.model.triggers.intersection import Intersection
+    from duetime.model.triggers.jitter import Jitter
+    from duetime.model.triggers.minus import Except
+    from duetime.model.triggers.union import Union
+
+_MOST_TIMES = 1_000_000_000
 
 
 @runtime_checkable
@@ -72,6 +84,46 @@ class Trigger(Protocol):
         """Return this rule counting from `instant`, unless it already has a start."""
         del instant
         return self
+
+    def __or__(self, other: Trigger) -> Union:
+        from duetime.model.triggers.union import Union
+
+        return Union((self, other))
+
+    def __and__(self, other: Trigger) -> Intersection:
+        from duetime.model.triggers.intersection import Intersection
+
+        return Intersection((self, other))
+
+    def __sub__(self, calendar: Calendar) -> Except:
+        from duetime.model.triggers.minus import Except
+
+        return Except(self, calendar)
+
+    def between(self, start: datetime | None = None, end: datetime | None = None) -> Between:
+        """Return this rule from an aware `start` to an aware `end`, both included."""
+        from duetime.model.triggers.between import Between
+
+        first = None if start is None else from_datetime(start, what="start")
+        return Between(self, first, None if end is None else from_datetime(end, what="end"))
+
+    def at_most(self, times: int) -> AtMost:
+        """Return this rule for a schedule that makes so many jobs and then ends."""
+        from duetime.model.triggers.at_most import AtMost
+
+        return AtMost(self, times)
+
+    def jitter(self, most: Duration) -> Jitter:
+        """Return this rule with jobs that fall due up to `most` later, each by its own amount."""
+        from duetime.model import durations
+        from duetime.model.triggers.jitter import Jitter
+
+        return Jitter(self, durations.parse(most, what="jitter"))
+
+
+def check_times(value: object, *, what: str) -> None:
+    """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
+    check_whole(value, what=what, low=1, high=_MOST_TIMES, expected="a whole number from 1")
 
 
 def check_instant(value: object, *, what: str) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any, overload
+from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros, from_datetime, to_datetime
-from duetime.model.triggers.base import Trigger, check_instant, check_whole
+from duetime.model.triggers.base import Trigger, check_instant, check_times, check_whole
+from duetime.model.triggers.steps import Missing, Steps, steps
 
 SHORTEST: Micros = MILLISECOND
 
-_MOST_TIMES = 1_000_000_000
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every(Trigger):
-    """Occurrences at `start`, `start + interval` and so on: not past `end`, and at most `times` of them.
+    """Occurrences at `start`, `start + interval` and so on: not past `end`.
 
     Without a start it counts from the instant it is asked about; a schedule fixes that when it is first stored.
     """
@@ -36,18 +38,14 @@ class Every(Trigger):
             if value is not None:
                 check_instant(value, what=name)
         if self.times is not None:
-            check_whole(self.times, what="times", low=1, high=_MOST_TIMES, expected="a whole number from 1")
+            check_times(self.times, what="times")
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
         start = instant + self.interval if self.start is None else self.start
         count = max(0, (instant - start) // self.interval + 1)
         due = start + count * self.interval
-        if (self.times is not None and count >= self.times) or due > (
-            LATEST if self.end is None else self.end
-        ):
-            return None
-        return due
+        return due if due <= (LATEST if self.end is None else self.end) else None
 
     def count(self, after: Instant, until: Instant) -> int:
         """Return how many occurrences lie in `after < occurrence <= until`."""
@@ -81,6 +79,7 @@ class Every(Trigger):
         return {"type": "every", "interval": self.interval, **given}
 
 
+@overload
 def every(
     interval: Duration | None = None,
     *,
@@ -92,14 +91,67 @@ def every(
     start: datetime | None = None,
     end: datetime | None = None,
     times: int | None = None,
-) -> Every:
-    """Return the trigger for equal intervals, e.g. `every("15m")` or `every(minutes=15, times=10)`.
+) -> Every: ...
 
-    The first occurrence is at `start`, or one interval after the schedule was first stored.
+
+@overload
+def every(
+    *,
+    months: int,
+    years: int | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    times: int | None = None,
+    tz: str | ZoneInfo | None = None,
+    missing: Missing = "last",
+) -> Steps: ...
+
+
+@overload
+def every(
+    *,
+    years: int,
+    months: int | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    times: int | None = None,
+    tz: str | ZoneInfo | None = None,
+    missing: Missing = "last",
+) -> Steps: ...
+
+
+def every(
+    interval: Duration | None = None,
+    *,
+    seconds: float | None = None,
+    minutes: float | None = None,
+    hours: float | None = None,
+    days: float | None = None,
+    weeks: float | None = None,
+    months: int | None = None,
+    years: int | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+    times: int | None = None,
+    **calendar: Any,
+) -> Every | Steps:
+    """Return the trigger for equal intervals, e.g. `every("15m")`, or for calendar steps, e.g. `every(months=1)`.
+
+    The first occurrence is at `start`, or one interval after the schedule was first stored. Months and years go by
+    the wall clock of `tz`, which is the zone of `start` unless given; a month without the day has its last day
+    instead, or with `missing="skip"` none.
     """
     counts = dict(zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True))
+    given = {unit: count for unit, count in counts.items() if count is not None}
+    if months is not None or years is not None:
+        if interval is not None or given:
+            text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
+            raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
+        return steps(months=months, years=years, start=start, end=end, times=times, **calendar)
+    if calendar:
+        raise InvalidTrigger(f"{' and '.join(calendar)} of every() is only for months= and years=")
     rule = Every(
-        interval=_interval(interval, {unit: count for unit, count in counts.items() if count is not None}),
+        interval=_interval(interval, given),
         start=None if start is None else from_datetime(start, what="start"),
         end=None if end is None else from_datetime(end, what="end"),
         times=times,

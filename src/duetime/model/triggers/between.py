@@ -1,0 +1,60 @@
+"""A trigger with a start and an end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import LATEST, Instant, to_datetime
+from duetime.model.triggers.base import check_instant
+from duetime.model.triggers.compound import Budget, Wrapper, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Between(Wrapper):
+    """The occurrences of a trigger from `start` to `end`, both included."""
+
+    start: Instant | None = None
+    end: Instant | None = None
+
+    def __post_init__(self) -> None:
+        Wrapper.__post_init__(self)
+        if self.start is None and self.end is None:
+            raise InvalidTrigger(
+                "between() needs a start or an end, such as between(end=datetime(2030, 1, 1, tzinfo=UTC))"
+            )
+        for name, value in (("start", self.start), ("end", self.end)):
+            if value is not None:
+                check_instant(value, what=name)
+        if self.start is not None and self.end is not None and self.end < self.start:
+            text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
+            raise InvalidTrigger(f"{text}; nothing would ever be due")
+
+    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+        """Return the first occurrence after `instant` that lies between."""
+        found = budget.ask(self.trigger, instant if self.start is None else max(instant, self.start - 1))
+        return None if found is None or found > self._end else found
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences lie in both ranges, if the trigger can tell."""
+        after, until = after if self.start is None else max(after, self.start - 1), min(until, self._end)
+        return self.trigger.count(after, until) if after < until else 0
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        text = quoted(self.trigger)
+        if self.start is not None:
+            text += f", from {to_datetime(self.start):%Y-%m-%d %H:%M:%S} UTC"
+        if self.end is not None:
+            text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
+        return text
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        optional = {"start": self.start, "end": self.end}
+        given = {key: value for key, value in optional.items() if value is not None}
+        return {"type": "between", "trigger": self.trigger.to_spec(), **given}
+
+    @property
+    def _end(self) -> Instant:
+        return LATEST if self.end is None else self.end

@@ -1,0 +1,36 @@
+"""What is asked of a trigger before a schedule is stored with it."""
+
+from __future__ import annotations
+
+from duetime.errors import InvalidTrigger
+from duetime.model import durations
+from duetime.model.instants import Instant, Micros, to_datetime
+from duetime.model.triggers.base import Trigger
+
+WALKED = 100
+"""How many occurrences are compared with the shortest interval that is allowed."""
+
+
+def check_comes(trigger: Trigger, now: Instant) -> None:
+    """Raise `InvalidTrigger` unless something is due after `now`."""
+    if trigger.after(now) is None:
+        moment = f"{to_datetime(now):%Y-%m-%d %H:%M:%S} UTC"
+        text = f"the trigger ({trigger.describe()}) never comes after {moment}"
+        raise InvalidTrigger(f"{text}; check its dates, its end and the calendars taken from it")
+
+
+def check_pace(trigger: Trigger, now: Instant, shortest: Micros) -> None:
+    """Raise `InvalidTrigger` if two of the next occurrences are closer together than `shortest`."""
+    before = trigger.after(now)
+    for _ in range(WALKED):
+        if before is None or (following := trigger.after(before)) is None:
+            return
+        if following - before < shortest:
+            moments = f"{_exact(before)} and {_exact(following)}"
+            text = f"the trigger ({trigger.describe()}) comes at {moments}, closer than {durations.describe(shortest)}"
+            raise InvalidTrigger(f"{text}; make it rarer, or allow it with Scheduler(shortest_interval=...)")
+        before = following
+
+
+def _exact(instant: Instant) -> str:
+    return to_datetime(instant).isoformat(sep=" ", timespec="milliseconds")

@@ -1,0 +1,185 @@
+"""What triggers made of other triggers share: bounds on their depth, their size and the steps of a search."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import Instant
+from duetime.model.shown import shown
+from duetime.model.triggers.base import Trigger
+
+MOST_STEPS = 10_000
+"""How many questions one search may ask of the simple triggers below it; then there is no more to come."""
+DEEPEST = 8
+MOST_PARTS = 50
+
+
+class Spent(Exception):
+    """A search has taken all its steps."""
+
+
+class Budget:
+    """The steps that a search has left."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MOST_STEPS) -> None:
+        self.left = left
+
+    def ask(self, trigger: Trigger, instant: Instant) -> Instant | None:
+        """Return what comes after `instant`, at the cost of a step for every simple trigger asked; raise `Spent`."""
+        if isinstance(trigger, Compound):
+            return trigger.seek(instant, self)
+        if self.left <= 0:
+            raise Spent
+        self.left -= 1
+        return trigger.after(instant)
+
+    def ask_in_vain(self, trigger: Trigger, instant: Instant, *, share: int) -> Instant | None:
+        """Ask with no more than a share of the steps; when they do not suffice, nothing comes."""
+        part = Budget(min(share, self.left))
+        before = part.left
+        try:
+            return part.ask(trigger, instant)
+        except Spent:
+            return None
+        finally:
+            self.left -= before - part.left
+
+
+class Compound(Trigger):
+    """A trigger made of triggers."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def inner(self) -> tuple[Trigger, ...]:
+        """The triggers it is made of."""
+
+    @abstractmethod
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over other triggers."""
+
+    @abstractmethod
+    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+        """Return the first occurrence strictly after `instant`; raise `Spent` when the budget is."""
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant` that a bounded search finds."""
+        try:
+            return self.seek(instant, Budget())
+        except Spent:
+            return None
+
+    def seeded(self, name: str) -> Self:
+        """Return this rule with all that is drawn in it spread by `name`."""
+        return self.made_of(tuple(trigger.seeded(name) for trigger in self.inner()))
+
+    def anchored(self, instant: Instant) -> Self:
+        """Return this rule with all that has no start in it counting from `instant`."""
+        return self.made_of(tuple(trigger.anchored(instant) for trigger in self.inner()))
+
+
+@dataclass(frozen=True, slots=True)
+class Several(Compound):
+    """A rule over triggers of equal rank, shown in the zone of the first."""
+
+    parts: tuple[Trigger, ...]
+    tz: str = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_triggers(self.parts)
+        kind = type(self)
+        flat: list[Trigger] = []
+        for part in self.parts:
+            flat += part.parts if isinstance(part, kind) else [part]
+        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        _check_bounds(self)
+        for part in self.parts:
+            if part.times is not None:
+                text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
+                raise InvalidTrigger(f"{text}; limit all of it, as in (one | other).at_most({part.times})")
+        object.__setattr__(self, "tz", self.parts[0].tz)
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The parts."""
+        return self.parts
+
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over other parts."""
+        return replace(self, parts=inner)
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper(Compound):
+    """A rule over one trigger, which keeps the trigger's zone, limit, due times and count unless it says otherwise."""
+
+    trigger: Trigger
+    tz: str = field(init=False, repr=False, compare=False)
+    times: int | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_triggers((self.trigger,))
+        _check_bounds(self)
+        object.__setattr__(self, "tz", self.trigger.tz)
+        object.__setattr__(self, "times", self.trigger.times)
+
+    @property
+    def parts(self) -> tuple[Trigger, ...]:
+        """The one trigger."""
+        return (self.trigger,)
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The one trigger."""
+        return self.parts
+
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over another trigger."""
+        (trigger,) = inner
+        return replace(self, trigger=trigger)
+
+    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+        """Return what the trigger says."""
+        return budget.ask(self.trigger, instant)
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return what the trigger says."""
+        return self.trigger.due(occurrence)
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return what the trigger says."""
+        return self.trigger.count(after, until)
+
+
+def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
+    for trigger in triggers:
+        if not isinstance(trigger, Trigger):
+            text = "triggers are combined with triggers, such as cron('0 9 * * *') or every('15m')"
+            raise InvalidTrigger(f"{text}, not {shown(trigger)}")
+
+
+def _check_bounds(trigger: Compound) -> None:
+    if (deep := _depth(trigger)) > DEEPEST:
+        raise InvalidTrigger(
+            f"a trigger may be nested {DEEPEST} deep, not {deep}; split it into two schedules"
+        )
+    if not 1 <= (size := _size(trigger)) <= MOST_PARTS:
+        raise InvalidTrigger(
+            f"a trigger has from 1 to {MOST_PARTS} parts, not {size}; split it into two schedules"
+        )
+
+
+def _depth(trigger: Trigger) -> int:
+    return 1 + max(map(_depth, trigger.inner()), default=0) if isinstance(trigger, Compound) else 0
+
+
+def _size(trigger: Trigger) -> int:
+    return sum(map(_size, trigger.inner())) if isinstance(trigger, Compound) else 1
+
+
+def quoted(trigger: Trigger) -> str:
+    """Say a trigger in English, in parentheses if it is several."""
+    return f"({trigger.describe()})" if isinstance(trigger, Several) else trigger.describe()

@@ -1,0 +1,32 @@
+"""Whenever one of several triggers comes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from duetime.model.instants import Instant
+from duetime.model.triggers.compound import Budget, Several, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Several):
+    """Every occurrence of every part, each instant once."""
+
+    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+        """Return the earliest of what the parts say; one that is searched for in vain does not hide the others."""
+        share = budget.left // len(self.parts)
+        found = (budget.ask_in_vain(part, instant, share=share) for part in self.parts)
+        return min((due for due in found if due is not None), default=None)
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return the earliest due time among the parts that come at `occurrence`."""
+        coming = (part for part in self.parts if part.after(occurrence - 1) == occurrence)
+        return min((part.due(occurrence) for part in coming), default=occurrence)
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return "; or ".join(map(quoted, self.parts))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "union", "parts": [part.to_spec() for part in self.parts]}

@@ -1,0 +1,149 @@
+"""What holds for triggers of every kind, however they are combined."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duetime import calendars
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import from_datetime
+from duetime.model.triggers import At, Jitter, Trigger, Union, compound, cron, every, from_spec, note
+from duetime.model.triggers.compound import DEEPEST, MOST_PARTS, MOST_STEPS, Budget, Compound
+from tests.support.triggers import DAY, INSTANTS, LEAVES, TRIGGERS, UNLIMITED, walk
+
+
+@settings(max_examples=60)
+@given(trigger=TRIGGERS, instant=INSTANTS)
+def test_occurrences_come_strictly_one_after_the_other(trigger: Trigger, instant: int) -> None:
+    found = walk(trigger, instant, most=20)
+    assert found == sorted(set(found))
+    assert not found or found[0] > instant
+
+
+@settings(max_examples=100)
+@given(trigger=TRIGGERS)
+def test_every_nesting_is_read_back_from_its_spec(trigger: Trigger) -> None:
+    restored = from_spec(json.loads(json.dumps(trigger.to_spec())))
+    assert restored == trigger
+    assert (restored.tz, restored.times, restored.describe()) == (
+        trigger.tz,
+        trigger.times,
+        trigger.describe(),
+    )
+
+
+@settings(max_examples=60)
+@given(trigger=UNLIMITED, after=INSTANTS, length=st.integers(1, 30))
+def test_the_last_occurrence_and_their_number_agree_with_walking(
+    trigger: Trigger, after: int, length: int
+) -> None:
+    until = after + length * DAY
+    walked = walk(trigger, after, until=until, most=3_000)
+    assert trigger.last(after, until) == (walked[-1] if walked else None)
+    assert trigger.count(after, until) in (None, len(walked))
+
+
+@settings(max_examples=60)
+@given(trigger=UNLIMITED, name=st.text(), instant=INSTANTS)
+def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instant: int) -> None:
+    ready = trigger.seeded(name).anchored(instant)
+    assert ready.seeded("another").seeded("third") == ready.seeded("another")
+    assert ready.anchored(instant + DAY) == ready
+    assert from_spec(ready.to_spec()) == ready
+
+
+@settings(max_examples=60)
+@given(trigger=UNLIMITED, instant=INSTANTS)
+def test_a_search_takes_no_more_than_its_steps(trigger: Trigger, instant: int) -> None:
+    budget = Budget(50)
+    if isinstance(trigger, Compound):
+        try:
+            trigger.seek(instant, budget)
+        except compound.Spent:
+            assert budget.left == 0
+    assert 0 <= budget.left <= 50
+
+
+def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = 0
+    original = At.after
+
+    def counted(self: At, instant: int) -> int | None:
+        nonlocal asked
+        asked += 1
+        return original(self, instant)
+
+    monkeypatch.setattr(At, "after", counted)
+    odd, even = At(tuple(range(1, 9_999, 2))), At(tuple(range(0, 9_998, 2)))
+    nothing = odd & even
+    assert ((nothing | odd) & even).after(0) is None
+    assert 0 < asked <= MOST_STEPS
+
+
+def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
+    odd, even = At(tuple(range(1, 19_999, 2))), At(tuple(range(0, 19_998, 2)))
+    assert (odd & even).after(0) is None
+    assert ((odd & even) | At((7,))).after(0) == 7
+
+
+def test_nesting_has_a_bound() -> None:
+    trigger: Trigger = cron("0 9 * * *")
+    for _ in range(DEEPEST):
+        trigger = trigger.jitter("1s")
+    with pytest.raises(InvalidTrigger, match=r"nested 8 deep, not 9; split"):
+        trigger.jitter("1s")
+
+
+def test_the_number_of_parts_has_a_bound() -> None:
+    parts = tuple(every(seconds=number) for number in range(1, MOST_PARTS + 1))
+    assert len(Union(parts).parts) == MOST_PARTS
+    with pytest.raises(InvalidTrigger, match=r"from 1 to 50 parts, not 51"):
+        Union(parts) | every("1h")
+    with pytest.raises(InvalidTrigger, match=r"from 1 to 50 parts, not 0"):
+        Union(())
+
+
+@pytest.mark.parametrize("other", [5, None, "0 9 * * *", [], {}])
+@pytest.mark.parametrize("combine", [lambda a, b: a | b, lambda a, b: a & b, lambda a, b: Jitter(b, 1_000)])
+def test_only_triggers_are_combined(combine: object, other: object) -> None:
+    with pytest.raises(InvalidTrigger, match=r"such as cron\('0 9 \* \* \*'\)"):
+        combine(cron("0 9 * * *"), other)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("limited", [every("1h", times=3), every("1h").at_most(3)])
+def test_a_limit_belongs_to_the_whole(limited: Trigger) -> None:
+    for combine in (Trigger.__or__, Trigger.__and__):
+        with pytest.raises(InvalidTrigger, match=r"as in \(one \| other\)\.at_most\(3\)"):
+            combine(cron("0 9 * * *"), limited)
+    assert (cron("0 9 * * *") | every("1h")).at_most(3).times == 3
+
+
+@given(leaves=st.lists(LEAVES, min_size=2, max_size=4))
+def test_it_does_not_matter_how_parts_are_grouped(leaves: list[Trigger]) -> None:
+    left: Trigger = leaves[0]
+    for leaf in leaves[1:]:
+        left = left | leaf
+    right: Trigger = leaves[-1]
+    for leaf in reversed(leaves[:-1]):
+        right = leaf | right
+    assert left == right == Union(tuple(leaves))
+
+
+def test_notes_about_clock_changes_are_those_of_the_parts() -> None:
+    berlin = cron("30 2 * * *", tz="Europe/Berlin")
+    made_up = from_datetime(datetime(2030, 3, 31, 1, tzinfo=UTC))
+    assert note(berlin, made_up) is not None
+    for combined in (
+        berlin | every("7d"),
+        berlin.jitter("1m"),
+        berlin - calendars.weekdays("MON"),
+        berlin.at_most(3),
+    ):
+        assert note(combined, made_up) == note(berlin, made_up)
