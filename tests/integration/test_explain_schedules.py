@@ -83,6 +83,7 @@ async def test_an_occurrence_that_ran_is_told_with_its_worker(scheduler: Schedul
     assert "It succeeded after" in text
 
 
+@pytest.mark.covers("nothing-to-see")
 async def test_a_misfire(scheduler: Scheduler, clock: FakeClock) -> None:
     await declare(scheduler, misfire="skip", misfire_window="1m")
     clock.set(FRIDAY + timedelta(hours=20))
@@ -107,6 +108,7 @@ async def test_an_outage(scheduler: Scheduler, clock: FakeClock) -> None:
     )
 
 
+@pytest.mark.covers("nothing-to-see")
 async def test_an_overlap_names_the_run_that_was_in_the_way(scheduler: Scheduler, clock: FakeClock) -> None:
     await declare(scheduler)
     clock.set(datetime(2026, 3, 28, 2, tzinfo=UTC))
@@ -119,6 +121,7 @@ async def test_an_overlap_names_the_run_that_was_in_the_way(scheduler: Scheduler
     assert "overlap is skip" in text
 
 
+@pytest.mark.covers("nothing-to-see")
 async def test_a_pause(scheduler: Scheduler, clock: FakeClock) -> None:
     await declare(scheduler)
     await scheduler.schedules.pause("nightly", reason="closing the books")
@@ -167,6 +170,7 @@ async def test_a_queue_that_no_worker_serves(scheduler: Scheduler) -> None:
     assert "No worker serves queue slow" in await told(scheduler, None)
 
 
+@pytest.mark.covers("nothing-to-see")
 async def test_nobody_firing(scheduler: Scheduler, clock: FakeClock) -> None:
     await declare(scheduler)
     await hire(scheduler, fires=False)
@@ -205,6 +209,7 @@ async def test_a_schedule_that_has_ended(scheduler: Scheduler) -> None:
     assert f"It has ended: {ended}" in await told(scheduler, None)
 
 
+@pytest.mark.covers("nothing-to-see")
 async def test_a_schedule_that_was_edited(scheduler: Scheduler) -> None:
     await declare(scheduler)
     await redeclare(scheduler, cron("0 5 * * *", tz=BERLIN))

@@ -14,6 +14,9 @@ from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers import Trigger
 
+_CREATE = ("declare", "put")
+"""What adds a schedule; with details it changes one."""
+
 
 def occurs(trigger: Trigger | None, window: Window) -> Instant | None:
     """Return the first occurrence in a stretch of time, if there is one."""
@@ -57,8 +60,8 @@ def _deleted(facts: ScheduleFacts, window: Window) -> Iterator[Sentence]:
 
 def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: Window) -> Iterator[Sentence]:
     before = length(schedule.created_at - window.since)
-    made = next((entry for entry in reversed(facts.entries) if entry.at >= schedule.created_at), None)
-    by = f" by {made.who}" if made is not None else ""
+    made = next((e for e in facts.entries if e.verb in _CREATE and not e.detail), None)
+    by = f" by {made.who}" if made is not None and made.at >= schedule.created_at else ""
     yield Sentence(
         schedule.created_at, f"The schedule was created{by}, {before} after the time that you ask about."
     )

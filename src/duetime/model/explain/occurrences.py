@@ -27,7 +27,7 @@ _MADE = {
 
 def told(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
     """Tell of one record all that is known."""
-    yield Sentence(None, summary(facts, record))
+    yield Sentence(_place(record), summary(facts, record))
     trigger = facts.trigger_at(_place(record))
     if trigger is not None and (said := remark(trigger, _place(record))) is not None:
         yield Sentence(None, said)
