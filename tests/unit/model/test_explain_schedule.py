@@ -11,6 +11,7 @@ import pytest
 
 from duetime.errors import InvalidTime
 from duetime.model.audit import StoredEntry
+from duetime.model.calendars import weekends
 from duetime.model.durations import DAY, HOUR, MINUTE
 from duetime.model.explain import Facts, ScheduleFacts, ask, explain_schedule
 from duetime.model.instants import SECOND, Instant, from_datetime
@@ -269,6 +270,37 @@ def test_a_schedule_that_has_ended() -> None:
     once = at(datetime(2026, 11, 1, tzinfo=UTC))
     text = told(trigger=once, schedule={"next_at": None, "fired_through": NOW}, tz="UTC")
     assert "It had ended by then: the last occurrence of its trigger was at 2026-11-01 00:00:00 UTC." in text
+
+
+def test_a_calendar_that_excludes_the_time_is_told_with_its_reason() -> None:
+    text = told(trigger=NIGHTLY - weekends())
+    assert "Its calendar excludes 2026-11-15 03:00:00 Europe/Berlin: 2026-11-15 is a " in text
+    assert "the one before is at 2026-11-13 03:00:00 Europe/Berlin" in text
+    assert "Its calendar" not in told(trigger=NIGHTLY - weekends(), asked=SUNDAY.replace(hour=4))
+
+
+def test_a_calendar_deep_in_a_trigger_is_found() -> None:
+    rule = (cron("0 9 * * *", tz=BERLIN) | (NIGHTLY - weekends())).at_most(1_000)
+    assert "Its calendar excludes 2026-11-15 03:00:00 Europe/Berlin" in told(trigger=rule)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told_as"),
+    [
+        ({"start": datetime(2026, 11, 20, tzinfo=UTC)}, "does not begin before 2026-11-20 01:00:00"),
+        ({"end": datetime(2026, 11, 14, tzinfo=UTC)}, "does not go on after 2026-11-14 01:00:00"),
+    ],
+)
+def test_a_time_outside_of_start_and_end_says_so(bounds: dict[str, datetime], told_as: str) -> None:
+    assert f"It {told_as} Europe/Berlin." in told(trigger=NIGHTLY.between(**bounds))
+
+
+def test_what_is_to_come_with_jitter_says_when_its_job_falls_due() -> None:
+    text = told(asked=SUNDAY.replace(day=16), trigger=NIGHTLY.jitter("1h").seeded("nightly"))
+    assert (
+        "its occurrence at 2026-11-16 03:00:00 Europe/Berlin, in 19 hours; its job falls due at 2026-11-16 03:"
+        in text
+    )
 
 
 def test_a_schedule_that_has_made_all_its_jobs() -> None:

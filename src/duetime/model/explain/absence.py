@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from duetime.model.audit import StoredEntry
 from duetime.model.explain.asking import Window
+from duetime.model.explain.exclusion import occurs, taken_away
 from duetime.model.explain.facts import Sentence
 from duetime.model.explain.prospects import ending, in_the_way, overdue, remark, stop
 from duetime.model.explain.schedule_facts import ScheduleFacts, before_and_after
@@ -16,12 +17,6 @@ from duetime.model.triggers import Trigger
 
 _CREATE = ("declare", "put")
 """What adds a schedule; with details it changes one."""
-
-
-def occurs(trigger: Trigger | None, window: Window) -> Instant | None:
-    """Return the first occurrence in a stretch of time, if there is one."""
-    first = None if trigger is None else trigger.after(window.since - 1)
-    return first if window.has(first) else None
 
 
 def absence(facts: ScheduleFacts, window: Window) -> Iterator[Sentence]:
@@ -73,6 +68,8 @@ def _no_occurrence(
     facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, window: Window
 ) -> Iterator[Sentence]:
     before, after = trigger.last(0, window.since - 1), trigger.after(window.since - 1)
+    if (why := taken_away(facts, trigger, window)) is not None:
+        yield Sentence(None, why)
     if after is None and window.since <= facts.now:
         last = (
             "" if before is None else f": the last occurrence of its trigger was at {moment(facts, before)}"
@@ -98,9 +95,10 @@ def _to_come(
     if schedule.next_at is None and stop(facts, schedule) is None:
         yield Sentence(None, ending(facts, schedule))
         return
-    yield Sentence(
-        None, f"That is to come: its occurrence at {moment(facts, occurrence)}, {since(facts, occurrence)}."
-    )
+    due = trigger.due(occurrence)
+    jitter = "" if due == occurrence else f"; its job falls due at {moment(facts, due)}"
+    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    yield Sentence(None, f"That is to come: its occurrence at {when}{jitter}.")
     if (said := remark(trigger, occurrence)) is not None:
         yield Sentence(None, said)
     found = [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]

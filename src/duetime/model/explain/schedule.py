@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.explain.absence import absence, occurs
+from duetime.model.explain.absence import absence
 from duetime.model.explain.asking import Question, Window
+from duetime.model.explain.exclusion import occurs
 from duetime.model.explain.facts import Sentence
 from duetime.model.explain.occurrences import summary, told
 from duetime.model.explain.prospects import in_the_way, upcoming
