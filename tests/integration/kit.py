@@ -106,6 +106,7 @@ class Fleet:
         self,
         *,
         ticking: bool = False,
+        waiting: str | None = None,
         cpu: bool = False,
         host_key: str | None = None,
         failpoint: str | None = None,
@@ -115,6 +116,7 @@ class Fleet:
         plan = {
             "url": self.url,
             "ticking": ticking,
+            "waiting": waiting,
             "cpu": cpu,
             "host_key": host_key,
             "settings": settings,

@@ -168,7 +168,9 @@ async def told(ended: Ended) -> None:
 class App:
     """A scheduler with all these tasks, for a client in the test or for a worker process."""
 
-    def __init__(self, url: str, *, ticking: bool = False, cpu: bool = False) -> None:
+    def __init__(
+        self, url: str, *, ticking: bool = False, waiting: str | None = None, cpu: bool = False
+    ) -> None:
         self.scheduler = scheduler = Scheduler(url)
         self.note = scheduler.task(name="note")(note)
         self.work = scheduler.task(name="work")(work)
@@ -192,3 +194,6 @@ class App:
         self.telling_death = scheduler.task(name="telling_death", on_failure=told_)(die)
         if ticking:
             self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))
+        if waiting is not None:
+            every_second = scheduler.schedule(cron("* * * * * *"), name="waiting", args=(waiting,))
+            every_second(self.wait_for)

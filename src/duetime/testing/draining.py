@@ -123,8 +123,9 @@ async def _times(scheduler: Scheduler, *, schedules: bool) -> AsyncIterator[Inst
             # One that is due and did not run waits for a limit, which time will lift.
             yield job.due_at if job.due_at > now else now + SECOND
     for schedule in await store.schedules() if schedules else ():
-        if schedule.next_at is not None and schedule.paused_at is None and schedule.next_at > now:
-            yield schedule.next_at
+        moment = schedule.next_at if schedule.paused_at is None else schedule.paused_until
+        if moment is not None and moment > now:
+            yield moment
 
 
 async def _pending(store: Store) -> AsyncIterator[StoredJob]:
