@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.integration.occurrences import NAME, Runs, accounted, all_ended, put,
 
 
 @asynccontextmanager
-async def busy(url: str, **policy: Any) -> AsyncIterator[tuple[Runs, Store]]:
+async def busy(url: str, **policy: Any) -> AsyncGenerator[tuple[Runs, Store]]:
     """Two workers, and a schedule whose first job has started."""
     runs = Runs(url, url)
     async with AsyncExitStack() as stack:
