@@ -150,6 +150,7 @@ def expected(rule: list[Field], found: Window) -> list[Instant]:
     )
 
 
+@pytest.mark.covers("clock-changes", "seconds-first")
 @pytest.mark.parametrize(("tz", "middle"), WINDOWS)
 def test_random_rules_come_when_a_walk_over_every_second_says(tz: str, middle: str) -> None:
     rng, found, came = random.Random(f"{tz} {middle}"), window(tz, middle), 0

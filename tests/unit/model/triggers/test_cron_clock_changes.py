@@ -314,6 +314,7 @@ def test_the_table_has_gaps_and_overlaps_of_fixed_and_open_rules_in_many_zones()
             assert len({tz for tz, rule, *_ in table if is_open(rule) is kind}) >= 6
 
 
+@pytest.mark.covers("clock-changes")
 @pytest.mark.parametrize(("tz", "expression", "start", "expected"), SET_FORWARD + SET_BACK + UNCHANGED)
 def test_the_times_around_a_clock_change(tz: str, expression: str, start: str, expected: list[str]) -> None:
     trigger, moment, found = cron(expression, tz=tz), datetime.fromisoformat(start), []

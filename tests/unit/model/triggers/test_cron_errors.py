@@ -21,6 +21,7 @@ def test_the_message_shows_what_where_and_how() -> None:
     )
 
 
+@pytest.mark.covers("never-comes")
 @pytest.mark.parametrize(
     ("expression", "field", "part"),
     [

@@ -7,6 +7,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, available_timezones
 
+import pytest
+
 from duetime.model.instants import SECOND
 from duetime.model.triggers import Trigger, cron
 
@@ -97,6 +99,7 @@ def walked(rule: Trigger, change: Change) -> list[int]:
     return found
 
 
+@pytest.mark.covers("clock-changes")
 def test_rules_rise_and_come_once_for_each_time_at_every_change_of_every_clock() -> None:
     clocks = changes_of_every_clock()
     assert sum(map(len, clocks.values())) == len(available_timezones())

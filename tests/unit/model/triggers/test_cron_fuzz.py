@@ -92,6 +92,7 @@ def read(expression: str) -> None:
         cron_parse.parse(cron_parse.check_text(expression), seed="")
 
 
+@pytest.mark.covers("never-comes")
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
 @example(",".join(["H(0-59)/1"] * 49) + " * * * *")

@@ -18,6 +18,7 @@ def instant(text: str) -> Instant:
     return from_datetime(datetime.fromisoformat(text))
 
 
+@pytest.mark.covers("clock-changes")
 @pytest.mark.parametrize(
     ("tz", "expression", "occurrence", "expected"),
     [
