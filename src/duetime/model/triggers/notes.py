@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Protocol, runtime_checkable
 
 from duetime.model.instants import EPOCH, SECOND, Instant
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.compound import Compound
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.zones import DAY, Stretch, Zone
-
-
-@runtime_checkable
-class Compound(Protocol):
-    """A trigger made of others."""
-
-    @property
-    def parts(self) -> tuple[Trigger, ...]:
-        """The triggers it is made of."""
-        ...
+from duetime.model.triggers.steps import Steps
+from duetime.model.triggers.walls import wall_at
+from duetime.model.triggers.zones import DAY, Stretch, Zone, zone
 
 
 def note(trigger: Trigger, occurrence: Instant) -> str | None:
     """Return a sentence about an occurrence that a change of the clock moves, repeats or follows, else None."""
     if trigger.after(occurrence - 1) != occurrence:
         return None
-    if isinstance(trigger, Cron):
-        return _note(trigger, occurrence // SECOND)
     if isinstance(trigger, Compound):
-        return next((found for part in trigger.parts if (found := note(part, occurrence))), None)
+        return next((found for part in trigger.inner() if (found := note(part, occurrence))), None)
+    if isinstance(trigger, Cron):
+        return _cron_note(trigger, occurrence // SECOND)
+    if isinstance(trigger, Steps):
+        return _steps_note(trigger, occurrence // SECOND)
     return None
 
 
-def _note(rule: Cron, second: int) -> str | None:
+def _cron_note(rule: Cron, second: int) -> str | None:
     stretch = rule.place.stretch_at(second)
     wall = second + stretch.offset
     if wall < stretch.seen:
@@ -41,25 +35,39 @@ def _note(rule: Cron, second: int) -> str | None:
         runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
         return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
     # What a gap swallows is told with the first occurrence after it.
-    if rule.after(stretch.start * SECOND - 1) == second * SECOND:
-        return _gap_note(rule, stretch, wall)
-    return None
-
-
-def _gap_note(rule: Cron, stretch: Stretch, wall: int) -> str | None:
+    if rule.after(stretch.start * SECOND - 1) != second * SECOND:
+        return None
     opening = stretch.start + stretch.offset
     missing = rule.fields.count(stretch.seen, opening) if stretch.seen < opening else 0
     first = rule.fields.first_from(stretch.seen)
     if not missing or first is None:
         return None
-    moment, others = _moment(first), missing - 1
+    text = _missing(first, wall, others=missing - 1)
+    if rule.fields.floating:
+        return f"{text} and {'is' if missing == 1 else 'are'} left out"
+    return f"{text}; {'runs' if missing == 1 else 'they run once,'} at {_clock(wall)}"
+
+
+def _steps_note(rule: Steps, second: int) -> str | None:
+    place = zone(rule.tz)
+    stretch = place.stretch_at(second)
+    wall = second + stretch.offset
+    if _comes_again(place, stretch, wall):
+        return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
+    if rule.start is None or second != stretch.start:
+        return None
+    meant = stretch.seen + (wall_at(place, rule.start) - stretch.seen) % DAY
+    return f"{_missing(meant, wall)}; runs at {_clock(wall)}" if meant < wall else None
+
+
+def _missing(first: int, wall: int, *, others: int = 0) -> str:
+    """Say that a wall time, and perhaps others, are skipped before `wall`."""
+    moment = _moment(first)
     same_day = moment.date() == _moment(wall).date()
     told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
     day = " on this day" if same_day else ""
     text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
-    if rule.fields.floating:
-        return f"{text} (clocks go forward) and {'are' if others else 'is'} left out"
-    return f"{text} (clocks go forward); {'they run once,' if others else 'runs'} at {_clock(wall)}"
+    return f"{text} (clocks go forward)"
 
 
 def _comes_again(place: Zone, stretch: Stretch, wall: int) -> bool:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from duetime.calendars import weekends
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.triggers import Trigger, at, cron, every, note, zones
+from duetime.model.triggers import at, cron, every, note, zones
 from duetime.model.triggers.zones import Zone
 
 FORWARD = "on this day (clocks go forward)"
@@ -147,26 +147,29 @@ def test_elapsed_time_and_named_moments_know_no_clock_changes() -> None:
     assert note(every("1h", start=gap_end), instant("2025-03-30T03:00+02:00")) is None
 
 
-@dataclass(frozen=True, slots=True)
-class Earliest(Trigger):
-    """Whatever comes first of several triggers."""
-
-    parts: tuple[Trigger, ...]
-
-    def after(self, instant: Instant) -> Instant | None:
-        found = [due for part in self.parts if (due := part.after(instant)) is not None]
-        return min(found, default=None)
-
-    def describe(self) -> str:
-        return "whatever comes first"
-
-    def to_spec(self) -> dict[str, object]:
-        return {"type": "earliest"}
+@pytest.mark.parametrize(
+    ("months", "start", "occurrence", "expected"),
+    [
+        (1, "2025-02-28T02:30+01:00", "2025-03-28T02:30+01:00", None),
+        (
+            1,
+            "2025-01-30T02:30+01:00",
+            "2025-03-30T03:00+02:00",
+            f"02:30 does not exist {FORWARD}; runs at 03:00",
+        ),
+        (1, "2025-01-30T03:00+01:00", "2025-03-30T03:00+02:00", None),
+        (1, "2025-01-26T02:30+01:00", "2025-10-26T02:30+02:00", f"02:30 {BACK}; runs the first time only"),
+    ],
+)
+def test_steps_of_months_say_it_too(months: int, start: str, occurrence: str, expected: str | None) -> None:
+    rule = every(months=months, start=datetime.fromisoformat(start), tz="Europe/Berlin")
+    assert rule.after(instant(occurrence) - 1) == instant(occurrence), "the table names no occurrence"
+    assert note(rule, instant(occurrence)) == expected
 
 
 def test_a_compound_tells_the_note_of_the_part_that_comes() -> None:
-    rule = Earliest(
-        (every("1h"), cron("0 3 * * *", tz="Europe/Berlin"), cron("30 2 * * *", tz="Europe/Berlin"))
-    )
+    hourly, nightly = every("1h"), cron("30 2 * * *", tz="Europe/Berlin").jitter("5m")
+    rule = hourly | cron("0 3 * * *", tz="Europe/Berlin") | nightly
     assert note(rule, instant("2025-03-30T03:00+02:00")) == f"02:30 does not exist {FORWARD}; runs at 03:00"
     assert note(rule, instant("2025-03-31T03:00+02:00")) is None
+    assert note(nightly - weekends(), instant("2025-03-30T03:00+02:00")) is None
