@@ -51,6 +51,8 @@ def declare(before: StoredSchedule | None, new: StoredSchedule, *, who: str, now
         withdraw=CHANGED,
         again=not retimed,
         floor=now,
+        # Or a deployment a moment before an occurrence would swallow it.
+        held=False,
     )
 
 

@@ -84,7 +84,10 @@ class Change:
     again: bool = True
     """Whether what is taken back is planted again, because the trigger still has it."""
     floor: Instant | None = None
-    """Where to go on from when something was taken back that is not planted again; `None`: from where it is."""
+    """Where to go on from when what is taken back is not planted again; `None`: from where it is."""
+    held: bool = True
+    """Whether those are called off, too, that a worker holds ready to start. They are not planted again, since the
+    worker may start them before it hears of it; left alone, they run as they were made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from duetime.errors import ScheduleNotFound, StoreUnavailable
 from duetime.model.instants import Instant
@@ -36,11 +36,19 @@ async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str
         found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
         changes = {name: decisions[name](found.get(name), now) for name in open_names}
         due = {name: change for name, change in changes.items() if change is not None}
-        applied = await store.write_schedules(list(due.values()))
+        applied = await _write(store, list(due.values()))
         written |= {name: due[name] for name in applied}
         open_names = [name for name in due if name not in applied]
     text = f"schedule {open_names[0]} is being changed by others all the time; try again"
     raise StoreUnavailable(text)
+
+
+async def _write(store: Store, changes: Sequence[Change]) -> frozenset[str]:
+    """Write; once more if no answer comes, since what had been written is known by its entry."""
+    try:
+        return await store.write_schedules(changes)
+    except StoreUnavailable:
+        return await store.write_schedules(changes)
 
 
 def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:

@@ -34,7 +34,7 @@ from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Demand, Store
 from duetime.testing.agreement import QUEUES, TASKS, agree, agree_on_claim
 from duetime.testing.clock import FakeClock
-from duetime.testing.model import ModelStore
+from duetime.testing.schedule_model import ModelStore
 
 T = TypeVar("T")
 

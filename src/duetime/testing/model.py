@@ -1,6 +1,7 @@
 """A store as simple as can be: plain values in memory, each verb a few lines that can be checked by eye.
 
-It is what real stores are compared with, step by step, in `duetime.testing.machine`.
+It is what real stores are compared with, step by step, in `duetime.testing.machine`. Schedules are in
+`duetime.testing.schedule_model`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Key, NewJob, StoredJob, Token
 from duetime.model.keys import Holder, Verdict, judge
 from duetime.model.outcome import Settlement
-from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.worker import WorkerId
@@ -69,14 +69,13 @@ class Lease:
 
 
 @dataclass(slots=True)
-class ModelStore:
-    """The verbs of a store, without a database."""
+class JobModel:
+    """The verbs of a store about jobs and workers, without a database."""
 
     clock: Clock
     jobs: dict[JobId, Job] = field(default_factory=dict[JobId, Job])
     tries: list[tuple[JobId, int, str]] = field(default_factory=list[tuple[JobId, int, str]])
     workers: dict[WorkerId, Lease] = field(default_factory=dict[WorkerId, Lease])
-    schedules: dict[str, StoredSchedule] = field(default_factory=dict[str, StoredSchedule])
     paused: set[str] = field(default_factory=set[str])
 
     def enqueue(self, jobs: Iterable[NewJob]) -> list[JobId]:
@@ -182,37 +181,6 @@ class ModelStore:
             rescued[job.token] = (before, job.record.id in suspects)
         return rescued
 
-    def write_schedule(self, change: Change) -> bool:
-        """Add or change a schedule that is as it was read; tell whether it was."""
-        old, read, new = self.schedules.get(change.after.name), change.before, change.after
-        if (old is None) is not (read is None) or (
-            old and read and (old.rev, old.fired_through) != (read.rev, read.fired_through)
-        ):
-            return False
-        self.schedules[new.name] = replace(new, rev=1 if old is None else old.rev + 1)
-        if change.withdraw is not None:
-            self._withdraw(new.name, change.withdraw, again=change.again, floor=change.floor)
-        self.enqueue(change.jobs)
-        return True
-
-    def fire(self, firings: Iterable[Firing]) -> frozenset[str]:
-        """Apply what holds."""
-        applied = set[str]()
-        for plan in firings:
-            old = self.schedules.get(plan.name)
-            if old and old.paused_at is None and (old.rev, old.fired_through) == (plan.rev, plan.expected):
-                self.schedules[plan.name] = replace(
-                    old, fired_through=plan.fired_through, next_at=plan.next_at, made=old.made + plan.made
-                )
-                self.enqueue(plan.jobs)
-                applied.add(plan.name)
-        return frozenset(applied)
-
-    def delete_schedule(self, name: str) -> None:
-        """Forget a schedule."""
-        del self.schedules[name]
-        self._withdraw(name, "schedule deleted", again=False, floor=None)
-
     def alive(self, worker: WorkerId | None) -> bool:
         """Whether a worker lives."""
         return worker in self.workers and self.workers[worker].state == "alive"
@@ -238,11 +206,6 @@ class ModelStore:
     def counts(self) -> Mapping[tuple[str, State], int]:
         """How many jobs each queue has in each state."""
         return Counter((job.record.queue, job.record.state) for job in self.jobs.values())
-
-    def live(self, schedule: str) -> int:
-        """How many jobs of a schedule have not ended."""
-        records = [job.record for job in self.jobs.values() if job.record.schedule == schedule]
-        return sum(not record.state.terminal for record in records)
 
     def _enqueue(self, new: NewJob) -> JobId:
         now = self.clock.now()
@@ -349,27 +312,3 @@ class ModelStore:
             return CancelAnswer.REQUESTED
         job.change(state=State.CANCELLED, finished_at=self.clock.now(), reason=reason)
         return CancelAnswer.CANCELLED
-
-    def _withdraw(self, name: str, reason: str, *, again: bool, floor: Instant | None) -> None:
-        """Take back what is planted; the schedule stands where it stood before."""
-        now = self.clock.now()
-        planted = [
-            job
-            for job in self.jobs.values()
-            if job.record.schedule == name and (job.record.occurrence or 0) > now
-        ]
-        for job in planted:
-            if job.record.state is State.RUNNING and job.record.started_at is None:
-                self._cancel(job, reason)
-        free = [job for job in planted if job.record.state is State.PENDING]
-        for job in free:
-            occurrence = job.record.occurrence
-            job.change(
-                state=State.CANCELLED, finished_at=now, reason=reason, span_first=occurrence, occurrence=None
-            )
-        old = self.schedules.get(name)
-        if old and free and again:
-            first = min(job.record.span_first or now for job in free)
-            self.schedules[name] = replace(old, fired_through=first - 1, next_at=first)
-        elif old and free and floor is not None:
-            self.schedules[name] = replace(old, fired_through=floor)

@@ -1,4 +1,4 @@
-"""Lives in which schedules plant jobs, are edited, paused and deleted, and fire from stale plans."""
+"""Lives in which schedules plant jobs, are edited, paused, backfilled and deleted, and fire from stale plans."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from duetime.model import firing as schedules
 from duetime.model.audit import AuditEntry
 from duetime.model.declaring import declaration, declare
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
+from duetime.model.instants import SECOND, Instant
+from duetime.model.job import NewJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.states import State
 from duetime.model.triggers import Every
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
@@ -34,22 +36,22 @@ class ScheduleMachine(StoreMachine):
         every=st.sampled_from([SECOND, 7 * SECOND]),
         payload=st.sampled_from(["{}", "[]"]),
         overlap=st.sampled_from(["skip", "allow"]),
+        pause_after=st.sampled_from([None, 2]),
     )
-    def put_schedule(self, name: str, every: int, payload: str, overlap: Any) -> None:
+    def put_schedule(self, name: str, every: int, **options: Any) -> None:
         """Somebody declares a schedule, new, changed or as it was."""
         now = self.clock.now()
         trigger = Every(interval=every, start=now + every // 2)
         new = StoredSchedule(
             name=name,
             task=TASKS[0],
-            payload=payload,
             trigger=f"{trigger.interval} {trigger.start}",
             declared="",
             queue=QUEUES[0],
-            overlap=overlap,
             misfire_window=10 * SECOND,
             fired_through=now,
             next_at=trigger.after(now),
+            **options,
         )
         new = replace(new, declared=declaration(new, trigger=f"every {every}"))
         change = declare(self.read(name), new, who="test", now=now)
@@ -59,18 +61,23 @@ class ScheduleMachine(StoreMachine):
     @precondition(lambda self: self.changes)
     @rule(which=some)
     def write_again(self, which: int) -> None:
-        """Another process comes with a change that it decided long ago."""
+        """Somebody comes with a change of long ago, decided by another process or written without an answer."""
         self.write(pick(self.changes, which))
 
     @precondition(lambda self: self.model.schedules)
-    @rule(ahead=st.sampled_from([0, AHEAD]))
-    def fire(self, ahead: int) -> None:
-        """A worker looks for due schedules and fires them."""
+    @rule(
+        ahead=st.sampled_from([0, AHEAD]),
+        pause=st.sampled_from([None, None, "failures"]),
+        cancels=st.sampled_from([False, False, True]),
+    )
+    def fire(self, ahead: int, pause: str | None, cancels: bool) -> None:  # noqa: FBT001 - drawn by name
+        """A worker looks for due schedules and fires them, or lets them go on."""
         due = self.run(self.store.due_schedules(ahead=ahead, limit=10))
-        plans = [
-            schedules.fire(record, read_trigger(record), now=due.now, ahead=ahead) for record in due.schedules
-        ]
-        self.apply([plan for plan in plans if plan is not None])
+        expected = self.model.due(ahead=ahead)
+        assert {record.name for record in due.schedules} == {record.name for record in expected.schedules}
+        assert due._replace(schedules=[]) == expected._replace(schedules=[])
+        plans = [self.plan(record, now=due.now, ahead=ahead) for record in due.schedules]
+        self.apply([replace(plan, pause=pause, cancels=cancels) for plan in plans if plan is not None])
 
     @precondition(lambda self: self.plans)
     @rule(which=some)
@@ -80,23 +87,64 @@ class ScheduleMachine(StoreMachine):
         self.apply([replace(plan, jobs=tuple(replace(new, id=new_job_id()) for new in plan.jobs))])
 
     @precondition(lambda self: self.model.schedules)
-    @rule(which=some, how=st.sampled_from(["pause", "resume", "delete"]))
+    @rule(which=some, how=st.sampled_from(["pause", "pause until", "park", "resume", "skip", "delete"]))
     def change_schedule(self, which: int, how: str) -> None:
-        """Somebody pauses, resumes or deletes a schedule."""
+        """Somebody pauses, parks, resumes or deletes a schedule, or skips its next occurrence."""
         name, now = pick(self.model.schedules, which), self.clock.now()
-        if how == "delete":
-            entry = AuditEntry(verb="delete", target=name, who="test")
-            assert self.run(self.store.delete_schedule(name, entry))
-            self.model.delete_schedule(name)
-            return
+        entry = AuditEntry(verb=how, target=name, who="test")
         before = self.read(name)
         assert before is not None
-        if how == "pause":
-            self.write(
-                Change(before=before, after=replace(before, paused_at=now), withdraw="schedule paused")
-            )
-        else:
-            self.write(Change(before=before, after=replace(before, paused_at=None, fired_through=now)))
+        match how:
+            case "delete":
+                assert self.run(self.store.delete_schedule(name, entry))
+                assert self.run(self.store.delete_schedule(name, entry))
+                self.model.delete_schedule(name)
+            case "resume":
+                none: Any = dict.fromkeys(("paused_at", "paused_until", "parked_at"))
+                after = replace(before, fired_through=now, next_at=next_of(before, now), **none)
+                self.write(Change(before=before, after=after, entry=entry))
+            case "skip":
+                occurrence = next_of(before, now)
+                record = job_of(before, occurrence, state=State.SKIPPED, reason=how)
+                after = replace(before, fired_through=occurrence, next_at=next_of(before, occurrence))
+                self.write(
+                    Change(before=before, after=after, entry=entry, jobs=(record,), withdraw=how, again=False)
+                )
+            case _:
+                until = now + 2 * SECOND if how == "pause until" else None
+                away: Any = {"parked_at": now} if how == "park" else {"paused_at": now, "paused_until": until}
+                self.write(Change(before=before, after=replace(before, **away), entry=entry, withdraw=how))
+
+    @precondition(lambda self: self.model.schedules)
+    @rule(which=some, back=st.integers(1, 6), count=st.integers(1, 4))
+    def backfill(self, which: int, back: int, count: int) -> None:
+        """Somebody makes jobs for occurrences of the past, and again after a lost answer."""
+        schedule = self.read(pick(self.model.schedules, which))
+        assert schedule is not None
+        jobs = list[NewJob]()
+        occurrence = next_of(schedule, self.clock.now() - back * SECOND)
+        while occurrence <= self.clock.now() and len(jobs) < count:
+            jobs.append(job_of(schedule, occurrence))
+            occurrence = next_of(schedule, occurrence)
+        entry = AuditEntry(verb="backfill", target=schedule.name, who="test")
+        expected = self.model.backfill(jobs)
+        for _ in range(2):
+            assert self.run(self.store.backfill(jobs, entry)) == expected
+
+    def plan(self, record: StoredSchedule, *, now: Instant, ahead: int) -> Firing | None:
+        """Decide what a schedule makes; one that goes on makes nothing yet."""
+        trigger = read_trigger(record)
+        if record.paused_at is None:
+            return schedules.fire(record, trigger, now=now, ahead=ahead)
+        return Firing(
+            name=record.name,
+            rev=record.rev,
+            expected=record.fired_through,
+            fired_through=now,
+            next_at=trigger.after(now),
+            jobs=(),
+            resumes=True,
+        )
 
     def read(self, name: str) -> StoredSchedule | None:
         """Read a schedule as a client does."""
@@ -119,3 +167,16 @@ def read_trigger(record: StoredSchedule) -> Every:
     """The trigger of a schedule that the machine declared."""
     interval, start = record.trigger.split()
     return Every(interval=int(interval), start=int(start))
+
+
+def next_of(record: StoredSchedule, moment: Instant) -> Instant:
+    """The first occurrence of a schedule after a moment."""
+    occurrence = read_trigger(record).after(moment)
+    assert occurrence is not None
+    return occurrence
+
+
+def job_of(schedule: StoredSchedule, occurrence: Instant, **changes: Any) -> NewJob:
+    """The job of an occurrence."""
+    new = NewJob(id=new_job_id(), task=schedule.task, payload=schedule.payload, queue=schedule.queue)
+    return replace(new, schedule=schedule.name, occurrence=occurrence, due_at=occurrence, **changes)

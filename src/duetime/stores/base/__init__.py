@@ -7,6 +7,7 @@ another `StoreError` when it cannot be used.
 
 from __future__ import annotations
 
+from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
     Check,
@@ -31,7 +32,6 @@ from duetime.stores.base.verbs import (
     JobStore,
     Loan,
     ReadStore,
-    ScheduleStore,
     Store,
     WorkerStore,
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
-from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
@@ -14,14 +13,13 @@ from duetime.model.outcome import Settlement
 from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
-from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
+from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
     Check,
     Demand,
-    DueSchedules,
     Hint,
     JobFilter,
     LimitedClaims,
@@ -196,68 +194,6 @@ class CommandStore(Protocol):
 
     async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
         """Return what a worker was told last, newest first."""
-        ...
-
-
-class ScheduleStore(Protocol):
-    """Schedules."""
-
-    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
-        """Write, in one atomic step, each change whose schedule is as it was read; return the names written.
-
-        With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
-        """
-        ...
-
-    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
-        """Return schedules whose next time lies at most `ahead` from now, earliest first.
-
-        Paused ones come only when the time has come until which they were paused; parked ones never.
-        """
-        ...
-
-    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
-        """Apply each firing whose compare-and-set holds, jobs included, and return the names applied."""
-        ...
-
-    async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
-        """Remove a schedule and withdraw its planted, unstarted jobs; False when unknown."""
-        ...
-
-    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
-        """Store jobs for occurrences, and return the ids of those that are stored.
-
-        An occurrence that has a job already is left alone; a record that it was skipped gives way.
-        """
-        ...
-
-    async def note(self, entries: Sequence[AuditEntry]) -> None:
-        """Keep who did what."""
-        ...
-
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
-        ...
-
-    async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
-        """Return the schedules that exist, by name."""
-        ...
-
-    async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
-        """Return the records of a schedule whose occurrence lies in a stretch of time, and the first one after it.
-
-        By occurrence; the one after it may stand for a run of skipped ones that begins earlier.
-        """
-        ...
-
-    async def past_occurrences(
-        self, name: str, *, until: Instant, limit: int, made: bool = False
-    ) -> list[StoredJob]:
-        """Return the records of a schedule up to an instant, latest first; `made`: without what was skipped."""
-        ...
-
-    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
-        """Return what was done to something, newest first; `before`: only what is older than this entry."""
         ...
 
 

@@ -95,8 +95,10 @@ class Statements:
     fire: Statement
     live_jobs: Statement
     delete_schedule: Statement
+    skipped_at: Statement
     give_up_occurrences: Statement
     add_entries: Statement
+    noted: Statement
     prune_entries: Statement
     cancel: Statement
     snooze: Statement
@@ -135,6 +137,7 @@ class Statements:
     occurrences: Statement
     past_occurrences: Statement
     entries: Statement
+    entries_before: Statement
     workers: Statement
     paused_queues: Statement
     outlook: Statement

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -105,7 +106,14 @@ def schedule_changes(changes: Iterable[Change]) -> str:
 
 def entries(noted: Iterable[AuditEntry]) -> str:
     """Encode what happened for `add_entries`."""
-    return batch((e.id, e.who, e.verb, e.target, _encode(e.detail).decode()) for e in noted)
+    return batch((e.id, e.who, e.verb, e.target, _detail(e.detail)) for e in noted)
+
+
+def _detail(values: Mapping[str, Any]) -> str:
+    try:
+        return _encode(values).decode()
+    except UnicodeEncodeError:
+        return clean_text(json.dumps(values, ensure_ascii=False))
 
 
 def entry(row: Row) -> StoredEntry:

@@ -26,6 +26,7 @@ class Scheduling(Operations):
             return frozenset()
         written = await self._driver.write(lambda: on_schedules.write(self._sql, changes))
         self._hint_schedules(written)
+        self._enqueuing.hint(job for c in changes if c.after.name in written.names for job in c.jobs)
         return written.names
 
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
@@ -54,12 +55,14 @@ class Scheduling(Operations):
         if not jobs:
             return []
         ids = await self._driver.write(lambda: on_schedules.backfill(self._sql, jobs, entry))
-        self._enqueuing.hint(jobs)
+        stored = frozenset(ids)
+        self._enqueuing.hint(job for job in jobs if job.id in stored)
         return ids
 
     async def note(self, entries: Sequence[AuditEntry]) -> None:
         """Keep who did what."""
-        await self._driver.write(lambda: on_schedules.note(self._sql, entries), atomic=False)
+        if entries:
+            await self._driver.write(lambda: on_schedules.note(self._sql, entries), atomic=False)
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""

@@ -28,6 +28,7 @@ from __future__ import annotations
 import pytest
 
 _MODULES = (
+    "backfills",
     "callbacks",
     "claim",
     "commands",
@@ -43,6 +44,7 @@ _MODULES = (
     "lives",
     "loans",
     "moves",
+    "policies",
     "queue_limits",
     "rates",
     "reads",
@@ -56,13 +58,16 @@ _MODULES = (
     "suite",
     "times",
     "wakeups",
+    "withdrawal",
     "workers",
+    "writing",
 )
-_MACHINES = ("agreement", "job_machine", "machine", "schedule_machine")
+_MACHINES = ("agreement", "job_machine", "machine", "schedule_machine", "schedule_model")
 # Before they are imported, so that a failing assertion shows its values here as in any test module.
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
+from duetime.testing.conformance.backfills import TestBackfill, TestEntries, TestOccurrences
 from duetime.testing.conformance.callbacks import TestCallbacks
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.commands import TestCommands
@@ -82,6 +87,7 @@ from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
+from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
 from duetime.testing.conformance.reads import TestLists, TestNextDue, TestReads
@@ -94,17 +100,19 @@ from duetime.testing.conformance.schedules import (
     TestDueSchedules,
     TestPauseAndDelete,
     TestPutSchedules,
-    TestWithdrawal,
 )
 from duetime.testing.conformance.settle import TestRepeatedSettlement, TestSettle
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.times import TestTime
 from duetime.testing.conformance.wakeups import TestWakeups
+from duetime.testing.conformance.withdrawal import TestRewind, TestWithdrawal
 from duetime.testing.conformance.workers import TestPeers, TestPulse
+from duetime.testing.conformance.writing import TestLostAnswers, TestWriteSchedules
 
 __all__ = [
     "MakeStore",
     "StoreSuite",
+    "TestBackfill",
     "TestBatchesOfKeys",
     "TestBlame",
     "TestCallbacks",
@@ -114,9 +122,11 @@ __all__ = [
     "TestCommands",
     "TestDueSchedules",
     "TestEnqueue",
+    "TestEntries",
     "TestFencing",
     "TestFire",
     "TestGates",
+    "TestGivingWay",
     "TestHoldsPastTheEnd",
     "TestKeys",
     "TestKeysUnderConcurrency",
@@ -124,9 +134,12 @@ __all__ = [
     "TestLifecycle",
     "TestLists",
     "TestLogs",
+    "TestLostAnswers",
     "TestLostReplies",
     "TestNextDue",
+    "TestOccurrences",
     "TestPauseAndDelete",
+    "TestPausesOfSchedules",
     "TestPeers",
     "TestProgress",
     "TestPrune",
@@ -143,11 +156,14 @@ __all__ = [
     "TestRepeatedSettlement",
     "TestReplacement",
     "TestRescue",
+    "TestRewind",
     "TestSettle",
     "TestSnooze",
+    "TestStreaks",
     "TestTime",
     "TestTimesToLive",
     "TestWakeups",
     "TestWithdrawal",
+    "TestWriteSchedules",
     "lives",
 ]

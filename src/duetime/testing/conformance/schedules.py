@@ -10,7 +10,6 @@ import pytest
 
 from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND
-from duetime.model.outcome import Released
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.states import State
 from duetime.stores.base import DueSchedules, JobFilter, Store
@@ -26,12 +25,10 @@ from duetime.testing.conformance.kit import (
     job,
     occurrence_job,
     pause,
-    put,
     read,
     read_schedule,
     redeclared,
     schedule,
-    take,
     take_one,
 )
 from duetime.testing.conformance.suite import StoreSuite
@@ -320,86 +317,3 @@ class TestPauseAndDelete(StoreSuite):
         await declare(store, declared(clock))
         await delete(store, "s")
         assert await declare(store, declared(clock)) == ["s"]
-
-
-@pytest.mark.parametrize("verb", ["pause", "delete", "edit", "new trigger"])
-class TestWithdrawal(StoreSuite):
-    """What happens to planted jobs when their schedule is paused, deleted or changed."""
-
-    async def apply(self, store: Store, clock: FakeClock, verb: str) -> None:
-        """Do what withdraws planted jobs."""
-        match verb:
-            case "pause":
-                assert await pause(store, "s", reason="test")
-            case "delete":
-                assert await delete(store, "s")
-            case "edit":
-                assert await declare(store, declared(clock, payload="[1]")) == ["s"]
-            case _:
-                assert await declare(store, declared(clock, declared="hourly")) == ["s"]
-
-    async def test_a_planted_job_is_withdrawn_with_a_reason(
-        self, store: Store, clock: FakeClock, verb: str
-    ) -> None:
-        await declare(store, declared(clock))
-        plan = firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)
-        await store.fire([plan])
-        await self.apply(store, clock, verb)
-        record = await read(store, plan.jobs[0].id)
-        assert (record.state, record.finished_at, record.schedule) == (State.CANCELLED, clock.now(), "s")
-        assert record.reason
-
-    async def test_a_planted_job_that_a_worker_holds_unstarted_is_flagged(
-        self, store: Store, clock: FakeClock, verb: str
-    ) -> None:
-        await hire(store, "w1")
-        await declare(store, declared(clock))
-        await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
-        claim = await take_one(store, ahead=SECOND)
-        await self.apply(store, clock, verb)
-        assert (await store.attend("w1")).cancelling == {claim.job_id}
-        await finish(store, claim, Released(), now=clock.now(), started=False)
-        record = await read(store, claim.job_id)
-        assert (record.state, record.started_at) == (State.CANCELLED, None)
-        assert record.reason
-
-    async def test_what_is_due_started_ended_or_of_others_stays(
-        self, store: Store, clock: FakeClock, verb: str
-    ) -> None:
-        await hire(store, "w1")
-        now = clock.now()
-        await declare(store, declared(clock), declared(clock, "other"))
-        running = await store.enqueue([occurrence_job("s", now - 2)])
-        await take_one(store)
-        due = await store.enqueue([occurrence_job("s", now - 1), occurrence_job("s", now)])
-        ended = await store.enqueue([occurrence_job("s", now + 1, state=State.SKIPPED, reason="test")])
-        strangers = [await put(store, delay=5), *await store.enqueue([occurrence_job("other", now + 5)])]
-        before = await store.get([*running, *due, *ended, *strangers])
-        await self.apply(store, clock, verb)
-        assert await store.get([*running, *due, *ended, *strangers]) == before
-        assert (await store.attend("w1")).cancelling == frozenset()
-
-    async def test_a_held_job_whose_time_has_come_or_that_has_begun_is_left_to_its_worker(
-        self, store: Store, clock: FakeClock, verb: str
-    ) -> None:
-        await hire(store, "w1")
-        await declare(store, declared(clock))
-        now = clock.now()
-        await store.enqueue([occurrence_job("s", now + 1), occurrence_job("s", now + 9)])
-        _, begun = await take(store, ahead=SECOND)
-        await store.mark_started([begun.token], now)
-        clock.set(now + 1)
-        await self.apply(store, clock, verb)
-        assert (await store.attend("w1")).cancelling == frozenset()
-
-    async def test_a_withdrawn_occurrence_can_be_planted_again(
-        self, store: Store, clock: FakeClock, verb: str
-    ) -> None:
-        await hire(store, "w1")
-        await declare(store, new := declared(clock))
-        await store.fire([firing(await read_schedule(store, "s"), next_at=clock.now() + MINUTE)])
-        await self.apply(store, clock, verb)
-        assert new.next_at is not None
-        again = occurrence_job("s", new.next_at)
-        assert await store.enqueue([again]) == [again.id]
-        assert [claim.job_id for claim in await take(store, ahead=SECOND)] == [again.id]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.spans import Span, without
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
@@ -28,7 +29,10 @@ class Written(NamedTuple):
 
 
 def write(sql: Statements, changes: Sequence[Change]) -> Script[Written]:
-    """Add and change schedules that are as they were read, with all that belongs to each."""
+    """Add and change schedules that are as they were read, with all that belongs to each.
+
+    What had been written before is known by its entry, and counts as written.
+    """
     added = [change for change in changes if change.before is None]
     edited = [change for change in changes if change.before is not None]
     names = frozenset[str]()
@@ -44,7 +48,11 @@ def write(sql: Statements, changes: Sequence[Change]) -> Script[Written]:
     if jobs:
         yield insertion(sql, jobs)
     yield from note(sql, [change.entry for change in written if change.entry is not None])
-    return Written(names, workers)
+    refused = [
+        change.entry for change in changes if change.entry is not None and change.after.name not in names
+    ]
+    repeated = yield from _noted(sql, refused)
+    return Written(names | {entry.target for entry in repeated}, workers)
 
 
 def note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
@@ -57,15 +65,16 @@ def due_schedules(sql: Statements, *, ahead: Micros, limit: int) -> Script[DueSc
     """List the schedules to fire, and tell when the next one comes up."""
     due = yield Query(sql.due_schedules, {"ahead": ahead, "limit": limit + 1})
     found = yield Query(sql.next_schedule, {"ahead": ahead})
-    now, next_at, resumes_at = found[0]
-    schedules = [rows.schedule(row) for row in due]
-    # One more than asked for: whether others are due already, beyond the limit.
-    next_at = schedules[limit].next_at if schedules[limit:] else next_at
-    if resumes_at is None or resumes_at > now:
-        # What goes on later is looked at then, not earlier.
-        return DueSchedules(now, schedules[:limit], next_at, resumes_at)
-    resuming = yield Query(sql.resuming_schedules, {"limit": limit})
-    return DueSchedules(now, [*map(rows.schedule, resuming), *schedules][:limit], next_at, None)
+    now, next_at, resuming, resumes_at = found[0]
+    # Those that go on come first. One more of each than asked for tells whether others have to wait.
+    going_on = (yield Query(sql.resuming_schedules, {"limit": limit + 1})) if resuming else []
+    schedules = [rows.schedule(row) for row in (*going_on, *due)]
+    for left in reversed(schedules[limit:]):
+        if left.paused_at is None:
+            next_at = left.next_at
+        else:
+            resumes_at = left.paused_until
+    return DueSchedules(now, schedules[:limit], next_at, resumes_at)
 
 
 def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:
@@ -89,7 +98,10 @@ def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:
 
 def delete(sql: Statements, name: str, entry: AuditEntry) -> Script[Written]:
     """Forget a schedule and withdraw what it has planted."""
-    found = yield Query(sql.delete_schedule, {"name": name})
+    if (yield from _noted(sql, [entry])):
+        # It was this very deletion, of which the answer was lost; what is there now was added since.
+        return Written(frozenset([name]), frozenset())
+    found = yield Query(sql.delete_schedule, {"name": rows.clean_text(name)})
     if not found:
         return Written(frozenset(), frozenset())
     values = {"rows": rows.batch([(name, "schedule deleted")])}
@@ -109,7 +121,7 @@ def occurrences(
     sql: Statements, name: str, *, since: Instant, until: Instant, limit: int
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule for a stretch of time."""
-    values = {"schedule": name, "since": since, "until": until, "limit": limit}
+    values = {"schedule": rows.clean_text(name), "since": since, "until": until, "limit": limit}
     found = yield Query(sql.occurrences, values)
     return [rows.job(row) for row in found]
 
@@ -118,26 +130,31 @@ def past_occurrences(
     sql: Statements, name: str, *, until: Instant, limit: int, made: bool
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule up to an instant, latest first."""
-    values = {"schedule": name, "until": until, "limit": limit, "made": int(made)}
+    values = {"schedule": rows.clean_text(name), "until": until, "limit": limit, "made": int(made)}
     found = yield Query(sql.past_occurrences, values)
     return [rows.job(row) for row in found]
 
 
 def backfill(sql: Statements, jobs: Sequence[NewJob], entry: AuditEntry) -> Script[list[JobId]]:
     """Store jobs for occurrences that have none; records of what was skipped give way."""
-    taken = [(job.schedule, job.occurrence) for job in jobs]
-    yield Query(sql.give_up_occurrences, {"rows": rows.batch(taken)})
+    taken = rows.batch((job.schedule, job.occurrence) for job in jobs)
+    skipped = yield Query(sql.skipped_at, {"rows": taken})
+    if skipped:
+        cut = _cut(map(Span._make, skipped), jobs)
+        yield Query(sql.give_up_occurrences, {"rows": rows.batch(cut)})
     yield insertion(sql, jobs)
-    found = yield Query(sql.occurrence_ids, {"rows": rows.batch(taken)})
+    found = yield Query(sql.occurrence_ids, {"rows": taken})
     stored = {row[2] for row in found}
     ids = [job.id for job in jobs if job.id in stored]
-    yield from note(sql, [entry])
+    if ids:
+        yield from note(sql, [entry])
     return ids
 
 
 def entries(sql: Statements, target: str, *, limit: int, before: str | None) -> Script[list[StoredEntry]]:
     """Read what was done to something, newest first."""
-    found = yield Query(sql.entries, {"target": target, "limit": limit, "before": before})
+    values = {"target": rows.clean_text(target), "limit": limit, "before": before}
+    found = yield Query(sql.entries if before is None else sql.entries_before, values)
     return [rows.entry(row) for row in found]
 
 
@@ -148,23 +165,34 @@ def _withdraw(sql: Statements, changes: Sequence[Change]) -> Script[frozenset[Wo
     """
     if not changes:
         return frozenset()
-    values = {"rows": rows.batch((change.after.name, change.withdraw) for change in changes)}
-    withdrawn = yield Query(sql.withdraw, values)
-    first: dict[str, Instant] = {}
-    for name, occurrence in withdrawn:
-        first[name] = min(occurrence, first.get(name, occurrence))
-    if back := [row for change in changes if (row := _rewound(change, first)) is not None]:
+    planted = rows.batch((change.after.name, change.withdraw) for change in changes)
+    withdrawn: dict[str, list[Instant]] = {}
+    for name, occurrence in (yield Query(sql.withdraw, {"rows": planted})):
+        withdrawn.setdefault(name, []).append(occurrence)
+    if back := [row for c in changes if (row := _rewound(c, withdrawn.get(c.after.name, []))) is not None]:
         yield Query(sql.rewind, {"rows": rows.batch(back)})
-    return _holders((yield Query(sql.withdraw_claimed, values)))
+    held = [(change.after.name, change.withdraw) for change in changes if change.held]
+    if not held:
+        return frozenset()
+    return _holders((yield Query(sql.withdraw_claimed, {"rows": rows.batch(held)})))
 
 
-def _rewound(change: Change, first: dict[str, Instant]) -> tuple[str, Instant, Instant | None] | None:
-    occurrence = first.get(change.after.name)
-    if occurrence is None:
-        return None
+def _rewound(change: Change, occurrences: Sequence[Instant]) -> tuple[object, ...] | None:
+    """Return where a schedule goes on from, and how many jobs it has not made after all."""
+    name, count = change.after.name, len(occurrences)
     if change.again:
-        return change.after.name, occurrence - 1, occurrence
-    return None if change.floor is None else (change.after.name, change.floor, None)
+        return (name, min(occurrences) - 1, min(occurrences), count) if occurrences else None
+    return (name, change.floor, None, count) if occurrences or change.floor is not None else None
+
+
+def _cut(skipped: Iterable[Span], jobs: Sequence[NewJob]) -> Iterator[tuple[object, ...]]:
+    """Return what records of what was skipped stand for without the occurrences that get jobs."""
+    for span in skipped:
+        taken = [
+            job.occurrence for job in jobs if job.schedule == span.schedule and job.occurrence is not None
+        ]
+        left = without(span, taken)
+        yield (span.id, None, span.occurrences) if left is None else (span.id, left.last, left.occurrences)
 
 
 def _supersede(sql: Statements, names: Sequence[str]) -> Script[frozenset[WorkerId]]:
@@ -183,6 +211,15 @@ def _entries(firing: Firing) -> list[AuditEntry]:
     if firing.pause is not None:
         said.append(AuditEntry(verb="pause", target=firing.name, who=ITSELF, detail={"reason": firing.pause}))
     return said
+
+
+def _noted(sql: Statements, entries: Sequence[AuditEntry]) -> Script[list[AuditEntry]]:
+    """Return those that are there already."""
+    if not entries:
+        return []
+    found = yield Query(sql.noted, {"rows": rows.batch((entry.id,) for entry in entries)})
+    there = {row[0] for row in found}
+    return [entry for entry in entries if entry.id in there]
 
 
 def _holders(found: Sequence[Row]) -> frozenset[WorkerId]:

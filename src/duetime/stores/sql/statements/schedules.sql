@@ -9,10 +9,13 @@ s.created_at, s.updated_at,
 (SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running')),
 CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
     SELECT count(*) FROM {jobs} AS j
-    WHERE j.schedule = s.name AND j.state = 'failed' AND j.occurrence >= s.streak_from
+    WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND (j.state = 'succeeded' OR j.state = 'failed')
+      AND j.state = 'failed' AND j.occurrence >= s.streak_from
       AND j.occurrence > coalesce((
-          SELECT max(w.occurrence) FROM {jobs} AS w
-          WHERE w.schedule = s.name AND w.state = 'succeeded' AND w.occurrence >= s.streak_from
+          SELECT w.occurrence FROM {jobs} AS w
+          WHERE w.schedule = s.name AND w.schedule IS NOT NULL AND (w.state = 'succeeded' OR w.state = 'failed')
+            AND w.state = 'succeeded' AND w.occurrence >= s.streak_from
+          ORDER BY w.occurrence DESC LIMIT 1
       ), -1)
 ) END
 
@@ -61,38 +64,48 @@ WHERE {jobs}.state = 'pending' AND {jobs}.schedule = r.name AND {jobs}.occurrenc
 RETURNING {jobs}.schedule, {jobs}.span_first
 
 -- name: withdraw_claimed
--- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds.
-UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}), cancel_reason = r.reason, callbacks = NULL
+-- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
+-- somebody had cancelled them before.
+UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}),
+                  cancel_reason = coalesce(cancel_reason, r.reason),
+                  callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END
 FROM {each rows: name text, reason text} AS r
 WHERE {jobs}.state = 'running' AND {jobs}.started_at IS NULL AND {jobs}.occurrence > {now} AND {jobs}.schedule = r.name
 RETURNING {jobs}.worker
 
 -- name: rewind
--- Put schedules back to before their withdrawn occurrences.
-UPDATE {schedules} SET fired_through = r.fired_through, next_at = coalesce(r.next_at, {schedules}.next_at)
-FROM {each rows: name text, fired_through int, next_at int} AS r
+-- Put schedules back to before what was withdrawn, as if those jobs had not been made.
+UPDATE {schedules} SET
+    fired_through = coalesce(r.fired_through, {schedules}.fired_through),
+    next_at = coalesce(r.next_at, {schedules}.next_at), made = {schedules}.made - r.withdrawn
+FROM {each rows: name text, fired_through int, next_at int, withdrawn int} AS r
 WHERE {schedules}.name = r.name
 
 -- name: due_schedules
 -- List the schedules to look at now, earliest first.
 SELECT {schedule_columns}
 FROM {schedules} AS s
-WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
+WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
 ORDER BY s.next_at LIMIT :limit
 
 -- name: resuming_schedules
 -- List the schedules that were paused until now.
 SELECT {schedule_columns}
 FROM {schedules} AS s
-WHERE s.paused_until IS NOT NULL AND s.paused_until <= {now} AND s.parked_at IS NULL
+WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until <= {now}
 ORDER BY s.paused_until LIMIT :limit
 
 -- name: next_schedule
--- Tell the time, when the next schedule after the due ones comes up, and when the next one goes on.
+-- Tell the time, when the next schedule after the due ones comes up, whether one that was paused until now goes on,
+-- and when the next one does.
 SELECT {now},
        (SELECT min(s.next_at) FROM {schedules} AS s
-        WHERE s.paused_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead),
-       (SELECT min(s.paused_until) FROM {schedules} AS s WHERE s.paused_until IS NOT NULL AND s.parked_at IS NULL)
+        WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead),
+       EXISTS (SELECT 1 FROM {schedules} AS s
+               WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL
+                 AND s.paused_until <= {now}),
+       (SELECT min(s.paused_until) FROM {schedules} AS s
+        WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until > {now})
 
 -- name: fire
 -- Move schedules on, unless somebody else has moved, changed or paused them. One whose pause is over can be moved on
@@ -104,7 +117,8 @@ UPDATE {schedules} SET
     paused_by = CASE WHEN r.pause IS NOT NULL THEN r.who WHEN r.resumes = 0 THEN {schedules}.paused_by END,
     paused_until = CASE WHEN r.pause IS NULL AND r.resumes = 0 THEN {schedules}.paused_until END,
     streak_from = CASE WHEN r.resumes = 1 THEN {now} ELSE {schedules}.streak_from END,
-    rev = {schedules}.rev + CASE WHEN r.pause IS NOT NULL OR r.resumes = 1 THEN 1 ELSE 0 END
+    rev = {schedules}.rev + CASE WHEN r.pause IS NOT NULL OR r.resumes = 1 THEN 1 ELSE 0 END,
+    updated_at = CASE WHEN r.pause IS NOT NULL OR r.resumes = 1 THEN {now} ELSE {schedules}.updated_at END
 FROM {each rows: name text, rev int, expected int, fired_through int, next_at int, made int, pause text, resumes int,
       who text} AS r
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fired_through = r.expected
@@ -132,10 +146,9 @@ SELECT {schedule_columns} FROM {each rows: name text} AS r JOIN {schedules} AS s
 -- Read the records of a schedule for a stretch of time: those that lie in it, and the first one after it, which may
 -- stand for occurrences that lie in it, too.
 SELECT {now}, {job_columns} FROM {jobs}
-WHERE schedule = :schedule AND occurrence >= :since
-  AND (occurrence <= :until OR occurrence = (
-      SELECT min(n.occurrence) FROM {jobs} AS n WHERE n.schedule = :schedule AND n.occurrence > :until
-  ))
+WHERE schedule = :schedule AND occurrence >= :since AND occurrence <= coalesce((
+    SELECT min(n.occurrence) FROM {jobs} AS n WHERE n.schedule = :schedule AND n.occurrence > :until
+), :until)
 ORDER BY occurrence LIMIT :limit
 
 -- name: past_occurrences
@@ -144,11 +157,21 @@ SELECT {now}, {job_columns} FROM {jobs}
 WHERE schedule = :schedule AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
 ORDER BY occurrence DESC LIMIT :limit
 
--- name: give_up_occurrences
--- Let records of what was skipped give up their occurrence, so that a job can be made for it after all.
-UPDATE {jobs} SET span_first = coalesce(span_first, occurrence), occurrence = NULL
+-- name: skipped_at
+-- Lock the records of what was skipped that hold given occurrences.
+SELECT {jobs}.id, {jobs}.schedule, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
 FROM {each rows: name text, occurrence int} AS r
-WHERE {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence AND {jobs}.state = 'skipped'
+JOIN {jobs} ON {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence
+WHERE {jobs}.state = 'skipped'
+ORDER BY {jobs}.id
+{locking}
+
+-- name: give_up_occurrences
+-- Let records of what was skipped hold an earlier moment or none, so that jobs can be made for their occurrences.
+UPDATE {jobs} SET span_first = coalesce(span_first, {jobs}.occurrence), occurrence = r.occurrence,
+                  span_count = r.span_count
+FROM {each rows: id text, occurrence int, span_count int} AS r
+WHERE {jobs}.id = r.id
 
 -- name: add_entries
 -- Note who did what.
@@ -158,12 +181,24 @@ FROM {each rows: id text, who text, verb text, target text, detail text} AS r
 WHERE true
 ON CONFLICT DO NOTHING
 
+-- name: noted
+-- Tell which entries there are already.
+SELECT a.id FROM {each rows: id text} AS r JOIN {audit} AS a ON a.id = r.id
+
 -- name: entries
--- Read what was done to something, newest first.
+-- Read what was done to something, newest first by the store's clock: ids have the clocks of those who made them.
 SELECT id, at, who, verb, target, detail FROM {audit}
-WHERE target = :target AND (CAST(:before AS text) IS NULL OR id < CAST(:before AS text))
-ORDER BY id DESC LIMIT :limit
+WHERE target = :target
+ORDER BY at DESC, id DESC LIMIT :limit
+
+-- name: entries_before
+-- Read on behind an entry.
+SELECT id, at, who, verb, target, detail FROM {audit}
+WHERE target = :target AND (at, id) < (SELECT b.at, b.id FROM {audit} AS b WHERE b.id = :before)
+ORDER BY at DESC, id DESC LIMIT :limit
 
 -- name: prune_entries
--- Forget what was done long ago.
-DELETE FROM {audit} WHERE id IN (SELECT id FROM {audit} WHERE at < :before ORDER BY id LIMIT 1000)
+-- Forget what was done long ago. Ids rise with time, so that the oldest are in front and no index is kept for this.
+DELETE FROM {audit} WHERE id IN (
+    SELECT f.id FROM (SELECT a.id, a.at FROM {audit} AS a ORDER BY a.id LIMIT 10000) AS f WHERE f.at < :before
+)

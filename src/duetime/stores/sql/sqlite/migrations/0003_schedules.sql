@@ -11,11 +11,21 @@ ALTER TABLE {schedules} ADD COLUMN made integer NOT NULL DEFAULT 0;
 -- Since when no code declares it any more.
 ALTER TABLE {schedules} ADD COLUMN parked_at integer;
 
+-- What fires next; neither what is paused nor what is parked.
+DROP INDEX {schedules}_next;
+CREATE INDEX {schedules}_next ON {schedules} (next_at)
+WHERE next_at IS NOT NULL AND paused_at IS NULL AND parked_at IS NULL;
+
 -- What resumes by itself.
-CREATE INDEX {schedules}_until ON {schedules} (paused_until) WHERE paused_until IS NOT NULL;
+CREATE INDEX {schedules}_until ON {schedules} (paused_until)
+WHERE paused_until IS NOT NULL AND paused_at IS NOT NULL AND parked_at IS NULL;
+
+-- How the occurrences of each schedule ended that ran to their end: for the failures in a row.
+CREATE INDEX {jobs}_streak ON {jobs} (schedule, occurrence)
+WHERE schedule IS NOT NULL AND (state = 'succeeded' OR state = 'failed');
 
 -- What happened to each schedule, in order.
-CREATE INDEX {audit}_target ON {audit} (target, id);
+CREATE INDEX {audit}_target ON {audit} (target, at, id);
 
 -- Whether a worker fires schedules, and which ones its code declares.
 ALTER TABLE {workers} ADD COLUMN fires integer NOT NULL DEFAULT 0;

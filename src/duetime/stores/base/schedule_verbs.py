@@ -1,0 +1,79 @@
+"""What every store can do with schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from duetime.model.audit import AuditEntry, StoredEntry
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.stores.base.values import DueSchedules
+
+
+class ScheduleStore(Protocol):
+    """Schedules."""
+
+    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
+        """Write, in one atomic step, each change whose schedule is as it was read; return the names written.
+
+        With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
+        A change that had been written before, which its entry tells, counts as written, so a lost answer can be repeated.
+        """
+        ...
+
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+        """Return schedules whose next time lies at most `ahead` from now, earliest first.
+
+        Paused ones come only when the time has come until which they were paused; parked ones never.
+        """
+        ...
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        """Apply each firing whose compare-and-set holds, jobs included, and return the names applied."""
+        ...
+
+    async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
+        """Remove a schedule and withdraw its planted, unstarted jobs; False when unknown.
+
+        True also when it was this deletion, which its entry tells, that had removed it before.
+        """
+        ...
+
+    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
+        """Store jobs for occurrences, and return the ids of those that are stored.
+
+        An occurrence that has a job already is left alone; a record that it was skipped gives way, and goes on to
+        stand for the earlier ones. The entry is kept if something was stored. Safe to repeat.
+        """
+        ...
+
+    async def note(self, entries: Sequence[AuditEntry]) -> None:
+        """Keep who did what."""
+        ...
+
+    async def schedules(self) -> list[StoredSchedule]:
+        """Return all schedules by name."""
+        ...
+
+    async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
+        """Return the schedules that exist, by name."""
+        ...
+
+    async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
+        """Return the records of a schedule whose occurrence lies in a stretch of time, and the first one after it.
+
+        By occurrence; the one after it may stand for a run of skipped ones that begins earlier.
+        """
+        ...
+
+    async def past_occurrences(
+        self, name: str, *, until: Instant, limit: int, made: bool = False
+    ) -> list[StoredJob]:
+        """Return the records of a schedule up to an instant, latest first; `made`: without what was skipped."""
+        ...
+
+    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
+        """Return what was done to something, newest first; `before`: only what is older than this entry."""
+        ...

@@ -1,0 +1,223 @@
+"""Occurrences are found with the records that stand for them, and get their jobs after all, once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from duetime.model.audit import AuditEntry
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND, Instant
+from duetime.model.job import JobId, NewJob
+from duetime.model.states import State
+from duetime.stores.base import Hint, JobFilter, Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.enqueue import ODD_TEXT
+from duetime.testing.conformance.kit import declare, hire, occurrence_job, pause, prune, read, take
+from duetime.testing.conformance.schedules import declared
+from duetime.testing.conformance.suite import StoreSuite
+from duetime.testing.conformance.wakeups import listening
+
+DAY = 24 * 3600 * SECOND
+
+
+def entry(verb: str = "backfill", target: str = "s", **detail: object) -> AuditEntry:
+    """An entry of the usual schedule."""
+    return AuditEntry(verb=verb, target=target, who="ann", detail=detail)
+
+
+def span(first: Instant, last: Instant, count: int) -> NewJob:
+    """A record that stands for a run of skipped occurrences."""
+    return occurrence_job(
+        "s", last, state=State.SKIPPED, reason="misfire", span_first=first, span_count=count
+    )
+
+
+async def found(store: Store, since: Instant, until: Instant, limit: int = 99) -> list[JobId]:
+    """The records of a stretch."""
+    return [record.id for record in await store.occurrences("s", since=since, until=until, limit=limit)]
+
+
+class TestOccurrences(StoreSuite):
+    """`occurrences`."""
+
+    async def test_records_come_by_occurrence_with_the_first_one_after_the_stretch(
+        self, store: Store
+    ) -> None:
+        jobs = [occurrence_job("s", at) for at in (50, 10, 40, 20, 30)]
+        others = [occurrence_job("other", 25), occurrence_job("other", 31)]
+        await store.enqueue([*jobs, *others])
+        fifty, ten, forty, twenty, thirty = [new.id for new in jobs]
+        assert await found(store, 10, 30) == [ten, twenty, thirty, forty]
+        assert await found(store, 11, 29) == [twenty, thirty]
+        assert await found(store, 31, 39) == [forty]
+        assert await found(store, 41, 99) == [fifty]
+        assert await found(store, 51, 99) == []
+        assert await found(store, 0, 99, limit=2) == [ten, twenty]
+        assert await store.occurrences("no\x00thing", since=0, until=99, limit=9) == []
+
+    async def test_a_run_of_skipped_ones_that_ends_after_the_stretch_is_found(self, store: Store) -> None:
+        missed = span(10, 100, 10)
+        await store.enqueue([missed, occurrence_job("s", 200)])
+        (record,) = await store.occurrences("s", since=30, until=50, limit=9)
+        assert (record.id, record.span_first, record.span_count) == (missed.id, 10, 10)
+
+    async def test_what_has_given_up_its_occurrence_is_not_found(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await declare(store, declared(clock))
+        at = clock.now() + 5
+        await store.enqueue([occurrence_job("s", at)])
+        await pause(store, "s")
+        assert await found(store, 0, at) == []
+        assert len(await store.find(JobFilter(schedule="s"))) == 1
+
+
+class TestBackfill(StoreSuite):
+    """`backfill`."""
+
+    async def test_jobs_are_made_for_occurrences_without_one(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        there = occurrence_job("s", 20)
+        await store.enqueue([there])
+        jobs = [occurrence_job("s", at) for at in (10, 20, 30)]
+        async with listening(store) as heard:
+            assert await store.backfill(jobs, entry(count=2)) == [jobs[0].id, jobs[2].id]
+            await heard(Hint("jobs"))
+        assert await found(store, 0, 99) == [jobs[0].id, there.id, jobs[2].id]
+        (noted,) = await store.entries("s", limit=9)
+        assert (noted.verb, noted.who, noted.at, noted.detail) == (
+            "backfill",
+            "ann",
+            clock.now(),
+            {"count": 2},
+        )
+        assert len(await take(store)) == 3
+
+    async def test_nothing_to_make_leaves_no_trace(self, store: Store) -> None:
+        await store.enqueue([occurrence_job("s", 20)])
+        assert await store.backfill([occurrence_job("s", 20)], entry()) == []
+        assert await store.backfill([], entry()) == []
+        assert await store.entries("s", limit=9) == []
+
+    async def test_a_record_that_it_was_skipped_gives_way_and_stays(self, store: Store) -> None:
+        skipped = occurrence_job("s", 20, state=State.SKIPPED, reason="overlap")
+        await store.enqueue([skipped])
+        new = occurrence_job("s", 20)
+        assert await store.backfill([new], entry()) == [new.id]
+        assert await found(store, 0, 99) == [new.id]
+        record = await read(store, skipped.id)
+        assert (record.state, record.occurrence, record.span_first, record.span_count) == (
+            State.SKIPPED,
+            None,
+            20,
+            1,
+        )
+
+    async def test_a_record_of_many_goes_on_to_stand_for_the_earlier_ones(self, store: Store) -> None:
+        await store.enqueue([missed := span(10, 100, 10)])
+        jobs = [occurrence_job("s", at) for at in (80, 90, 100)]
+        assert len(await store.backfill(jobs, entry())) == 3
+        record = await read(store, missed.id)
+        assert (record.span_first, record.occurrence, record.span_count) == (10, 79, 7)
+        assert await found(store, 40, 50) == [missed.id]
+        assert await found(store, 80, 80) == [jobs[0].id, jobs[1].id]
+
+    async def test_a_record_of_many_that_all_get_jobs_gives_way(self, store: Store) -> None:
+        await store.enqueue([missed := span(10, 100, 10)])
+        jobs = [occurrence_job("s", at) for at in range(10, 101, 10)]
+        assert len(await store.backfill(jobs, entry())) == 10
+        assert await found(store, 0, 999) == [new.id for new in jobs]
+        assert (await read(store, missed.id)).span_count == 10
+
+    async def test_jobs_that_have_run_failed_or_were_cancelled_stay_as_they_are(self, store: Store) -> None:
+        old = [occurrence_job("s", at) for at in (10, 20)]
+        await store.enqueue(old)
+        await store.cancel([old[0].id], reason="test")
+        before = await store.get([new.id for new in old])
+        assert await store.backfill([occurrence_job("s", at) for at in (10, 20)], entry()) == []
+        assert await store.get([new.id for new in old]) == before
+
+    async def test_twice_is_once_and_a_repetition_after_a_lost_answer_says_the_same(
+        self, store: Store, other: Store
+    ) -> None:
+        jobs = [occurrence_job("s", at) for at in range(100)]
+        noted = entry()
+        ids = await store.backfill(jobs, noted)
+        assert await other.backfill(jobs, noted) == ids == [new.id for new in jobs]
+        assert await other.backfill([occurrence_job("s", at) for at in range(100)], entry()) == []
+        assert len(await found(store, 0, 999, limit=999)) == 100
+        assert len(await store.entries("s", limit=9)) == 1
+
+    async def test_of_many_that_backfill_at_once_each_occurrence_gets_one_job(
+        self, store: Store, other: Store
+    ) -> None:
+        await store.enqueue([span(0, 50, 51)])
+        told = await asyncio.gather(
+            *(
+                (store, other)[n % 2].backfill([occurrence_job("s", at) for at in range(100)], entry())
+                for n in range(6)
+            )
+        )
+        ids = [job_id for made in told for job_id in made]
+        assert len(ids) == 100
+        assert sorted(ids) == sorted(await found(store, 0, 99, limit=999))
+
+
+class TestEntries(StoreSuite):
+    """`note`, `entries`, and how they go."""
+
+    async def test_they_come_newest_first_by_the_clock_of_the_store(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        ids = [new_job_id() for _ in range(4)]
+        # Made by processes whose clocks disagree.
+        for verb, entry_id in zip("abcd", reversed(ids), strict=True):
+            await store.note([AuditEntry(verb=verb, target="s", who="ann", id=entry_id)])
+            clock.advance(1)
+        await store.note([entry("e", "other")])
+        assert [noted.verb for noted in await store.entries("s", limit=9)] == ["d", "c", "b", "a"]
+        first, second = await store.entries("s", limit=2)
+        assert [n.verb for n in await store.entries("s", limit=2, before=second.id)] == ["b", "a"]
+        assert [n.verb for n in await store.entries("s", limit=1, before=first.id)] == ["c"]
+        assert await store.entries("s", limit=2, before=ids[-1]) == []
+        assert await store.entries("s", limit=2, before="no such entry") == []
+
+    async def test_those_of_one_moment_keep_their_order(self, store: Store) -> None:
+        noted = [entry(f"v{number}") for number in range(20)]
+        await store.note(noted)
+        read = await store.entries("s", limit=99)
+        assert [row.id for row in read] == [row.id for row in reversed(noted)]
+        pages, before = list[str](), None
+        while page := await store.entries("s", limit=3, before=before):
+            pages += [row.id for row in page]
+            before = page[-1].id
+        assert pages == [row.id for row in read]
+
+    async def test_an_entry_is_kept_once(self, store: Store) -> None:
+        noted = entry()
+        await store.note([noted])
+        await store.note([noted])
+        await store.note([])
+        assert len(await store.entries("s", limit=9)) == 1
+
+    async def test_odd_text_survives_as_far_as_it_can_be_kept(self, store: Store) -> None:
+        odd = entry(reason=ODD_TEXT, before=[None, 1, {"x": [True]}])
+        broken = entry("other", lone="\ud800", who="x\ud800\x00")
+        await store.note([odd, broken])
+        second, first = await store.entries("s", limit=9)
+        assert first.detail == odd.detail
+        assert set(second.detail) == {"lone", "who"}
+
+    async def test_what_was_done_long_ago_is_forgotten_with_old_jobs(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await store.note([entry("old")])
+        old = clock.now()
+        clock.advance("2d")
+        await store.note([entry("new")])
+        await prune(store, before=old + DAY)
+        assert [noted.verb for noted in await store.entries("s", limit=9)] == ["new", "old"]
+        await prune(store, before=old + DAY + 1)
+        assert [noted.verb for noted in await store.entries("s", limit=9)] == ["new"]
+        await prune(store, before=None)
+        assert [noted.verb for noted in await store.entries("s", limit=9)] == ["new"]

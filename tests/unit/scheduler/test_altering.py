@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+
+from duetime.errors import StoreUnavailable
+from duetime.failpoints import arm
+from duetime.model.audit import AuditEntry
+from duetime.model.instants import SECOND, Instant
+from duetime.model.schedule import Change, StoredSchedule
+from duetime.scheduler.altering import Decision, alter, alter_all, known
+from duetime.stores.base import Store
+from duetime.stores.open import open_store
+from duetime.testing.conformance.kit import declare, delete, read_schedule, schedule
+
+
+@pytest.fixture(autouse=True)
+def _disarm() -> Iterator[None]:
+    yield
+    arm(None)
+
+
+@pytest.fixture
+async def store(store_url: str) -> AsyncIterator[Store]:
+    store = open_store(store_url)
+    await store.open()
+    now = await store.now()
+    await declare(store, *[schedule(name, next_at=now + SECOND, fired_through=now) for name in ("a", "b")])
+    yield store
+    await store.close()
+
+
+def set_queue(queue: str) -> Decision:
+    """Decide for a queue with its entry."""
+
+    def decide(before: StoredSchedule | None, now: Instant) -> Change:
+        read = known(before, "a")
+        entry = AuditEntry(verb="edit", target=read.name, who="ann", detail={"queue": [read.queue, queue]})
+        return Change(before=read, after=replace(read, queue=queue), entry=entry)
+
+    return decide
+
+
+async def test_a_change_whose_answer_was_lost_is_made_and_noted_once(store: Store) -> None:
+    before = await read_schedule(store, "a")
+    arm("after:write:raise")
+    written = await alter(store, "a", set_queue("other"))
+    assert written is not None
+    after = await read_schedule(store, "a")
+    assert (after.queue, after.rev) == ("other", before.rev + 1)
+    assert [entry.verb for entry in await store.entries("a", limit=9)] == ["edit", "declare"]
+
+
+async def test_an_addition_whose_answer_was_lost_is_told_as_made(store: Store) -> None:
+    def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
+        new = schedule("new", next_at=None, fired_through=now)
+        entry = AuditEntry(verb="add", target="new", who="ann")
+        return Change(before=None, after=new, entry=entry) if before is None else None
+
+    arm("after:write:raise")
+    assert (await alter(store, "new", decide)) is not None
+    assert len(await store.entries("new", limit=9)) == 1
+
+
+async def test_a_change_that_never_reached_the_store_is_written_the_second_time(store: Store) -> None:
+    arm("before:write:raise")
+    assert (await alter(store, "a", set_queue("other"))) is not None
+    assert (await read_schedule(store, "a")).queue == "other"
+
+
+async def test_what_has_no_entry_is_decided_again_after_a_lost_answer(store: Store) -> None:
+    decided: list[str] = []
+
+    def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
+        read = known(before, "a")
+        decided.append(read.queue)
+        return None if read.queue == "other" else Change(before=read, after=replace(read, queue="other"))
+
+    arm("after:write:raise")
+    assert (await alter(store, "a", decide)) is None
+    assert decided == ["default", "other"]
+
+
+async def test_somebody_who_was_faster_is_not_overwritten(store: Store) -> None:
+    seen: list[str] = []
+
+    async def interfere() -> None:
+        await alter(store, "a", set_queue("faster"))
+
+    class Slow:
+        """Reads for the first time before somebody else writes."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        async def get_schedules(self, names: list[str]) -> list[StoredSchedule]:
+            found = await store.get_schedules(names)
+            if not seen:
+                await interfere()
+            seen.extend(record.queue for record in found)
+            return found
+
+    slow: Store = Slow()  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    await alter(slow, "a", set_queue("slower"))
+    assert seen == ["default", "faster"]
+    details = [entry.detail for entry in await store.entries("a", limit=2)]
+    assert details == [{"queue": ["faster", "slower"]}, {"queue": ["default", "faster"]}]
+
+
+async def test_those_that_hold_are_written_together_and_the_others_again(store: Store) -> None:
+    rounds: list[str] = []
+
+    def decide(name: str) -> Decision:
+        def decision(before: StoredSchedule | None, now: Instant) -> Change:
+            read = known(before, name)
+            rounds.append(name)
+            stale = replace(read, rev=read.rev - 1) if rounds.count(name) == 1 and name == "b" else read
+            return Change(before=stale, after=replace(read, queue="other"))
+
+        return decision
+
+    assert set(await alter_all(store, {name: decide(name) for name in ("a", "b")})) == {"a", "b"}
+    assert rounds == ["a", "b", "b"]
+
+
+async def test_a_schedule_that_never_holds_still_is_given_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duetime.scheduler.altering._PAUSE", 0)
+
+    def decide(before: StoredSchedule | None, now: Instant) -> Change:
+        read = known(before, "a")
+        return Change(before=replace(read, rev=99), after=read)
+
+    with pytest.raises(StoreUnavailable, match="changed by others"):
+        await alter(store, "a", decide)
+
+
+async def test_a_deleted_schedule_is_gone_for_a_change(store: Store) -> None:
+    await delete(store, "a")
+    with pytest.raises(LookupError):
+        await alter(store, "a", set_queue("other"))
