@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from benchmarks import report, runner
+from benchmarks import cron, report, runner
 from benchmarks.places import PLACES
 from benchmarks.sizes import FULL, QUICK
 
-_NAMES = [measure.name for measure in runner.MEASURES]
+_NAMES = [*(measure.name for measure in runner.MEASURES), cron.NAME]
 
 
 @click.command()
@@ -32,6 +32,8 @@ def main(
     if os.getloadavg()[0] > 0.5:
         print("other programs are busy on this machine; the figures will be worth little", file=sys.stderr)
     results = runner.run(stores or tuple(PLACES), names or _NAMES, sizes)
+    if cron.NAME in (names or _NAMES):
+        results.append(cron.measure())
     print(report.as_table(results, sizes))
     if file is not None:
         file.write_text(json.dumps(report.as_json(results, sizes), indent=2) + "\n")

@@ -69,7 +69,7 @@ class Result:
 def run(stores: Iterable[str], names: Sequence[str], sizes: Sizes) -> list[Result]:
     """Measure each store."""
     chosen = [measure for measure in MEASURES if measure.name in names]
-    return [_run_store(store, chosen, sizes) for store in stores]
+    return [_run_store(store, chosen, sizes) for store in stores] if chosen else []
 
 
 def _run_store(store: str, measures: Sequence[Measure], sizes: Sizes) -> Result:
