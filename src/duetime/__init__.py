@@ -10,7 +10,7 @@ from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
-from duetime.model.triggers import at, cron, every
+from duetime.model.triggers import at, cron, every, rrule
 from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import (
     AttemptRecord,
@@ -63,4 +63,5 @@ __all__ = [
     "every",
     "exponential",
     "fixed",
+    "rrule",
 ]

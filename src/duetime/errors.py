@@ -2,7 +2,7 @@
 
 DuetimeError
 ├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
-│   └── MissingDriver      (ImportError) a driver that is not installed; names the extra
+│   └── MissingDriver      (ImportError) a package that is not installed; names the extra
 ├── InvalidValue           (ValueError)  a value that can never be accepted
 │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed  InvalidCursor
 │   ├── InvalidTrigger ── InvalidCron
@@ -47,7 +47,7 @@ class ConfigError(DuetimeError, ValueError):
 
 
 class MissingDriver(ConfigError, ImportError):
-    """A database driver that is not installed."""
+    """A database driver, or another package behind an extra, that is not installed."""
 
 
 class InvalidValue(DuetimeError, ValueError):

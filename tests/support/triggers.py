@@ -18,6 +18,7 @@ from duetime.model.triggers import (
     Except,
     Intersection,
     Jitter,
+    RRule,
     Steps,
     Trigger,
     Union,
@@ -53,7 +54,13 @@ STEPS = st.builds(
     missing=st.sampled_from(["last", "skip"]),
 )
 ATS = st.builds(At, st.lists(INSTANTS, min_size=1, max_size=20).map(tuple))
-LEAVES: st.SearchStrategy[Trigger] = CRONS | EVERIES | STEPS | ATS
+RRULES = st.builds(
+    RRule,
+    rule=st.sampled_from(["FREQ=DAILY;BYHOUR=2,9", "FREQ=MONTHLY;BYDAY=-1FR", "FREQ=WEEKLY;INTERVAL=2"]),
+    start=INSTANTS,
+    tz=ZONES,
+)
+LEAVES: st.SearchStrategy[Trigger] = CRONS | EVERIES | STEPS | ATS | RRULES
 
 WINDOWS = (
     st.tuples(st.integers(0, 86_399), st.integers(1, 86_399))

@@ -13,6 +13,7 @@ from duetime.model.triggers.intersection import Intersection
 from duetime.model.triggers.jitter import Jitter
 from duetime.model.triggers.minus import Except
 from duetime.model.triggers.notes import note
+from duetime.model.triggers.rrule import RRule, rrule
 from duetime.model.triggers.specs import from_spec
 from duetime.model.triggers.steps import Steps
 from duetime.model.triggers.union import Union
@@ -26,6 +27,7 @@ __all__ = [
     "Except",
     "Intersection",
     "Jitter",
+    "RRule",
     "Steps",
     "Trigger",
     "Union",
@@ -36,4 +38,5 @@ __all__ = [
     "every",
     "from_spec",
     "note",
+    "rrule",
 ]

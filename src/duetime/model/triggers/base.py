@@ -32,6 +32,8 @@ class Trigger(Protocol):
     """The zone to show its times in."""
     times: int | None = None
     """How many jobs its schedule may make in all; the schedule counts them, `after` does not."""
+    cost: int = 1
+    """How many steps of a bounded search it takes to ask it."""
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`, or None if there is no more."""

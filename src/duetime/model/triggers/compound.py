@@ -12,7 +12,7 @@ from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger
 
 MOST_STEPS = 10_000
-"""How many questions one search may ask of the simple triggers below it; then there is no more to come."""
+"""How many steps one search may take, a step for each question to a simple trigger; then there is no more to come."""
 DEEPEST = 8
 MOST_PARTS = 50
 
@@ -30,12 +30,13 @@ class Budget:
         self.left = left
 
     def ask(self, trigger: Trigger, instant: Instant) -> Instant | None:
-        """Return what comes after `instant`, at the cost of a step for every simple trigger asked; raise `Spent`."""
+        """Return what comes after `instant`, at the cost of every simple trigger asked; raise `Spent`."""
         if isinstance(trigger, Compound):
             return trigger.seek(instant, self)
-        if self.left <= 0:
+        if self.left < trigger.cost:
+            self.left = 0
             raise Spent
-        self.left -= 1
+        self.left -= trigger.cost
         return trigger.after(instant)
 
     def ask_in_vain(self, trigger: Trigger, instant: Instant, *, share: int) -> Instant | None:

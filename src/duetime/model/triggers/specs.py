@@ -17,6 +17,7 @@ from duetime.model.triggers.every import Every
 from duetime.model.triggers.intersection import Intersection
 from duetime.model.triggers.jitter import Jitter
 from duetime.model.triggers.minus import Except
+from duetime.model.triggers.rrule import RRule
 from duetime.model.triggers.steps import Steps
 from duetime.model.triggers.union import Union
 
@@ -29,6 +30,7 @@ _READERS: dict[object, Callable[..., Trigger]] = {
     "cron": Cron,
     "every": Every,
     "steps": Steps,
+    "rrule": RRule,
     "at": _read_at,
     "union": Union,
     "intersection": Intersection,

@@ -7,7 +7,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from duetime.model.instants import LATEST, SECOND, Instant
-from duetime.model.triggers.zones import Zone, zone
+from duetime.model.triggers.zones import DAY, Zone, zone
 
 
 def first_after(place: Zone, instant: Instant, first_from: Callable[[int], int | None]) -> Instant | None:
@@ -21,6 +21,8 @@ def first_after(place: Zone, instant: Instant, first_from: Callable[[int], int |
     wall = first_from(max(second + 1 + stretch.offset, stretch.seen))
     if wall is None:
         return None
+    # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
+    stretch = place.stretch_at(max(second, wall - DAY))
     while wall - stretch.offset >= stretch.end:
         if stretch.end * SECOND > LATEST:
             return None

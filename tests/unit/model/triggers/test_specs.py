@@ -10,6 +10,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model.triggers import Trigger, at, cron, every, from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
+DAILY = {"type": "cron", "expression": "0 9 * * *"}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_the_stored_form_does_not_change() -> None:
         {},
         {"type": None},
         {"type": ["cron"]},
-        {"type": "rrule"},
+        {"type": "lunar"},
         {"type": "cron"},
         {"type": "cron", "expression": 5},
         {"type": "cron", "expression": "61 * * * *"},
@@ -78,8 +79,55 @@ def test_the_stored_form_does_not_change() -> None:
         {"type": "at", "instants": [True]},
         {"type": "at", "instants": [10**30]},
         {"type": "at", "instants": [1.5]},
+        {"type": "steps"},
+        {"type": "steps", "months": 0},
+        {"type": "steps", "months": 1, "missing": "first"},
+        {"type": "steps", "months": 1, "tz": None},
+        {"type": "steps", "months": 1, "start": "now"},
+        {"type": "union"},
+        {"type": "union", "parts": []},
+        {"type": "union", "parts": DAILY},
+        {"type": "union", "parts": [None]},
+        {"type": "union", "parts": [DAILY] * 51},
+        {"type": "union", "parts": [DAILY], "tz": "UTC"},
+        {"type": "union", "parts": [{"type": "at_most", "trigger": DAILY, "most": 3}]},
+        {"type": "intersection", "parts": "ab"},
+        {"type": "except", "trigger": DAILY},
+        {"type": "except", "trigger": DAILY, "calendar": None},
+        {"type": "except", "trigger": DAILY, "calendar": DAILY},
+        {"type": "except", "calendar": {"type": "weekdays", "days": [5]}},
+        {"type": "between", "trigger": DAILY},
+        {"type": "between", "trigger": DAILY, "start": 9, "end": 5},
+        {"type": "between", "trigger": DAILY, "start": True},
+        {"type": "at_most", "trigger": DAILY},
+        {"type": "at_most", "trigger": DAILY, "most": 0},
+        {"type": "at_most", "trigger": DAILY, "most": 3, "times": 9},
+        {"type": "jitter", "trigger": DAILY, "most": "30s"},
+        {"type": "jitter", "trigger": DAILY, "most": 0},
+        {"type": "jitter", "trigger": DAILY, "most": 1_000, "seed": 5},
+        {"type": "jitter", "trigger": "daily", "most": 1_000},
+        {"type": "cron", "expression": "* * * * *", "trigger": DAILY},
+        {"type": "cron", "expression": "* * * * *", "parts": [DAILY]},
     ],
 )
 def test_anything_else_is_refused(spec: Any) -> None:
     with pytest.raises(InvalidTrigger):
         from_spec(spec)
+
+
+def test_a_spec_is_not_read_deeper_than_a_trigger_can_be() -> None:
+    spec: dict[str, Any] = DAILY
+    for _ in range(8):
+        spec = {"type": "jitter", "trigger": spec, "most": 1_000}
+    assert from_spec(spec).to_spec()["type"] == "jitter"
+    for _ in range(10_000):
+        spec = {"type": "jitter", "trigger": spec, "most": 1_000}
+    with pytest.raises(InvalidTrigger, match="nested more than 8 deep"):
+        from_spec(spec)
+
+
+def test_a_spec_with_many_parts_in_many_parts_is_refused() -> None:
+    inner = {"type": "intersection", "parts": [{"type": "every", "interval": 10**6 + n} for n in range(26)]}
+    other = {"type": "intersection", "parts": [{"type": "every", "interval": 10**7 + n} for n in range(26)]}
+    with pytest.raises(InvalidTrigger, match="from 1 to 50 parts, not 52"):
+        from_spec({"type": "union", "parts": [inner, other]})

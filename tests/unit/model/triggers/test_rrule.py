@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import builtins
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import dateutil.rrule
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
+from duetime.model.instants import LATEST, from_datetime, to_datetime
+from duetime.model.triggers import RRule, compound, every, from_spec, rrule
+from tests.support.triggers import moment, walk
+
+BERLIN = ZoneInfo("Europe/Berlin")
+START = datetime(2025, 1, 31, 9, tzinfo=BERLIN)
+
+
+def told(trigger: RRule, after: str = "2025-01-01", count: int = 3) -> list[str]:
+    found = walk(trigger, from_datetime(moment(after)), most=count)
+    return [f"{to_datetime(due).astimezone(ZoneInfo(trigger.tz)):%Y-%m-%d %H:%M}" for due in found]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("FREQ=MONTHLY", ["2025-01-31 09:00", "2025-03-31 09:00", "2025-05-31 09:00"]),
+        ("FREQ=MONTHLY;BYDAY=-1FR", ["2025-01-31 09:00", "2025-02-28 09:00", "2025-03-28 09:00"]),
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR", ["2025-01-31 09:00", "2025-02-10 09:00", "2025-02-14 09:00"]),
+        ("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", ["2028-02-29 09:00", "2032-02-29 09:00", "2036-02-29 09:00"]),
+        ("FREQ=DAILY;BYHOUR=9,17", ["2025-01-31 09:00", "2025-01-31 17:00", "2025-02-01 09:00"]),
+        ("FREQ=HOURLY;INTERVAL=5;BYDAY=MO", ["2025-02-03 02:00", "2025-02-03 07:00", "2025-02-03 12:00"]),
+        ("FREQ=DAILY;UNTIL=20250201", ["2025-01-31 09:00", "2025-02-01 09:00"]),
+        ("FREQ=DAILY;UNTIL=20250201T090000", ["2025-01-31 09:00", "2025-02-01 09:00"]),
+        ("FREQ=DAILY;UNTIL=20250201T075959Z", ["2025-01-31 09:00"]),
+        (
+            "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1",
+            ["2025-01-31 09:00", "2025-02-28 09:00", "2025-03-31 09:00"],
+        ),
+    ],
+)
+def test_rules_are_those_of_calendars(rule: str, expected: list[str]) -> None:
+    assert told(rrule(rule, start=START)) == expected
+
+
+def test_a_rule_may_be_written_as_in_a_file() -> None:
+    assert rrule(" RRULE:freq=daily; ", start=START) == rrule("FREQ=DAILY", start=START)
+
+
+def test_a_wall_time_in_a_gap_is_made_up_for_and_one_that_comes_twice_counts_once() -> None:
+    trigger = rrule("FREQ=DAILY", start=datetime(2025, 1, 1, 2, 30, tzinfo=BERLIN))
+    assert told(trigger, "2025-03-29T12:00", 2) == ["2025-03-30 03:00", "2025-03-31 02:30"]
+    autumn = walk(trigger, from_datetime(moment("2025-10-25T12:00")), most=2)
+    assert [to_datetime(due) for due in autumn] == [moment("2025-10-26T00:30"), moment("2025-10-27T01:30")]
+
+
+def test_it_begins_at_its_start() -> None:
+    assert rrule("FREQ=DAILY", start=START).next_after(START - timedelta(days=999)) == START
+    assert told(rrule("FREQ=DAILY;BYHOUR=8", start=START))[0] == "2025-02-01 08:00"
+
+
+FREQUENCIES = ["YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY"]
+
+
+def listed(name: str, values: st.SearchStrategy[int]) -> st.SearchStrategy[str]:
+    several = st.lists(values, min_size=1, max_size=3, unique=True)
+    return st.just("") | several.map(lambda found: f";{name}={','.join(map(str, found))}")
+
+
+PARTS = st.tuples(
+    st.sampled_from(FREQUENCIES).map(lambda name: f"FREQ={name}"),
+    st.integers(1, 5).map(lambda interval: f";INTERVAL={interval}"),
+    listed("BYMONTH", st.integers(1, 12)),
+    listed("BYMONTHDAY", st.integers(1, 31) | st.integers(-31, -1)),
+    st.just("") | st.sampled_from([";BYDAY=MO", ";BYDAY=TU,FR,SU", ";BYDAY=MO,TU,WE,TH,FR"]),
+    listed("BYHOUR", st.integers(0, 23)),
+    listed("BYMINUTE", st.integers(0, 59)),
+    st.sampled_from(["", ";WKST=SU", ";WKST=WE"]),
+).map("".join)
+STARTS = st.datetimes(datetime(2020, 1, 1), datetime(2024, 1, 1)).map(  # noqa: DTZ001 - the zone follows
+    lambda start: start.replace(microsecond=0, tzinfo=UTC)
+)
+
+
+@settings(max_examples=200)
+@given(rule=PARTS, start=STARTS, ahead=st.integers(0, 3 * 365))
+def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, ahead: int) -> None:
+    try:
+        trigger = rrule(rule, start=start)
+    except InvalidTrigger:
+        assume(False)
+    after = start + timedelta(days=ahead)
+    expected = []
+    for found in dateutil.rrule.rrulestr(rule, dtstart=start):
+        if found > after:
+            expected.append(found)
+        if len(expected) == 5:
+            break
+    assert [to_datetime(due) for due in walk(trigger, from_datetime(after), most=5)] == expected
+    assert from_spec(trigger.to_spec()) == trigger
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (5, "a text such as"),
+        ("X" * 1_001, "a text such as"),
+        ("", "expected NAME=VALUE"),
+        ("FREQ", "expected NAME=VALUE"),
+        ("FREQ=", "expected NAME=VALUE"),
+        ("FREQ=DAILY;;", "expected NAME=VALUE"),
+        ("INTERVAL=2", "FREQ is needed, one of YEARLY"),
+        ("FREQ=FORTNIGHTLY", "FREQ is needed, one of YEARLY"),
+        ("FREQ=MINUTELY", r"use every\("),
+        ("FREQ=SECONDLY", r"use every\("),
+        ("FREQ=DAILY;FREQ=DAILY", "given twice"),
+        ("FREQ=DAILY;COUNT=3", r"rrule\(\.\.\.\)\.at_most\(10\)"),
+        ("FREQ=DAILY;INTERVAL=0", "expected 1 to 36500"),
+        ("FREQ=DAILY;INTERVAL=-1", "expected 1 to 36500"),
+        ("FREQ=YEARLY;INTERVAL=101", "expected 1 to 100"),
+        ("FREQ=DAILY;INTERVAL=" + "9" * 900, "expected 1 to 36500"),
+        ("FREQ=DAILY;WKST=MONDAY", "expected one of MO"),
+        ("FREQ=DAILY;BYDAY=MONDAY", "expected days such as MO"),
+        ("FREQ=MONTHLY;BYDAY=0MO", "expected days such as MO"),
+        ("FREQ=MONTHLY;BYDAY=54MO", "expected days such as MO"),
+        ("FREQ=WEEKLY;BYDAY=1MO", "needs FREQ=MONTHLY or FREQ=YEARLY"),
+        ("FREQ=DAILY;BYMONTH=13", "expected 1 to 12"),
+        ("FREQ=DAILY;BYMONTH=0", "expected 1 to 12"),
+        ("FREQ=DAILY;BYMONTHDAY=0", "expected 1 to 31, or -1 to -31 from the end"),
+        ("FREQ=DAILY;BYHOUR=24", "expected 0 to 23"),
+        ("FREQ=DAILY;BYHOUR=1,,2", "expected 0 to 23"),
+        ("FREQ=DAILY;BYHOUR=" + "1," * 450 + "1", "expected 0 to 23"),
+        ("FREQ=DAILY;BYEASTER=0", "known parts are FREQ"),
+        ("FREQ=DAILY;BYSETPOS=1", "it chooses among the days"),
+        ("FREQ=DAILY;UNTIL=soon", "expected a date or time"),
+        ("FREQ=DAILY;UNTIL=20300230", "expected a date or time"),
+        ("FREQ=DAILY;UNTIL=20240101", "never comes"),
+        ("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30", "never comes"),
+        ("FREQ=DAILY;INTERVAL=7;BYDAY=MO", "never comes"),
+        ("FREQ=HOURLY;INTERVAL=24;BYHOUR=8", "cannot be"),
+        (f"FREQ=DAILY;BYHOUR=1,2,3;BYMINUTE={','.join(map(str, range(60)))}", "100 times of day, not 180"),
+    ],
+)
+def test_a_bad_rule_is_refused_with_its_part(rule: Any, problem: str) -> None:
+    with pytest.raises(InvalidTrigger, match=problem):
+        rrule(rule, start=START)
+
+
+def test_the_start_must_be_aware_and_the_zone_known() -> None:
+    with pytest.raises(InvalidTime, match=r"^start "):
+        rrule("FREQ=DAILY", start=datetime(2025, 1, 1))  # noqa: DTZ001 - the mistake under test
+    with pytest.raises(InvalidTrigger, match="unknown time zone"):
+        rrule("FREQ=DAILY", start=START, tz="Mars/Olympus")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "rrule"},
+        {"type": "rrule", "rule": "FREQ=DAILY"},
+        {"type": "rrule", "rule": "FREQ=DAILY", "start": "now"},
+        {"type": "rrule", "rule": 5, "start": 5},
+        {"type": "rrule", "rule": "FREQ=DAILY", "start": 5, "tz": None},
+        {"type": "rrule", "rule": "FREQ=DAILY", "start": 5, "_zone": None},
+    ],
+)
+def test_a_bad_spec_is_refused(spec: Any) -> None:
+    with pytest.raises(InvalidTrigger):
+        from_spec(spec)
+
+
+def test_the_stored_form_does_not_change() -> None:
+    assert rrule("RRULE:FREQ=DAILY", start=START).to_spec() == {
+        "type": "rrule",
+        "rule": "FREQ=DAILY",
+        "start": from_datetime(START),
+        "tz": "Europe/Berlin",
+    }
+
+
+def test_a_far_start_costs_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[datetime] = []
+
+    class Counting(dateutil.rrule.rrule):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            for found in super().__iter__():
+                taken.append(found)
+                yield found
+
+    trigger = rrule("FREQ=HOURLY", start=datetime(1970, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(dateutil.rrule, "rrule", Counting)
+    assert trigger.next_after(moment("2900-01-01T00:30")) == moment("2900-01-01T01:00")
+    assert 1 <= len(taken) <= 2
+
+
+def test_time_has_an_end() -> None:
+    trigger = rrule("FREQ=YEARLY;INTERVAL=100", start=START)
+    assert trigger.after(LATEST) is None
+    assert walk(trigger, from_datetime(START), most=200)[-1] <= LATEST
+
+
+def test_asking_it_counts_as_many_steps_of_a_search() -> None:
+    budget = compound.Budget(99)
+    budget.ask(rrule("FREQ=DAILY", start=START), 0)
+    assert budget.left == 49
+    with pytest.raises(compound.Spent):
+        budget.ask(rrule("FREQ=DAILY", start=START), 0)
+
+
+def test_it_combines_with_other_triggers() -> None:
+    both = rrule("FREQ=DAILY", start=START) | every("1d", start=START + timedelta(hours=1))
+    assert from_spec(both.at_most(3).to_spec()) == both.at_most(3)
+    assert both.next_after(START) == START + timedelta(hours=1)
+
+
+def test_without_dateutil_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = builtins.__import__
+
+    def missing(name: str, *arguments: Any, **options: Any) -> Any:
+        if name.partition(".")[0] == "dateutil":
+            raise ImportError(name)
+        return original(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingDriver, match=r'pip install "duetime\[rrule\]"'):
+        rrule("FREQ=DAILY", start=START)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("FREQ=MONTHLY;BYDAY=-1FR", "every month on the last Friday at 09:00"),
+        (
+            "FREQ=MONTHLY;BYDAY=1MO,-2FR",
+            "every month on the first Monday and the second last Friday at 09:00",
+        ),
+        ("FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,FR", "every 2 weeks on Monday and Friday at 09:00"),
+        ("FREQ=YEARLY", "every year in January on day 31 of the month at 09:00"),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=1,-1,-3",
+            "every month on day 3 from the end of the month, the last day of the month and day 1 of the month at 09:00",
+        ),
+        (
+            "FREQ=MONTHLY;BYMONTHDAY=13;BYDAY=FR",
+            "every month on day 13 of the month if also on Friday at 09:00",
+        ),
+        ("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO", "every year in week 20 of the year on Monday at 09:00"),
+        ("FREQ=YEARLY;BYYEARDAY=100", "every year on day 100 of the year at 09:00"),
+        ("FREQ=DAILY;BYHOUR=9,17;BYSECOND=30", "every day at 09:00:30 and 17:00:30"),
+        ("FREQ=HOURLY;BYMINUTE=0,30", "every hour at minute 0 and 30"),
+        (
+            "FREQ=DAILY;BYHOUR=1,2,3,4,5;BYSECOND=9",
+            "every day at minute 0 at second 9 of hour 1, 2, 3, 4 and 5",
+        ),
+        (
+            "FREQ=MONTHLY;BYDAY=MO,TU;BYSETPOS=-1",
+            "every month on Monday and Tuesday at 09:00, of these only the last one",
+        ),
+    ],
+)
+def test_it_is_said_in_english(rule: str, text: str) -> None:
+    assert rrule(rule, start=START).describe() == f"{text}, from 2025-01-31 09:00:00, Europe/Berlin"
+
+
+def test_its_end_is_said_too() -> None:
+    assert (
+        rrule("FREQ=DAILY;UNTIL=20300101T000000Z", start=START)
+        .describe()
+        .endswith(", Europe/Berlin, until 2030-01-01 00:00:00 UTC")
+    )

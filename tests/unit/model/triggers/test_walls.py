@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duetime.model.instants import LATEST, SECOND, from_datetime
+from duetime.model.triggers import cron
+from duetime.model.triggers.walls import first_after, wall_at, zone_of
+from duetime.model.triggers.zones import DAY, zone
+
+PLACES = [
+    "UTC", "Europe/Berlin", "Africa/Cairo", "America/Sao_Paulo", "Australia/Lord_Howe",
+    "Pacific/Apia", "Asia/Kathmandu", "America/New_York", "Antarctica/Troll",
+]  # fmt: skip
+INSTANTS = st.integers(
+    from_datetime(datetime(2010, 1, 1, tzinfo=UTC)), from_datetime(datetime(2026, 1, 1, tzinfo=UTC))
+)
+
+
+@settings(max_examples=300)
+@given(place=st.sampled_from(PLACES), hour=st.integers(0, 23), minute=st.integers(0, 59), instant=INSTANTS)
+def test_a_fixed_wall_time_means_what_it_means_in_cron(
+    place: str, hour: int, minute: int, instant: int
+) -> None:
+    def daily(wall: int) -> int:
+        return wall + (hour * 3600 + minute * 60 - wall) % DAY
+
+    rule = cron(f"{minute} {hour} * * *", tz=place)
+    for _ in range(400):
+        found = first_after(zone(place), instant, daily)
+        assert found is not None
+        assert found == rule.after(instant)
+        instant = found
+
+
+def test_nothing_comes_where_nothing_is_found_or_time_has_ended() -> None:
+    assert first_after(zone("UTC"), 0, lambda _: None) is None
+    assert first_after(zone("UTC"), 0, lambda _: LATEST // SECOND + 1) is None
+    assert first_after(zone("UTC"), 0, lambda _: LATEST // SECOND) == LATEST
+
+
+def test_the_wall_clock_is_that_of_the_zone() -> None:
+    assert wall_at(zone("Asia/Kathmandu"), 86_400 * 365 * 30 * SECOND) == 86_400 * 365 * 30 + 20_700
+
+
+@pytest.mark.parametrize(
+    ("tz", "start", "key"),
+    [
+        (None, None, "UTC"),
+        (None, datetime(2025, 1, 1, tzinfo=UTC), "UTC"),
+        (None, datetime(2025, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo")), "Asia/Tokyo"),
+        ("Europe/Riga", datetime(2025, 1, 1, tzinfo=ZoneInfo("Asia/Tokyo")), "Europe/Riga"),
+        (ZoneInfo("Europe/Riga"), None, "Europe/Riga"),
+    ],
+)
+def test_the_zone_is_the_one_given_or_that_of_the_start(
+    tz: str | ZoneInfo | None, start: datetime | None, key: str
+) -> None:
+    assert zone_of(tz, start) == key
