@@ -10,6 +10,8 @@ import pytest
 
 from duetime import Scheduler, cron
 from duetime.errors import InvalidCron
+from duetime.model.triggers import zones
+from duetime.model.triggers.zones import Zone
 from duetime.testing import FakeClock, drain
 
 
@@ -23,6 +25,35 @@ async def runs(store_url: str, expression: str, *, tz: str, start: datetime) -> 
         jobs = await scheduler.jobs.list(schedule="s", state="succeeded", limit=1_000)
     due = sorted(job.due_at for job in jobs)
     return [moment.astimezone(ZoneInfo(tz)).isoformat().removesuffix(":00") for moment in due]
+
+
+@pytest.mark.covers("clock-changes")
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("Europe/Berlin", "Africa/Lagos", "2026-03-29T01:30:00+00:00"),
+        ("Africa/Lagos", "Europe/Berlin", "2026-03-29T01:00:00+00:00"),
+    ],
+)
+async def test_a_process_with_new_zone_data_fires_by_the_new_rules(
+    monkeypatch: pytest.MonkeyPatch, store_url: str, old: str, new: str, expected: str
+) -> None:
+    clock = FakeClock(datetime(2026, 3, 28, 12, tzinfo=UTC))
+    for rules, next_at in ((old, None), (new, datetime.fromisoformat(expected))):
+        # Both are an hour ahead in winter; one of them has no summer time.
+        place = Zone(ZoneInfo(rules))
+        place.key = "Europe/Berlin"
+        monkeypatch.setattr(zones, "_load", lambda _key, place=place: place)
+        scheduler = Scheduler(store_url, clock=clock)
+        scheduler.schedule(cron("30 2 * * *", tz="Europe/Berlin"), name="s")(
+            scheduler.task(name="report")(report)
+        )
+        async with scheduler:
+            await scheduler.put_declared()
+            if next_at is not None:
+                await drain(scheduler, until="1d")
+                (job,) = await scheduler.jobs.list(schedule="s")
+                assert job.due_at == next_at
 
 
 async def report() -> None:
