@@ -176,6 +176,10 @@ class ScheduleNotFound(DuetimeError, LookupError):
     """No schedule has this name."""
 
 
+class NothingToSkip(DuetimeError, LookupError):
+    """The schedule has ended or stands still, so that nothing of it is about to run."""
+
+
 class WorkerError(DuetimeError):
     """Something is wrong with a worker."""
 

@@ -23,7 +23,7 @@ from duetime import (
     every,
     exponential,
 )
-from duetime.scheduler.blocking import BlockingHandle
+from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from duetime.model.audit import AuditEntry
 from duetime.model.instants import Instant
 from duetime.model.schedule import Change, StoredSchedule
-
-FIELDS: Final = (
-    "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
-    "misfire", "misfire_window", "misfire_limit", "pause_after",
-)  # fmt: skip
-"""What is declared beside the trigger."""
-
-CHANGED: Final = "schedule changed"
+from duetime.model.schedule_moves import FIELDS, revise
 
 
 def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
@@ -37,37 +30,11 @@ def declare(before: StoredSchedule | None, new: StoredSchedule, *, who: str, now
         return None
     was, wants = _said(before), _said(new)
     fresh = {name: getattr(new, name) for name in FIELDS if wants[name] != was[name]}
-    after = replace(before, declared=new.declared, owner="code", **fresh)
-    retimed = wants["trigger"] != was["trigger"]
-    if retimed or before.parked_at is not None:
-        after = _retimed(after, new, now=now)
-    detail = differences(before, after)
-    if not detail and not retimed:
-        return Change(before=before, after=after)
-    return Change(
-        before=before,
-        after=replace(after, streak_from=now),
-        entry=AuditEntry(verb="declare", target=new.name, who=who, detail=detail),
-        withdraw=CHANGED,
-        again=not retimed,
-        floor=now,
-        # Or a deployment a moment before an occurrence would swallow it.
-        held=False,
-    )
-
-
-def differences(before: StoredSchedule, after: StoredSchedule) -> dict[str, list[object]]:
-    """Return the fields that differ, each with what it was and what it is."""
-    names = ("trigger", *FIELDS, "owner", "parked_at")
-    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
-def _retimed(after: StoredSchedule, new: StoredSchedule, *, now: Instant) -> StoredSchedule:
-    fired_through = max(after.fired_through, now)
-    return replace(
-        after, trigger=new.trigger, parked_at=None, fired_through=fired_through, next_at=new.next_at
-    )
+    after = replace(before, declared=new.declared, owner="code", parked_at=None, **fresh)
+    times = None if wants["trigger"] == was["trigger"] else new
+    change = revise(before, after, times, verb="declare", who=who, now=now)
+    # The code may have come to what operators have made of it.
+    return Change(before=before, after=after) if change is None else change
 
 
 def _said(schedule: StoredSchedule) -> Mapping[str, Any]:

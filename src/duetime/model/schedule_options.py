@@ -52,10 +52,10 @@ class ScheduleOptionValues(TypedDict, total=False):
     pause_after: int | None
     queue: str
     priority: int
-    retries: int
-    timeout: Duration
+    retries: int | None
+    timeout: Duration | None
     tags: Sequence[str]
-    expires: Duration
+    expires: Duration | None
     result_ttl: Duration | None
     failure_ttl: Duration | None
     on_success: GivenCallback
@@ -63,7 +63,9 @@ class ScheduleOptionValues(TypedDict, total=False):
     on_cancel: GivenCallback
 
 
-_POLICIES = frozenset(
+TASKS_OWN = frozenset({"retries", "timeout", "expires"})
+"""What `None` leaves to the task."""
+POLICIES = frozenset(
     {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
 )
 
@@ -78,7 +80,11 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
     misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
     window = values.get("misfire_window")
     after = values.get("pause_after")
-    rest = cast("JobOptionValues", {name: value for name, value in values.items() if name not in _POLICIES})
+    rest = {
+        name: value
+        for name, value in values.items()
+        if name not in POLICIES and (value is not None or name not in TASKS_OWN)
+    }
     return ScheduleOptions(
         overlap=overlap,
         overlap_limit=_overlap_limit(values, overlap),
@@ -88,7 +94,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
         else durations.parse(window, what="misfire_window"),
         misfire_limit=_misfire_limit(values, misfire),
         pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
-        job=job_options(rest, owner=owner),
+        job=job_options(cast("JobOptionValues", rest), owner=owner),
     )
 
 

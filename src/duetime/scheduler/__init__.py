@@ -12,9 +12,9 @@ from duetime.scheduler.records import (
     CommandRecord,
     JobRecord,
     QueueRecord,
-    ScheduleRecord,
     WorkerRecord,
 )
+from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
@@ -28,6 +28,7 @@ __all__ = [
     "JobRecord",
     "Page",
     "QueueRecord",
+    "ScheduleChange",
     "ScheduleExplanation",
     "ScheduleRecord",
     "Scheduler",

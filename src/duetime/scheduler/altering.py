@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from duetime.errors import ScheduleNotFound, StoreUnavailable
 from duetime.model.instants import Instant
@@ -23,24 +23,35 @@ async def alter(store: Store, name: str, decide: Decision) -> Change | None:
     return written.get(name)
 
 
+async def alter_known(
+    store: Store, name: str, decide: Callable[[StoredSchedule, Instant], Change | None]
+) -> Change | None:
+    """Do the same for a schedule that must exist; raises `ScheduleNotFound`."""
+    return await alter(store, name, lambda found, now: decide(known(found, name), now))
+
+
 async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str, Change]:
     """Write what is decided for each schedule, all that hold in one step; return what was written."""
     written: dict[str, Change] = {}
     open_names: list[str] = list(decisions)
-    for attempt in range(_TRIES):
-        if not open_names:
-            return written
-        if attempt:
-            await asyncio.sleep(_PAUSE * random.uniform(0, attempt))
-        now = await store.now()
+    if not open_names:
+        return written
+    async for now in _tries(store, open_names):
         found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
         changes = {name: decisions[name](found.get(name), now) for name in open_names}
         due = {name: change for name, change in changes.items() if change is not None}
         applied = await _write(store, list(due.values()))
         written |= {name: due[name] for name in applied}
-        open_names = [name for name in due if name not in applied]
-    text = f"schedule {open_names[0]} is being changed by others all the time; try again"
-    raise StoreUnavailable(text)
+        open_names[:] = [name for name in due if name not in applied]
+        if not open_names:
+            break
+    return written
+
+
+async def readings(store: Store, name: str) -> AsyncIterator[tuple[StoredSchedule, Instant]]:
+    """Yield a schedule and the time, read again as often as somebody was faster; raises `ScheduleNotFound`."""
+    async for now in _tries(store, [name]):
+        yield known(next(iter(await store.get_schedules([name])), None), name), now
 
 
 async def _write(store: Store, changes: Sequence[Change]) -> frozenset[str]:
@@ -63,3 +74,12 @@ def not_found(name: str) -> ScheduleNotFound:
     return ScheduleNotFound(
         f"there is no schedule {name!r}; scheduler.schedules.list() shows those there are"
     )
+
+
+async def _tries(store: Store, names: list[str]) -> AsyncIterator[Instant]:
+    for attempt in range(_TRIES):
+        if attempt:
+            await asyncio.sleep(_PAUSE * random.uniform(0, attempt))
+        yield await store.now()
+    text = f"schedule {names[0]} is being changed by others all the time; try again"
+    raise StoreUnavailable(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.model.durations import Duration
@@ -13,16 +12,16 @@ from duetime.model.reports import LogPart
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
+from duetime.scheduler.blocking_handle import BlockingHandle
+from duetime.scheduler.blocking_schedules import BlockingSchedules
 from duetime.scheduler.blocking_workers import BlockingWorkers
-from duetime.scheduler.explaining import Explanation, ScheduleExplanation
-from duetime.scheduler.forecasting import Forecast
-from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.explaining import Explanation
 from duetime.scheduler.jobs import ON_REQUEST, Jobs
 from duetime.scheduler.pages import JobQuery, Page
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import PURGED, Queues
-from duetime.scheduler.records import AttemptRecord, JobRecord, QueueRecord, ScheduleRecord
+from duetime.scheduler.records import AttemptRecord, JobRecord, QueueRecord
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Call, Client, Request
 from duetime.scheduler.workers import Workers
@@ -30,37 +29,6 @@ from duetime.stores.base import CancelAnswer, ReleaseAnswer
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class BlockingHandle(Generic[R]):
-    """A job that was just enqueued."""
-
-    __slots__ = ("_handle", "_portal")
-
-    def __init__(self, handle: JobHandle[R], portal: Portal) -> None:
-        self._handle = handle
-        self._portal = portal
-
-    def __repr__(self) -> str:
-        return f"<BlockingHandle {self._handle.task} {self.id}>"
-
-    @property
-    def id(self) -> JobId:
-        """The job's id."""
-        return self._handle.id
-
-    @property
-    def existing(self) -> bool:
-        """Whether a job that was there before, under the same key, serves the request."""
-        return self._handle.existing
-
-    def record(self) -> JobRecord:
-        """Return the job as it stands; raises `JobNotFound`."""
-        return self._portal.run(self._handle.record())
-
-    def result(self, *, timeout: float | None = None) -> R:
-        """Wait until the job has ended and return what it returned; raises as `JobHandle.result` does."""
-        return self._portal.run(self._handle.result(timeout=timeout))
 
 
 class BlockingRequest(Generic[P, R]):
@@ -135,38 +103,6 @@ class BlockingJobs:
     def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
         """Have a worker give a job back; see `Jobs.release`."""
         return self._portal.run(self._jobs.release(job_id, force=force))
-
-
-class BlockingSchedules:
-    """Reads, pauses and resumes schedules."""
-
-    def __init__(self, schedules: Schedules, portal: Portal) -> None:
-        self._schedules = schedules
-        self._portal = portal
-
-    def list(self) -> list[ScheduleRecord]:
-        """Return all schedules by name."""
-        return self._portal.run(self._schedules.list())
-
-    def get(self, name: str) -> ScheduleRecord:
-        """Return one schedule; raises `ScheduleNotFound`."""
-        return self._portal.run(self._schedules.get(name))
-
-    def pause(self, name: str, *, reason: str | None = None) -> None:
-        """Stop a schedule from firing."""
-        self._portal.run(self._schedules.pause(name, reason=reason))
-
-    def resume(self, name: str) -> None:
-        """Let a schedule fire again, from now on."""
-        self._portal.run(self._schedules.resume(name))
-
-    def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
-        """Tell the load to come; see `Schedules.forecast`."""
-        return self._portal.run(self._schedules.forecast(days=days, tz=tz))
-
-    def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
-        """Tell how a schedule stands, or what became of it at some time; see `Schedules.explain`."""
-        return self._portal.run(self._schedules.explain(name, at=at))
 
 
 class BlockingQueues:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -14,10 +14,8 @@ from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash, StoredAttempt, StoredJob
 from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Count, Registry, StoredQueue
-from duetime.model.schedule import Overlap, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import split_tags
-from duetime.model.triggers import Trigger, from_spec
 from duetime.model.worker import StoredWorker, WorkerId, WorkerState
 
 
@@ -70,33 +68,33 @@ class JobRecord:
         return cls(
             id=job.id,
             task=job.task,
-            arguments=_loose(job.payload),
+            arguments=loose(job.payload),
             queue=job.queue,
             priority=job.priority,
             state=job.state,
             due_at=to_datetime(job.due_at),
             created_at=to_datetime(job.created_at),
-            started_at=_moment(job.started_at),
-            finished_at=_moment(job.finished_at),
-            lateness=_span(job.lateness),
+            started_at=moment(job.started_at),
+            finished_at=moment(job.finished_at),
+            lateness=span(job.lateness),
             worker=job.worker,
             attempt=job.attempt,
             failures=job.failures,
             crashes=job.crashes,
             on_crash=job.on_crash,
-            result=None if job.result is None else _loose(job.result),
+            result=None if job.result is None else loose(job.result),
             result_error=job.result_error,
             error=job.error,
             traceback=job.traceback,
             reason=job.reason,
             cancel_requested=job.cancel_requested_at is not None,
             schedule=job.schedule,
-            occurrence=_moment(job.occurrence),
+            occurrence=moment(job.occurrence),
             occurrences=job.span_count,
             key=job.key,
             tags=split_tags(job.tags),
             parent=job.parent,
-            expires_at=_moment(job.expires_at),
+            expires_at=moment(job.expires_at),
             progress=job.progress,
             progress_note=job.progress_note,
         )
@@ -127,7 +125,7 @@ def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[Attemp
             fence=attempt.fence,
             worker=attempt.worker,
             due_at=to_datetime(attempt.due_at),
-            started_at=_moment(attempt.started_at),
+            started_at=moment(attempt.started_at),
             ended_at=to_datetime(attempt.ended_at),
             outcome=attempt.outcome,
             error=None if silent else attempt.error,
@@ -143,50 +141,13 @@ def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[Attemp
             worker=job.worker,
             due_at=to_datetime(job.due_at),
             started_at=to_datetime(job.started_at),
-            ended_at=_moment(job.finished_at),
+            ended_at=moment(job.finished_at),
             outcome=job.state,
             error=job.error,
             traceback=job.traceback,
         )
         tries.append(last)
     return tries
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleRecord:
-    """A schedule as it stands."""
-
-    name: str
-    task: str
-    arguments: Any
-    trigger: Trigger
-    queue: str
-    priority: int
-    overlap: Overlap
-    owner: Literal["code", "user"]
-    paused: bool
-    paused_reason: str | None
-    next_at: datetime | None
-    live: int
-    """How many of its jobs are pending or running."""
-
-    @classmethod
-    def from_stored(cls, schedule: StoredSchedule) -> Self:
-        """Read a stored schedule."""
-        return cls(
-            name=schedule.name,
-            task=schedule.task,
-            arguments=_loose(schedule.payload),
-            trigger=from_spec(msgspec.json.decode(schedule.trigger)),
-            queue=schedule.queue,
-            priority=schedule.priority,
-            overlap=schedule.overlap,
-            owner=schedule.owner,
-            paused=schedule.paused_at is not None,
-            paused_reason=schedule.paused_reason,
-            next_at=_moment(schedule.next_at),
-            live=schedule.live,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +185,7 @@ class QueueRecord:
         return cls(
             name=name,
             paused=paused_at is not None,
-            paused_at=_moment(paused_at),
+            paused_at=moment(paused_at),
             paused_reason=None if queue is None else queue.paused_reason,
             limit=limit,
             rate=rate,
@@ -292,7 +253,7 @@ class WorkerRecord:
             failed=stats.failed,
             loop_lag=timedelta(microseconds=stats.loop_lag),
             paused=stats.paused_at is not None,
-            paused_at=_moment(stats.paused_at),
+            paused_at=moment(stats.paused_at),
             paused_reason=stats.paused_reason,
             last_error=stats.last_error,
         )
@@ -327,22 +288,25 @@ class CommandRecord:
             job=command.job,
             reason=command.reason,
             created_at=to_datetime(command.created_at),
-            taken_at=_moment(command.taken_at),
-            done_at=_moment(command.done_at),
+            taken_at=moment(command.taken_at),
+            done_at=moment(command.done_at),
             outcome=command.outcome,
             dropped=command.dropped,
         )
 
 
-def _moment(instant: Instant | None) -> datetime | None:
+def moment(instant: Instant | None) -> datetime | None:
+    """Return an instant as a datetime, if there is one."""
     return None if instant is None else to_datetime(instant)
 
 
-def _span(micros: Micros | None) -> timedelta | None:
+def span(micros: Micros | None) -> timedelta | None:
+    """Return a length as a timedelta, if there is one."""
     return None if micros is None else timedelta(microseconds=micros)
 
 
-def _loose(text: str) -> Any:
+def loose(text: str) -> Any:
+    """Return what JSON says, or the raw text when it cannot be read."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-
-import msgspec
 
 from duetime.errors import DuplicateTask, InvalidName, UnknownTask
 from duetime.model.declaring import declaration
@@ -17,6 +15,7 @@ from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_options import ScheduleOptions
 from duetime.model.task import TaskOptions
 from duetime.model.triggers import Trigger
+from duetime.model.triggers.text import to_text
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware, check_middleware
@@ -37,16 +36,21 @@ class Declared:
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
+    @property
+    def seeded(self) -> Trigger:
+        """The trigger as it was written, spread by the name of the schedule."""
+        return self.trigger.seeded(self.name)
+
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
-        seeded = self.trigger.seeded(self.name)
+        seeded = self.seeded
         anchored = seeded.anchored(now)
         task, own = self.handler.options, self.options
         new = StoredSchedule(
             name=self.name,
             task=self.handler.name,
             payload=self.payload,
-            trigger=_text(anchored),
+            trigger=to_text(anchored),
             declared="",
             queue=own.job.queue or task.queue,
             priority=task.priority if own.job.priority is None else own.job.priority,
@@ -63,7 +67,7 @@ class Declared:
             fired_through=now,
             next_at=anchored.after(now),
         )
-        return replace(new, declared=declaration(new, trigger=_text(seeded)))
+        return replace(new, declared=declaration(new, trigger=to_text(seeded)))
 
 
 class Registry:
@@ -121,8 +125,3 @@ class Registry:
             text = f"there is no task {task!r} here; registered: {known}"
             raise UnknownTask(text)
         return self.handlers[task]
-
-
-def _text(trigger: Trigger) -> str:
-    spec: Mapping[str, object] = trigger.to_spec()
-    return msgspec.json.encode(spec, order="sorted").decode()

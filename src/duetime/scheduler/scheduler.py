@@ -10,6 +10,7 @@ from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidTask, InvalidTrigger, NotOpen
+from duetime.model import durations
 from duetime.model.clock import Clock
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
@@ -33,6 +34,7 @@ from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job as JobClass
 from duetime.scheduler.job_class import job_base
 from duetime.scheduler.jobs import Jobs
+from duetime.scheduler.pace import Pace
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import Queues
@@ -79,8 +81,12 @@ class Scheduler:
         namespace: str = "duetime",
         auto_migrate: bool = True,
         clock: Clock | None = None,
+        shortest_interval: Duration = "1s",
     ) -> None:
-        """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder."""
+        """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder.
+
+        A schedule that would come more often than once in `shortest_interval` is refused.
+        """
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
         self.clock = clock
@@ -99,7 +105,8 @@ class Scheduler:
         self._users = 0
         self._opening = asyncio.Lock()
         self.jobs = Jobs(self._opened, client=self)
-        self.schedules = Schedules(self._opened)
+        self._pace = Pace(shortest=durations.parse(shortest_interval, what="shortest_interval"))
+        self.schedules = Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
         self.queues = Queues(self._opened)
         self.workers = Workers(self._opened)
         self.prune = Pruning(self._opened)

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, Literal, TypeAlias, Unpack
 
-import msgspec
-
-from duetime.model.instants import Instant
-from duetime.model.names import check_reason
+from duetime.errors import InvalidOption, InvalidTask
+from duetime.model import durations
+from duetime.model import schedule_moves as moves
+from duetime.model.audit import AuditEntry
+from duetime.model.durations import Duration
+from duetime.model.editing import with_options
+from duetime.model.instants import Instant, from_datetime
+from duetime.model.names import check_name, check_reason
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.triggers import from_spec
-from duetime.scheduler.altering import alter, known
+from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
+from duetime.model.terms import Terms
+from duetime.model.triggers import Trigger
+from duetime.runtime.handler import Handler
+from duetime.scheduler.altering import alter, alter_known, known, not_found
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecasting import Forecast, forecast
-from duetime.scheduler.records import ScheduleRecord
+from duetime.scheduler.job_class import Job
+from duetime.scheduler.job_verbs import task_of
+from duetime.scheduler.pace import Pace
+from duetime.scheduler.pages import check_limit
+from duetime.scheduler.registry import Declared, Registry
+from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
+from duetime.scheduler.task import Client, Task
+from duetime.scheduler.who import who
 from duetime.stores.base import Store
+
+PutAnswer: TypeAlias = Literal["created", "changed", "unchanged"]
 
 
 class Schedules:
-    """Reads, pauses and resumes schedules."""
+    """Reads schedules, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store]) -> None:
+    def __init__(self, store: Callable[[], Store], *, client: Client, registry: Registry, pace: Pace) -> None:
         self._store = store
+        self._client = client
+        self._registry = registry
+        self._pace = pace
 
     async def list(self) -> list[ScheduleRecord]:
         """Return all schedules by name."""
@@ -33,29 +53,111 @@ class Schedules:
         """Return one schedule; raises `ScheduleNotFound`."""
         return ScheduleRecord.from_stored(await self._stored(name))
 
-    async def pause(self, name: str, *, reason: str | None = None) -> None:
-        """Stop a schedule from firing; planted jobs that have not started are withdrawn."""
+    async def put(
+        self,
+        name: str,
+        trigger: Trigger,
+        task: Task[..., Any] | type[Job] | str,
+        *,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        by: str | None = None,
+        **values: Unpack[ScheduleOptionValues],
+    ) -> PutAnswer:
+        """Store a schedule, or change what differs in the one of this name; its times stay if its trigger does.
+
+        A schedule that code declares stays the code's own, and the change holds until the code changes there.
+        Nothing is stored when anything is refused: the trigger, the arguments or an option.
+        """
+        asks = who(by)
+        handler = self._handler_of(task)
+        declared = Declared(
+            name=check_name(name, what="schedule name"),
+            handler=handler,
+            trigger=trigger,
+            payload=handler.arguments.encode(tuple(args), kwargs or {}),
+            options=schedule_options(values, owner=self._client),
+        )
+        store = self._store()
+        rule = self._pace.check(trigger, name=name, now=await store.now())
+
+        def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
+            new = replace(declared.at(now), owner="user", declared="")
+            return moves.put(before, new, rule, who=asks, now=now)
+
+        change = await alter(store, name, decide)
+        if change is None:
+            return "unchanged"
+        return "created" if change.before is None else "changed"
+
+    async def edit(
+        self,
+        name: str,
+        *,
+        trigger: Trigger | None = None,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        by: str | None = None,
+        **values: Unpack[ScheduleOptionValues],
+    ) -> Literal["changed", "unchanged"]:
+        """Change what is given and nothing else; raises `ScheduleNotFound`.
+
+        `args` and `kwargs` together are the new arguments. `None` for retries, timeout or expires leaves it to the
+        task again.
+        """
+        asks = who(by)
+        if trigger is None and args is None and kwargs is None and not values:
+            text = "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
+            raise InvalidOption(text)
+        store = self._store()
+        rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
+
+        def decide(before: StoredSchedule, now: Instant) -> Change | None:
+            after = with_options(before, values, owner=self._client)
+            if args is not None or kwargs is not None:
+                after = self._with_arguments(after, tuple(args or ()), kwargs or {})
+            return moves.edit(before, after, rule, who=asks, now=now)
+
+        return "unchanged" if await alter_known(store, name, decide) is None else "changed"
+
+    async def pause(
+        self,
+        name: str,
+        *,
+        reason: str | None = None,
+        until: datetime | Duration | None = None,
+        by: str | None = None,
+    ) -> None:
+        """Stop a schedule from firing, until a time if one is given; planted jobs that have not started are withdrawn."""
+        asks = who(by)
         why = None if reason is None else check_reason(reason)
+        end = from_datetime(until, what="until") if isinstance(until, datetime) else None
+        length = None if until is None or end is not None else durations.parse(until, what="until")  # type: ignore[arg-type]
 
-        def decide(schedule: StoredSchedule | None, now: Instant) -> Change:
-            before = known(schedule, name)
-            after = replace(before, paused_at=before.paused_at or now, paused_reason=why)
-            return Change(before=before, after=after, withdraw="schedule paused")
+        def decide(before: StoredSchedule, now: Instant) -> Change:
+            limit = end if length is None else now + length
+            return moves.pause(before, reason=why, until=limit, who=asks, now=now)
 
-        await alter(self._store(), name, decide)
+        await alter_known(self._store(), name, decide)
 
-    async def resume(self, name: str) -> None:
-        """Let a schedule fire again, from now on."""
+    async def resume(self, name: str, *, by: str | None = None) -> None:
+        """Let a schedule fire again, from now on; one record tells what has not run meanwhile."""
+        asks = who(by)
+        await alter_known(self._store(), name, lambda before, now: moves.resume(before, who=asks, now=now))
 
-        def decide(schedule: StoredSchedule | None, now: Instant) -> Change:
-            before = known(schedule, name)
-            trigger = from_spec(msgspec.json.decode(before.trigger))
-            after = replace(
-                before, paused_at=None, paused_reason=None, fired_through=now, next_at=trigger.after(now)
-            )
-            return Change(before=before, after=after)
+    async def delete(self, name: str, *, by: str | None = None) -> None:
+        """Remove a schedule and withdraw its planted jobs; its records stay. Raises `ScheduleNotFound`.
 
-        await alter(self._store(), name, decide)
+        One that code declares comes back when the next worker with that code starts.
+        """
+        entry = AuditEntry(verb="delete", target=name, who=who(by))
+        if not await self._store().delete_schedule(name, entry):
+            raise not_found(name)
+
+    async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
+        """Return what was done to a schedule and by whom, newest first; also of one that is deleted."""
+        found = await self._store().entries(name, limit=check_limit(limit))
+        return [ScheduleChange.from_stored(entry) for entry in found]
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
         """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
@@ -67,6 +169,26 @@ class Schedules:
         A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
         """
         return await explain_occurrence(self._store(), name, at)
+
+    def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
+        if isinstance(task, str):
+            return self._registry.handler(task)
+        found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
+        if not isinstance(found, Task):
+            text = f"a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not {task!r:.100}"
+            raise InvalidTask(text)
+        if self._registry.handlers.get(found.name) is not found.handler:
+            text = f"{found.name} is a task of another scheduler, whose workers may not see this schedule"
+            raise InvalidTask(text)
+        return found.handler
+
+    def _with_arguments(
+        self, schedule: StoredSchedule, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> StoredSchedule:
+        handler = self._registry.handler(schedule.task)
+        payload = handler.arguments.encode(args, kwargs)
+        terms = handler.terms_of(payload, Terms.from_text(schedule.terms))
+        return replace(schedule, payload=payload, terms=terms.to_text())
 
     async def _stored(self, name: str) -> StoredSchedule:
         return known(next(iter(await self._store().get_schedules([name])), None), name)

@@ -1,0 +1,51 @@
+"""Triggers as text, the way schedules store them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final, cast
+
+from duetime.errors import InvalidTrigger
+from duetime.model.instants import SECOND, Instant
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.specs import from_spec
+
+_ONE_ANCHOR: Final[Instant] = 0
+_OTHER_ANCHOR: Final[Instant] = (400 * 86_400 + 3_661) * SECOND + 1
+
+
+def to_text(trigger: Trigger) -> str:
+    """Return the spec of a trigger as JSON; equal rules, equal text."""
+    return json.dumps(trigger.to_spec(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def from_text(text: str) -> Trigger:
+    """Read what `to_text` wrote; raise `InvalidTrigger` for anything else."""
+    try:
+        spec = json.loads(text)
+    except ValueError as error:
+        raise InvalidTrigger(f"a trigger is stored as JSON, not as {text[:80]!r}") from error
+    return from_spec(spec)
+
+
+def same_rule(stored: Trigger, written: Trigger) -> bool:
+    """Whether a stored trigger is one that was written, wherever the stored one counts from."""
+    is_, one, other = (
+        dict(_leaves(trigger.to_spec()))
+        for trigger in (stored, written.anchored(_ONE_ANCHOR), written.anchored(_OTHER_ANCHOR))
+    )
+    # What differs from anchor to anchor may differ in the stored one, too.
+    return is_.keys() == one.keys() and all(
+        is_[path] == one[path] or one[path] != other[path] for path in is_
+    )
+
+
+def _leaves(spec: object, *path: object) -> Iterator[tuple[tuple[object, ...], object]]:
+    """Yield each plain value in a spec with the way to it."""
+    if not isinstance(spec, (dict, list)):
+        yield path, spec
+        return
+    inner = cast("dict[object, object] | list[object]", spec)
+    for key, value in inner.items() if isinstance(inner, dict) else enumerate(inner):
+        yield from _leaves(value, *path, key)

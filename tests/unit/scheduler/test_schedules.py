@@ -1,0 +1,286 @@
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from duetime import Job, JobRecord, Scheduler, State, at, cron, every
+from duetime.errors import (
+    InvalidArguments,
+    InvalidOption,
+    InvalidTask,
+    InvalidTime,
+    InvalidTrigger,
+    ScheduleNotFound,
+    UnknownTask,
+)
+from duetime.scheduler.task import AsyncTask
+from duetime.testing.clock import FakeClock
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOON)
+
+
+@pytest.fixture
+async def scheduler(clock: FakeClock) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler("sqlite://", clock=clock)
+    async with scheduler:
+        yield scheduler
+
+
+@pytest.fixture
+def report(scheduler: Scheduler) -> AsyncTask[[str, int], None]:
+    @scheduler.task(name="report", queue="slow", tags=["money"])
+    async def report(kind: str, copies: int = 1) -> None: ...
+
+    return report
+
+
+async def records(scheduler: Scheduler, **query: Any) -> list[JobRecord]:
+    return [*await scheduler.jobs.list(**query)]
+
+
+async def test_a_schedule_is_put_with_the_options_of_its_task(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    answer = await scheduler.schedules.put(
+        "daily", cron("0 3 * * *", tz="Europe/Riga"), report, args=("sales",), by="alice"
+    )
+    daily = await scheduler.schedules.get("daily")
+    assert (answer, daily.owner, daily.state) == ("created", "user", "active")
+    assert (daily.task, daily.arguments, daily.queue) == ("report", {"kind": "sales"}, "slow")
+    assert daily.tags == ("money",)
+    assert daily.next_at == datetime(2026, 3, 3, 1, tzinfo=UTC)
+    assert str(daily.next_at) == "2026-03-03 03:00:00+02:00"
+
+
+async def test_a_schedule_names_its_task_by_the_task_its_class_or_its_name(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    class Tidy(Job, scheduler=scheduler, name="tidy"):
+        def run(self) -> None: ...
+
+    await scheduler.schedules.put("a", every("1h"), report, args=("x",))
+    await scheduler.schedules.put("b", every("1h"), "report", args=("x",))
+    await scheduler.schedules.put("c", every("1h"), Tidy)
+    assert [found.task for found in await scheduler.schedules.list()] == ["report", "report", "tidy"]
+
+
+async def test_put_again_with_nothing_new_changes_nothing(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    before = await scheduler.schedules.get("often")
+    clock.advance("10m")
+    assert await scheduler.schedules.put("often", every("1h"), report, args=("x",)) == "unchanged"
+    assert await scheduler.schedules.get("often") == before
+
+
+async def test_put_keeps_the_times_while_the_trigger_is_the_same(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    clock.advance("10m")
+    assert await scheduler.schedules.put("often", every("1h"), report, args=("y",)) == "changed"
+    often = await scheduler.schedules.get("often")
+    assert (often.arguments, often.next_at) == ({"kind": "y"}, NOON + timedelta(hours=1))
+
+
+async def test_another_trigger_counts_from_now(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    clock.advance("10m")
+    await scheduler.schedules.put("often", every("2h"), report, args=("x",))
+    assert (await scheduler.schedules.get("often")).next_at == NOON + timedelta(hours=2, minutes=10)
+
+
+async def test_put_leaves_a_pause_alone(scheduler: Scheduler, report: AsyncTask[[str, int], None]) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    await scheduler.schedules.pause("often", reason="audit", by="bob")
+    await scheduler.schedules.put("often", every("3h"), report, args=("y",))
+    often = await scheduler.schedules.get("often")
+    assert (often.state, often.paused_reason, often.paused_by) == ("paused", "audit", "bob")
+
+
+@pytest.mark.parametrize(
+    ("error", "change"),
+    [
+        (InvalidTrigger, {"trigger": "0 3 * * *"}),
+        (UnknownTask, {"task": "reprot"}),
+        (InvalidTask, {"task": print}),
+        (InvalidArguments, {"args": ()}),
+        (InvalidArguments, {"args": ("x", "many")}),
+        (InvalidOption, {"overlap": "sometimes"}),
+        (InvalidOption, {"colour": "red"}),
+        (InvalidOption, {"by": ""}),
+        (ValueError, {"name": "no spaces, please"}),
+    ],
+)
+async def test_nothing_is_stored_when_anything_is_refused(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None], error: type[Exception], change: dict[str, Any]
+) -> None:
+    asked: dict[str, Any] = {"name": "daily", "trigger": every("1h"), "task": report, "args": ("x",)}
+    asked |= change
+    with pytest.raises(error):
+        await scheduler.schedules.put(**asked)
+    assert await scheduler.schedules.list() == []
+
+
+async def test_a_task_of_another_scheduler_is_refused(scheduler: Scheduler) -> None:
+    @Scheduler("sqlite://").task(name="foreign")
+    async def foreign() -> None: ...
+
+    with pytest.raises(InvalidTask, match="another scheduler"):
+        await scheduler.schedules.put("s", every("1h"), foreign)
+
+
+async def test_an_edit_changes_what_is_given_and_nothing_else(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put(
+        "daily", cron("0 3 * * *"), report, args=("x",), priority=2, overlap="queue_all", overlap_limit=3
+    )
+    before = await scheduler.schedules.get("daily")
+    assert await scheduler.schedules.edit("daily", overlap_limit=7, tags=["new"]) == "changed"
+    daily = await scheduler.schedules.get("daily")
+    assert (daily.overlap, daily.overlap_limit, daily.tags) == ("queue_all", 7, ("new",))
+    assert (daily.priority, daily.next_at, daily.arguments) == (2, before.next_at, {"kind": "x"})
+
+
+async def test_an_edit_to_what_is_there_changes_nothing(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("daily", cron("0 3 * * *"), report, args=("x",))
+    assert await scheduler.schedules.edit("daily", trigger=cron("0 3 * * *"), args=["x"]) == "unchanged"
+
+
+async def test_details_of_a_policy_go_with_it(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put(
+        "daily", cron("0 3 * * *"), report, args=("x",), misfire="all", misfire_limit=5, retries=4
+    )
+    await scheduler.schedules.edit("daily", misfire="latest", retries=None)
+    daily = await scheduler.schedules.get("daily")
+    assert (daily.misfire, daily.misfire_window, daily.misfire_limit) == ("latest", timedelta(hours=1), 100)
+    assert daily.retries is None
+
+
+async def test_an_edit_of_arguments_is_checked_by_the_signature(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("daily", cron("0 3 * * *"), report, args=("x",))
+    with pytest.raises(InvalidArguments):
+        await scheduler.schedules.edit("daily", kwargs={"colour": "red"})
+    await scheduler.schedules.edit("daily", args=["y"], kwargs={"copies": 2})
+    assert (await scheduler.schedules.get("daily")).arguments == {"kind": "y", "copies": 2}
+
+
+async def test_an_edit_says_what_to_change(scheduler: Scheduler, report: AsyncTask[[str, int], None]) -> None:
+    await scheduler.schedules.put("daily", cron("0 3 * * *"), report, args=("x",))
+    with pytest.raises(InvalidOption, match="say what to change"):
+        await scheduler.schedules.edit("daily")
+
+
+async def test_overdue_runs_of_an_old_trigger_leave_a_record(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    clock.advance("3h30m")
+    await scheduler.schedules.edit("often", trigger=cron("0 3 * * *"))
+    [record] = await records(scheduler, schedule="often")
+    assert (record.state, record.reason, record.occurrences) == (State.SKIPPED, "edited", 3)
+    assert record.occurrence == NOON + timedelta(hours=3)
+
+
+async def test_one_record_tells_what_did_not_run_during_a_pause(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", cron("0 * * * *"), report, args=("x",))
+    await scheduler.schedules.pause("often", reason="audit", until="2d", by="bob")
+    paused = await scheduler.schedules.get("often")
+    assert (paused.paused_by, paused.paused_until) == ("bob", NOON + timedelta(days=2))
+    clock.advance("1d")
+    await scheduler.schedules.resume("often", by="alice")
+    [record] = await records(scheduler, schedule="often")
+    assert (record.state, record.reason, record.occurrences) == (State.SKIPPED, "paused", 24)
+    often = await scheduler.schedules.get("often")
+    assert (often.state, often.next_at) == ("active", NOON + timedelta(days=1, hours=1))
+    assert (often.paused_by, often.paused_reason, often.paused_until) == (None, None, None)
+
+
+async def test_a_schedule_that_is_not_paused_goes_on_as_it_does(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    clock.advance("90m")
+    before = await scheduler.schedules.get("often")
+    await scheduler.schedules.resume("often")
+    assert await scheduler.schedules.get("often") == before
+
+
+async def test_a_pause_that_is_over_already_is_refused(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    with pytest.raises(InvalidTime, match="lies in the past"):
+        await scheduler.schedules.pause("often", until=NOON - timedelta(minutes=1))
+    assert (await scheduler.schedules.get("often")).state == "active"
+
+
+async def test_a_deleted_schedule_is_gone(scheduler: Scheduler, report: AsyncTask[[str, int], None]) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    await scheduler.schedules.delete("often", by="alice")
+    for verb in (scheduler.schedules.get, scheduler.schedules.delete, scheduler.schedules.pause):
+        with pytest.raises(ScheduleNotFound, match="'often'"):
+            await verb("often")
+
+
+async def test_a_schedule_whose_last_time_has_come_has_ended(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("once", at(NOON + timedelta(hours=1)), report, args=("x",))
+    await scheduler.schedules.pause("once")
+    clock.advance("2h")
+    await scheduler.schedules.resume("once")
+    assert (await scheduler.schedules.get("once")).state == "ended"
+
+
+async def test_the_history_tells_what_was_done_and_by_whom(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    schedules = scheduler.schedules
+    await schedules.put("often", every("1h"), report, args=("x",), by="alice")
+    await schedules.put("often", every("1h"), report, args=("x",), by="nobody")
+    await schedules.edit("often", priority=2, by="bob")
+    await schedules.pause("often", reason="audit", by="carol")
+    clock.advance("1s")
+    await schedules.resume("often", by="dave")
+    await schedules.delete("often", by="erin")
+    told = [(change.verb, change.who) for change in await schedules.history("often")]
+    assert told == [
+        ("delete", "erin"),
+        ("resume", "dave"),
+        ("pause", "carol"),
+        ("edit", "bob"),
+        ("put", "alice"),
+    ]
+    [edit] = [change for change in await schedules.history("often") if change.verb == "edit"]
+    assert (edit.detail, edit.at) == ({"priority": [5, 2]}, NOON)
+    assert len(await schedules.history("often", limit=2)) == 2
+
+
+async def test_who_asks_is_the_user_of_this_process_unless_told(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    [change] = await scheduler.schedules.history("often")
+    assert re.fullmatch(r".+@.+", change.who)
