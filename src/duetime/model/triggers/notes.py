@@ -8,6 +8,7 @@ from duetime.model.instants import EPOCH, SECOND, Instant
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.compound import Compound
 from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.rrule import RRule
 from duetime.model.triggers.steps import Steps
 from duetime.model.triggers.walls import wall_at
 from duetime.model.triggers.zones import DAY, Stretch, Zone, zone
@@ -21,8 +22,8 @@ def note(trigger: Trigger, occurrence: Instant) -> str | None:
         return next((found for part in trigger.inner() if (found := note(part, occurrence))), None)
     if isinstance(trigger, Cron):
         return _cron_note(trigger, occurrence // SECOND)
-    if isinstance(trigger, Steps):
-        return _steps_note(trigger, occurrence // SECOND)
+    if isinstance(trigger, (Steps, RRule)):
+        return _fixed_note(trigger, occurrence // SECOND)
     return None
 
 
@@ -48,7 +49,7 @@ def _cron_note(rule: Cron, second: int) -> str | None:
     return f"{text}; {'runs' if missing == 1 else 'they run once,'} at {_clock(wall)}"
 
 
-def _steps_note(rule: Steps, second: int) -> str | None:
+def _fixed_note(rule: Steps | RRule, second: int) -> str | None:
     place = zone(rule.tz)
     stretch = place.stretch_at(second)
     wall = second + stretch.offset
@@ -56,8 +57,11 @@ def _steps_note(rule: Steps, second: int) -> str | None:
         return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
     if rule.start is None or second != stretch.start:
         return None
-    meant = stretch.seen + (wall_at(place, rule.start) - stretch.seen) % DAY
-    return f"{_missing(meant, wall)}; runs at {_clock(wall)}" if meant < wall else None
+    if isinstance(rule, RRule):
+        meant = rule.first_from(stretch.seen)
+    else:
+        meant = stretch.seen + (wall_at(place, rule.start) - stretch.seen) % DAY
+    return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"
 
 
 def _missing(first: int, wall: int, *, others: int = 0) -> str:

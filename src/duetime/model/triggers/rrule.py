@@ -68,7 +68,7 @@ class RRule(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        found = first_after(self._zone, max(instant, self.start - 1), self._first_from)
+        found = first_after(self._zone, max(instant, self.start - 1), self.first_from)
         return found if found is not None and found <= self._end else None
 
     def describe(self) -> str:
@@ -83,7 +83,7 @@ class RRule(Trigger):
         """Return the rule as JSON-able data."""
         return {"type": "rrule", "rule": self.rule, "start": self.start, "tz": self.tz}
 
-    def _first_from(self, wall: int) -> int | None:
+    def first_from(self, wall: int) -> int | None:
         """Return the first wall second at or after `wall` that the rule names."""
         wall = max(wall, self._first)
         begin = _begin(self._rule, self._first, wall)

@@ -7,7 +7,7 @@ import pytest
 
 from duetime.calendars import weekends
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.triggers import at, cron, every, note, zones
+from duetime.model.triggers import at, cron, every, note, rrule, zones
 from duetime.model.triggers.zones import Zone
 
 FORWARD = "on this day (clocks go forward)"
@@ -165,6 +165,21 @@ def test_steps_of_months_say_it_too(months: int, start: str, occurrence: str, ex
     rule = every(months=months, start=datetime.fromisoformat(start), tz="Europe/Berlin")
     assert rule.after(instant(occurrence) - 1) == instant(occurrence), "the table names no occurrence"
     assert note(rule, instant(occurrence)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "occurrence", "expected"),
+    [
+        ("FREQ=DAILY", "2025-03-30T03:00+02:00", f"02:30 does not exist {FORWARD}; runs at 03:00"),
+        ("FREQ=DAILY;BYHOUR=3;BYMINUTE=0", "2025-03-30T03:00+02:00", None),
+        ("FREQ=DAILY", "2025-10-26T02:30+02:00", f"02:30 {BACK}; runs the first time only"),
+        ("FREQ=DAILY", "2025-10-27T02:30+01:00", None),
+    ],
+)
+def test_recurrence_rules_say_it_too(rule: str, occurrence: str, expected: str | None) -> None:
+    trigger = rrule(rule, start=datetime.fromisoformat("2025-01-01T02:30+01:00"), tz="Europe/Berlin")
+    assert trigger.after(instant(occurrence) - 1) == instant(occurrence), "the table names no occurrence"
+    assert note(trigger, instant(occurrence)) == expected
 
 
 def test_a_compound_tells_the_note_of_the_part_that_comes() -> None:
