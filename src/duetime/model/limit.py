@@ -144,11 +144,15 @@ def schedule_gate(task: str, schedule: str) -> str:
     return f"{task}[schedule:{schedule}]"
 
 
+def schedule_at(gate: str) -> str | None:
+    """Return the schedule whose jobs wait for each other at a gate; `None` for the gate of a task's own limit."""
+    inside = gate.partition("[")[2]
+    return inside.removeprefix("schedule:")[:-1] if inside.startswith("schedule:") else None
+
+
 def rule_at(gate: str, task: str, limits: Mapping[str, Gate]) -> Gate:
-    """Return the rule of a gate: that of its task, or that of every schedule whose jobs wait for each other."""
-    if gate.startswith(schedule_gate(task, "")[:-1]):
-        return ONE_AT_A_TIME
-    return limits.get(task, UNLIMITED)
+    """Return the rule of a gate: one at a time for a schedule, else what the limits say of the task."""
+    return limits.get(task, UNLIMITED) if schedule_at(gate) is None else ONE_AT_A_TIME
 
 
 def _check_count(count: int, *, what: str, most: int) -> None:

@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidDuration, InvalidOption
 from duetime.model.durations import MINUTE
-from duetime.model.limit import MAX_LIMIT, Gate, Limit, Rate, Room, gate, gate_name, parse_rate
+from duetime.model.limit import (
+    MAX_LIMIT,
+    ONE_AT_A_TIME,
+    UNLIMITED,
+    Gate,
+    Limit,
+    Rate,
+    Room,
+    gate,
+    gate_name,
+    parse_rate,
+    rule_at,
+    schedule_at,
+    schedule_gate,
+)
 from duetime.model.task import task_options
 
 
@@ -156,3 +170,22 @@ def test_gates_have_names_that_no_two_share() -> None:
     assert names[:2] == ["send", "send[to=1]"]
     assert len(set(names)) == len(names)
     assert max(map(len, names)) < 60
+
+
+def test_at_the_gate_of_a_schedule_one_passes_at_a_time_whatever_the_task_allows() -> None:
+    limits = {"send": Gate(most=5)}
+    assert rule_at(schedule_gate("send", "nightly"), "send", limits) is ONE_AT_A_TIME
+    assert rule_at("send", "send", limits) == Gate(most=5)
+    assert rule_at("send", "send", {}) is UNLIMITED
+
+
+@pytest.mark.parametrize("value", ['"x"', '"[schedule:x]"', '"schedule:x"'])
+@pytest.mark.parametrize("by", ["schedule", "user"])
+def test_no_value_of_an_argument_passes_for_a_schedule(by: str, value: str) -> None:
+    assert schedule_at(gate_name("send", by, value)) is None
+
+
+@pytest.mark.parametrize("name", ["nightly", "a:b/c@<d>-e", "x" * 200])
+def test_the_schedule_of_a_gate_is_known_by_its_name(name: str) -> None:
+    assert schedule_at(schedule_gate("send", name)) == name
+    assert schedule_at(gate_name("send")) is None

@@ -263,3 +263,14 @@ def test_a_schedule_of_a_limited_task_stores_the_gate(scheduler: Scheduler) -> N
 
     (declared,) = scheduler._registry.schedules.values()
     assert Terms.from_text(declared.at(0).terms) == Terms(gate="send[customer=7]")
+
+
+@pytest.mark.parametrize("policy", [{"overlap": "queue_one"}, {"misfire": "all"}])
+@pytest.mark.parametrize("limit", [{"limit": 3}, {"rate": "5/1m"}])
+def test_a_limited_task_takes_no_schedule_whose_jobs_wait_for_each_other(
+    scheduler: Scheduler, policy: dict[str, Any], limit: dict[str, Any]
+) -> None:
+    task = scheduler.task(name="send", **limit)(plain)
+    with pytest.raises(InvalidOption, match=r"limit= or rate=.*task send"):
+        scheduler.schedule(every("1h"), args=(1,), **policy)(task)
+    scheduler.schedule(every("1h"), args=(1,))(task)

@@ -57,6 +57,7 @@ _MODULES = (
     "settle",
     "suite",
     "times",
+    "turns",
     "wakeups",
     "withdrawal",
     "workers",
@@ -104,6 +105,7 @@ from duetime.testing.conformance.schedules import (
 from duetime.testing.conformance.settle import TestRepeatedSettlement, TestSettle
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.times import TestTime
+from duetime.testing.conformance.turns import TestTurns
 from duetime.testing.conformance.wakeups import TestWakeups
 from duetime.testing.conformance.withdrawal import TestRewind, TestWithdrawal
 from duetime.testing.conformance.workers import TestPeers, TestPulse
@@ -162,6 +164,7 @@ __all__ = [
     "TestStreaks",
     "TestTime",
     "TestTimesToLive",
+    "TestTurns",
     "TestWakeups",
     "TestWithdrawal",
     "TestWriteSchedules",

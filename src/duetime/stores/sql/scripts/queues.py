@@ -5,7 +5,7 @@ from __future__ import annotations
 from duetime.model import durations
 from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant
-from duetime.model.limit import UNLIMITED, Gate
+from duetime.model.limit import UNLIMITED, Gate, schedule_at
 from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
 from duetime.stores.base import Outlook
@@ -37,9 +37,10 @@ def outlook(sql: Statements, queue: str, *, gate: str | None) -> Script[Outlook]
 def _limit_facts(row: Row, now: Instant) -> LimitFacts:
     kind, name, most, count, period, starts, running = row
     gate = Gate(most, count, period or 0)
+    schedule = schedule_at(name) if kind == "task" else None
     room = gate.room(running=running, starts=rows.starts(starts), now=now)
     return LimitFacts(
-        what=f"{kind} {name}",
+        what=f"{kind} {name}" if schedule is None else f"schedule {schedule}",
         running=running,
         most=most,
         rate=None if count is None else f"{count} per {durations.describe(gate.period)}",

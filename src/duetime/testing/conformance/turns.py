@@ -1,0 +1,98 @@
+"""Jobs of a schedule that wait for each other start one at a time, over all workers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from duetime.model.explain import LimitFacts
+from duetime.model.instants import SECOND
+from duetime.model.job import NewJob
+from duetime.model.limit import UNLIMITED, Gate, schedule_gate
+from duetime.model.outcome import Failed
+from duetime.model.retry import fixed
+from duetime.stores.base import Store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import TASK, finish, hire, job, rescue
+from duetime.testing.conformance.limits import ask, pass_all
+from duetime.testing.conformance.suite import StoreSuite
+
+
+def turn(clock: FakeClock, *, name: str = "s", ago: int = 0, **changes: Any) -> NewJob:
+    """A job of a schedule that waits for the others of it."""
+    occurrence = clock.now() - ago * SECOND
+    new = job(schedule=name, occurrence=occurrence, due_at=occurrence, **changes)
+    return replace(new, terms=replace(new.terms, gate=schedule_gate(TASK, name)))
+
+
+class TestTurns(StoreSuite):
+    """`claim_limited` at the gates of schedules."""
+
+    @pytest.mark.parametrize("limits", [{}, {TASK: Gate(most=9)}, {TASK: UNLIMITED}])
+    async def test_one_at_a_time_starts_whatever_the_task_allows(
+        self, store: Store, clock: FakeClock, limits: dict[str, Gate]
+    ) -> None:
+        await hire(store, "w1", "w2")
+        jobs = [turn(clock, ago=ago) for ago in (3, 2, 1)]
+        await store.enqueue(jobs)
+        for expected in jobs:
+            (claim,) = await pass_all(store, "w1", limits=limits)
+            assert claim.job_id == expected.id, "the earliest comes first"
+            assert await pass_all(store, "w2", limits=limits) == []
+            await finish(store, claim, now=clock.now())
+        assert await pass_all(store, limits=limits) == []
+
+    async def test_schedules_of_one_task_do_not_wait_for_each_other(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([turn(clock, name=name, ago=ago) for name in ("a", "b") for ago in (1, 2)])
+        assert sorted(claim.schedule or "" for claim in await pass_all(store, limits={})) == ["a", "b"]
+
+    async def test_many_claimers_at_once_start_one(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", "w2")
+        await store.enqueue([turn(clock, ago=ago) for ago in range(5)])
+        claimed = await asyncio.gather(
+            *(ask((store, other)[n % 2], f"w{n % 2 + 1}", limits={}) for n in range(6))
+        )
+        assert sum(len(found.claims) for found in claimed) == 1
+
+    async def test_one_that_failed_waits_for_its_retry_and_lets_the_next_pass(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        first, second = turn(clock, ago=2), turn(clock, ago=1)
+        await store.enqueue([first, second])
+        (claim,) = await pass_all(store, limits={})
+        await finish(store, claim, Failed(error="boom"), now=clock.now(), policy=fixed(1, "10s"))
+        assert [c.job_id for c in await pass_all(store, limits={})] == [second.id]
+        clock.advance("1m")
+        assert await pass_all(store, limits={}) == [], "the retry waits for its turn"
+
+    async def test_the_place_of_a_dead_worker_is_free_when_its_job_was_taken_over_and_has_ended(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", "w2")
+        first, second = turn(clock, ago=2), turn(clock, ago=1)
+        await store.enqueue([first, second])
+        await pass_all(store, "w1", limits={})
+        await store.bury(["w1"])
+        (orphan,) = await rescue(store, "w2")
+        assert await pass_all(store, "w2", limits={}) == []
+        await finish(store, orphan.claim, now=clock.now())
+        assert [claim.job_id for claim in await pass_all(store, "w2", limits={})] == [second.id]
+
+    async def test_the_outlook_of_one_that_waits_names_the_schedule(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        first, second = turn(clock, ago=2), turn(clock, ago=1)
+        await store.enqueue([first, second])
+        await pass_all(store, limits={})
+        outlook = await store.outlook(second.queue, gate=second.terms.gate)
+        assert outlook.limits == (LimitFacts(what="schedule s", running=1, most=1, rate=None, again_at=None),)

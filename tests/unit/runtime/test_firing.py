@@ -1,0 +1,128 @@
+"""When the firer looks again, and how it shares the loop with others."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from duetime.model.instants import SECOND, Instant
+from duetime.model.schedule import Firing, StoredSchedule
+from duetime.runtime import firing as module
+from duetime.runtime.firing import ScheduleFirer
+from duetime.stores.base import DueSchedules, Store
+from tests.unit.runtime.kit import NoHealth
+
+NOW: Instant = 1_700_000_000 * SECOND
+
+
+def schedule(at: Instant, *, every: int = 60 * SECOND, **changes: Any) -> StoredSchedule:
+    """A schedule that comes at an instant, and at intervals after it."""
+    values: dict[str, Any] = {
+        "name": "s",
+        "task": "work",
+        "payload": "{}",
+        "trigger": f'{{"type":"every","interval":{every},"start":{at}}}',
+        "declared": "",
+        "fired_through": at - 1,
+        "next_at": at,
+        "rev": 1,
+    }
+    return StoredSchedule(**values | changes)
+
+
+class Shelf:
+    """A store with schedules that are due, and others that are not."""
+
+    def __init__(self, *due: StoredSchedule, others: Sequence[StoredSchedule] = (), **answer: Any) -> None:
+        self.due = due
+        self.others = others
+        self.answer = {"next_at": None, "resumes_at": None} | answer
+        self.fired: list[list[Firing]] = []
+
+    async def schedules(self) -> list[StoredSchedule]:
+        return [*self.due, *self.others]
+
+    async def due_schedules(self, *, ahead: int, limit: int) -> DueSchedules:
+        return DueSchedules(NOW, list(self.due), **self.answer)
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        self.fired.append(list(firings))
+        return frozenset(firing.name for firing in firings)
+
+
+def firer_of(shelf: Shelf) -> ScheduleFirer:
+    return ScheduleFirer(cast("Store", shelf), NoHealth())
+
+
+async def sleep_after(shelf: Shelf) -> float:
+    pause = await firer_of(shelf).round()
+    assert pause is not None
+    return pause
+
+
+async def test_with_nothing_to_do_it_looks_again_after_a_while() -> None:
+    assert await sleep_after(Shelf()) == module.POLL
+
+
+async def test_it_wakes_shortly_before_the_next_one() -> None:
+    assert 4 <= await sleep_after(Shelf(next_at=NOW + 5 * SECOND)) < 5
+
+
+async def test_it_wakes_shortly_before_the_next_time_of_what_it_has_fired() -> None:
+    shelf = Shelf(schedule(NOW, every=3 * SECOND))
+    assert 2 <= await sleep_after(shelf) < 3
+    assert [firing.made for (firing,) in shelf.fired] == [1]
+
+
+async def test_it_wakes_when_a_pause_ends_and_not_before() -> None:
+    assert await sleep_after(Shelf(resumes_at=NOW + 2 * SECOND)) == 2
+
+
+async def test_a_schedule_with_a_live_job_is_looked_at_again_soon_and_at_its_instant() -> None:
+    assert await sleep_after(Shelf(schedule(NOW + SECOND // 2, live=1))) == 0.25
+    assert await sleep_after(Shelf(schedule(NOW + SECOND // 10, live=1))) == 0.1
+
+
+async def test_what_one_round_leaves_over_is_taken_up_at_once() -> None:
+    assert await sleep_after(Shelf(schedule(NOW, every=SECOND // 100))) == 0.001
+
+
+async def test_a_pause_that_is_over_is_ended_though_no_time_is_left() -> None:
+    over = schedule(NOW, next_at=None, paused_at=NOW - 9, paused_until=NOW - 1, fired_through=NOW + SECOND)
+    shelf = Shelf(over)
+    await firer_of(shelf).round()
+    assert [firing.resumes for (firing,) in shelf.fired] == [True]
+
+
+async def test_when_it_starts_it_puts_right_the_times_that_nobody_would_look_at() -> None:
+    wrong = schedule(NOW + 60 * SECOND, next_at=NOW + 3600 * SECOND)
+    shelf = Shelf(others=[wrong, schedule(NOW + 60 * SECOND)])
+    firer = firer_of(shelf)
+    await firer.round()
+    assert [[(f.next_at, f.jobs) for f in firings] for firings in shelf.fired] == [[(NOW + 60 * SECOND, ())]]
+    await firer.round()
+    assert len(shelf.fired) == 1, "it looks at all of them once"
+
+
+async def test_what_takes_long_to_decide_is_stored_in_several_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BREATH", -1)
+    shelf = Shelf(*(schedule(NOW, name=name) for name in ("a", "b", "c")))
+    await firer_of(shelf).round()
+    assert [[firing.name for firing in firings] for firings in shelf.fired] == [["a"], ["b"], ["c"]]
+
+
+async def test_a_trigger_that_cannot_be_read_is_told_once_and_stops_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shelf = Shelf(schedule(NOW, name="broken", trigger='{"type":"moon"}'), schedule(NOW, name="whole"))
+    firer = firer_of(shelf)
+    with caplog.at_level(logging.ERROR):
+        await firer.round()
+        await firer.round()
+    assert [firing.name for firings in shelf.fired for firing in firings] == ["whole", "whole"]
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        "schedule broken has a trigger that cannot be read"
+    ]
