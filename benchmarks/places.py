@@ -25,6 +25,7 @@ _TIDY = (
     # Job ids rise with time: those made after the filling are the measures' own.
     "DELETE FROM duetime_jobs WHERE id > (SELECT coalesce(max(id), '') FROM filling)",
     "DELETE FROM duetime_workers",
+    "DELETE FROM duetime_schedules",
 )
 _KEEP = "CREATE TABLE filling AS SELECT max(id) AS id FROM duetime_jobs"
 _SQLITE_FLUSH = "PRAGMA wal_checkpoint(TRUNCATE)"

@@ -62,7 +62,7 @@ def broken(results: Iterable[Result]) -> list[Row]:
 def _cells(row: Row) -> tuple[str, ...]:
     figure = row.figure
     verdict = {None: "", True: "holds", False: "DOES NOT HOLD"}[row.holds]
-    if figure.reaches(row.ratio, figure.goal) is False:
+    if figure.reaches(row.judged, figure.goal) is False:
         verdict = f"{verdict}, goal missed".lstrip(", ")
     return (
         figure.title,
@@ -83,7 +83,7 @@ def _ratio(row: Row) -> str:
 def _bound(figure: Figure) -> str:
     if figure.goal is None:
         return ""
-    if figure.limit is None:
+    if figure.limit is None or figure.held == "value":
         return f"<= {figure.goal:g}"
     return f">= {figure.goal:.0%}" if figure.better == "more" else f"<= {figure.goal:g} x"
 
@@ -111,7 +111,7 @@ def _entry(row: Row) -> dict[str, Any]:
         "ratio": row.ratio,
         "filled_value": row.filled,
         "worse": row.worse,
-        "reaches_goal": row.figure.reaches(row.ratio, row.figure.goal),
+        "reaches_goal": row.figure.reaches(row.judged, row.figure.goal),
         "holds": row.holds,
     }
 

@@ -27,6 +27,16 @@ class Sizes:
     burst: int
     idle: float
     """Seconds an idle worker is watched."""
+    in_phase: int
+    """Schedules that all come at the same instants."""
+    spread: int
+    """Schedules that come one after the other."""
+    periods: int
+    """How often each schedule comes while it is watched, after it has come once."""
+    each_second: int
+    """Cron jobs, and one-off jobs beside them, that come each second."""
+    seconds: int
+    """For how many seconds they do."""
 
 
 FULL = Sizes(
@@ -41,6 +51,11 @@ FULL = Sizes(
     span=5.0,
     burst=5_000,
     idle=60.0,
+    in_phase=1_000,
+    spread=10_000,
+    periods=3,
+    each_second=50,
+    seconds=10,
 )
 
 QUICK = Sizes(
@@ -55,8 +70,15 @@ QUICK = Sizes(
     span=2.0,
     burst=5_000,
     idle=10.0,
+    in_phase=300,
+    spread=1_500,
+    periods=2,
+    each_second=20,
+    seconds=5,
 )
 
+PERIOD = 5.0
+"""Seconds from one occurrence of a schedule to its next."""
 CALLERS = 32
 """Callers that enqueue at once."""
 BATCH = 1_000

@@ -9,12 +9,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.ledger import now
-from duetime import Scheduler
+from duetime import Scheduler, current_job
+from duetime.model.instants import from_datetime
 from duetime.scheduler.task import AsyncTask
+
+TICK = "benchmarks.tick"
+"""The task that schedules run: when it was due, it learns from its job."""
 
 
 class Subject:
-    """A scheduler with one no-op task, which notes its number, its due time and its start."""
+    """A scheduler with no-op tasks, which note their number, their due time and their start."""
 
     def __init__(self, url: str) -> None:
         # Which database this is stands in the report.
@@ -26,11 +30,15 @@ class Subject:
 
         @self.scheduler.task(name="benchmarks.note")
         async def note(number: int, due_at: int) -> None:
-            self.ran.append((number, due_at, now()))
-            if len(self.ran) == self._awaited:
-                self._reached.set()
+            self._add(number, due_at, now())
+
+        @self.scheduler.task(name=TICK)
+        async def tick(number: int) -> None:
+            started = now()
+            self._add(number, from_datetime(current_job().due_at), started)
 
         self.note: AsyncTask[[int, int], None] = note
+        self.tick: AsyncTask[[int], None] = tick
 
     async def enqueue_many(
         self, count: int, *, batch: int, due_at: Callable[[int], int] | None = None
@@ -46,6 +54,11 @@ class Subject:
             return self.note.call(number, now())
         due = due_at(number)
         return self.note.options(at=datetime.fromtimestamp(due / 1e6, UTC)).call(number, due)
+
+    def _add(self, number: int, due_at: int, started: int) -> None:
+        self.ran.append((number, due_at, started))
+        if len(self.ran) == self._awaited:
+            self._reached.set()
 
     async def until_ran(self, count: int, *, within: float) -> None:
         """Wait until so many jobs have run."""

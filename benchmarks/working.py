@@ -27,10 +27,14 @@ class Working:
 
     def finish(self, *, expected: int) -> list[Entry]:
         """Wait until so many jobs ran, stop the worker and return what it noted, checked."""
+        return checked(self.noted(expected=expected), expected=expected)
+
+    def noted(self, *, expected: int) -> list[Entry]:
+        """Wait until so many jobs ran, stop the worker and return what it noted."""
         answer = self._child.finish(f"{expected}\n")
         if answer["succeeded"] != expected:
             raise AssertionError(f"{expected} jobs ran, the store has {answer['succeeded']} as succeeded")
-        return checked(answer["ran"], expected=expected)
+        return [Entry(*entry) for entry in answer["ran"]]
 
 
 @contextmanager

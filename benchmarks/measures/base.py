@@ -23,6 +23,8 @@ class Figure:
     """What we aim at."""
     must: float | None = None
     """What has to hold."""
+    held: Literal["ratio", "value"] = "ratio"
+    """What is held to the bounds where there is a limit."""
     flat: bool = True
     """Whether it may not get worse than 1.5 times with many jobs stored for later."""
 
@@ -39,6 +41,11 @@ class Measure(Protocol):
     name: str
     once: bool
     """Whether one pair is enough, and both of it may run at the same time."""
+
+    @property
+    def pairs(self) -> int | None:
+        """How many pairs are enough; `None`: as many as the run makes."""
+        ...
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """The figures this measure gives for a kind of store."""

@@ -21,6 +21,7 @@ class Burst:
 
     name = "burst"
     once = False
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Hold the share of our own drain time."""

@@ -22,6 +22,7 @@ class Drain:
 
     name = "drain"
     once = False
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare the default with the bare loop at the same width, and the largest with the bare loop at its best."""

@@ -18,6 +18,7 @@ class Enqueue:
 
     name = "enqueue"
     once = False
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare each way with bare inserts of the same kind."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 from typing import Any
 
 from benchmarks import children
 from benchmarks.ledger import now
 from benchmarks.measures.base import Figure
 from benchmarks.places import Limits, Place
+from benchmarks.processes import memory, processor_seconds
 from benchmarks.sizes import Sizes
 from benchmarks.statements import tapped
 from benchmarks.subject import Subject
@@ -24,6 +24,7 @@ class Idle:
 
     name = "idle"
     once = True
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Hold them to fixed bounds: an idle worker has no limit to be compared with."""
@@ -48,10 +49,10 @@ class Idle:
         with children.started(worker, url=place.url) as child:
             child.wait_ready()
             time.sleep(_SETTLE_IN)
-            began, used = now(), _processor_seconds(child.pid)
+            began, used = now(), processor_seconds(child.pid)
             time.sleep(sizes.idle)
-            ended, used = now(), _processor_seconds(child.pid) - used
-            memory = _memory(child.pid)
+            ended, used = now(), processor_seconds(child.pid) - used
+            held = memory(child.pid)
             sent: list[list[Any]] = child.finish()
         place.tidy()
         seen = [(kind, name) for at, kind, name in sent if began <= at < ended]
@@ -59,7 +60,7 @@ class Idle:
         beats = sum(name == _HEARTBEAT for _, name in seen)
         return {
             "cpu": used / ((ended - began) / 1e6) * 100,
-            "memory": memory,
+            "memory": held,
             "beats": beats * per_minute,
             "writes": sum(kind == "write" and name not in _BEAT_SCRIPT for kind, name in seen) * per_minute,
             "reads": sum(kind == "read" for kind, _ in seen) * per_minute,
@@ -82,17 +83,3 @@ async def _worker(url: str) -> list[Any]:
         async with subject.scheduler.worker():
             await asyncio.to_thread(children.ready_then_wait)
             return list(sent)
-
-
-def _processor_seconds(pid: int) -> float:
-    """Return the processor time of all threads, to the nanosecond."""
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
-
-
-def _memory(pid: int) -> float:
-    """Return the process's fair share of memory in megabytes."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError("smaps_rollup has no Pss line")

@@ -23,6 +23,7 @@ class Lateness:
 
     name = "lateness"
     once = False
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare with the bare timer of the event loop."""

@@ -19,6 +19,7 @@ class Start:
 
     name = "start"
     once = False
+    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare with the round trips that no design can do without."""

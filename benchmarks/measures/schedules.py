@@ -1,0 +1,178 @@
+"""How late the jobs of many schedules start, what firing them costs, and whether each occurrence makes one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from benchmarks import children
+from benchmarks.figures import spread
+from benchmarks.ledger import Entry, WrongRun, checked, now
+from benchmarks.limits import timer
+from benchmarks.measures.base import Figure
+from benchmarks.places import Limits, Place
+from benchmarks.processes import processor_seconds
+from benchmarks.sizes import BATCH, PERIOD, Sizes
+from benchmarks.subject import TICK, Subject
+from benchmarks.working import working
+from duetime.model.instants import to_datetime
+from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.triggers import Cron, Every, Trigger
+
+_LEAD = 4_000_000
+"""Microseconds from storing the schedules to the first time one comes."""
+_SECOND = 1_000_000
+_HALF = _SECOND // 2
+_PERIOD = int(PERIOD * _SECOND)
+
+
+class Schedules:
+    """Lateness and processor of a worker with many schedules, in phase and spread; cron jobs beside one-off ones."""
+
+    name = "schedules"
+    once = False
+    pairs = 2
+
+    def figures(self, store: str) -> tuple[Figure, ...]:
+        """Hold the tails to fixed bounds, and cron jobs to one-off ones; show the bare timer beside."""
+        del store
+        return (
+            *_late("phase", "schedules in phase", goal=100.0),
+            *_late("spread", "schedules spread", goal=250.0),
+            *(
+                Figure(
+                    key=f"cron_{share}",
+                    title=f"cron jobs / one-off jobs, {share}",
+                    unit="x",
+                    better="less",
+                    goal=1.2,
+                    flat=False,
+                )
+                for share in ("p50", "p99")
+            ),
+        )
+
+    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
+        """Set as many timers as schedules come in a period."""
+        del limits
+        phase = children.run(timer.late, timers=sizes.in_phase, span=0.0)
+        over = children.run(timer.late, timers=sizes.spread, span=PERIOD)
+        return {**_prefixed("phase", phase), **_prefixed("spread", over)}
+
+    def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
+        """Store the schedules from this process, fire and run them in another."""
+        return {
+            **_prefixed("phase", _many(place, sizes.in_phase, periods=sizes.periods, step=0)),
+            **_prefixed(
+                "spread", _many(place, sizes.spread, periods=sizes.periods, step=_PERIOD // sizes.spread)
+            ),
+            **_prefixed("cron", _cron_beside_one_offs(place, sizes)),
+        }
+
+
+def _late(key: str, title: str, *, goal: float) -> tuple[Figure, ...]:
+    return (
+        Figure(key=f"{key}_p50", title=f"{title}, p50", unit="ms", better="less", limit="bare timer, p50"),
+        Figure(
+            key=f"{key}_p99",
+            title=f"{title}, p99",
+            unit="ms",
+            better="less",
+            limit="bare timer, p99",
+            goal=goal,
+            held="value",
+        ),
+        Figure(key=f"{key}_cpu", title=f"{title}, processor", unit="%", better="less", flat=False),
+    )
+
+
+def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
+    return {f"{prefix}_{key}": value for key, value in values.items()}
+
+
+def _many(place: Place, count: int, *, periods: int, step: int) -> dict[str, float]:
+    """Let schedules come once to warm up, then as often as they are watched."""
+    with working(place) as worker:
+        first = now() + _LEAD
+        rules = [_every(first + n * step, periods) for n in range(count)]
+        asyncio.run(_store(place.url, rules, before=first))
+        # Between two occurrences of those in phase.
+        began, used = _at(first + _PERIOD // 2, worker.pid)
+        ended, after = _at(began + periods * _PERIOD, worker.pid)
+        found = worker.noted(expected=count * (periods + 1))
+    place.tidy()
+    numbered = ((_number(entry, first + entry.number * step, count), *entry[1:]) for entry in found)
+    entries = checked(numbered, expected=count * (periods + 1))
+    return {
+        **spread([entry.late / 1000 for entry in entries if entry.due_at >= first + _PERIOD]),
+        "cpu": (after - used) / ((ended - began) / _SECOND) * 100,
+    }
+
+
+def _every(start: int, periods: int) -> Every:
+    return Every(interval=_PERIOD, start=start, end=start + periods * _PERIOD)
+
+
+def _at(moment: int, pid: int) -> tuple[int, float]:
+    """Wait for a moment, and tell how much processor a process has used until then."""
+    time.sleep(max(0, moment - now()) / _SECOND)
+    return moment, processor_seconds(pid)
+
+
+def _number(entry: Entry, first: int, count: int) -> int:
+    """Number all occurrences of all schedules, so that each must be there once."""
+    period, rest = divmod(entry.due_at - first, _PERIOD)
+    if rest:
+        raise WrongRun(f"schedule {entry.number} ran for {entry.due_at}, which is none of its times")
+    return period * count + entry.number
+
+
+async def _store(url: str, rules: Sequence[Trigger], *, before: int) -> None:
+    async with Subject(url).scheduler as scheduler:
+        changes = [Change(before=None, after=_schedule(n, rule)) for n, rule in enumerate(rules)]
+        for start in range(0, len(changes), BATCH):
+            await scheduler.store.write_schedules(changes[start : start + BATCH])
+        assert now() < before, "storing took longer than the lead"
+
+
+def _schedule(number: int, rule: Trigger) -> StoredSchedule:
+    return StoredSchedule(
+        name=f"benchmark-{number:05}",
+        task=TICK,
+        payload=msgspec.json.encode({"number": number}).decode(),
+        trigger=msgspec.json.encode(rule.to_spec()).decode(),
+        declared="",
+        owner="user",
+        fired_through=0,
+        next_at=rule.after(0),
+    )
+
+
+def _cron_beside_one_offs(place: Place, sizes: Sizes) -> dict[str, float]:
+    """Run cron jobs on whole seconds and one-off jobs half a second later, and return how much later the former are."""
+    each, seconds = sizes.each_second, sizes.seconds
+    with working(place) as worker:
+        first = (now() + _LEAD) // _SECOND * _SECOND + _SECOND
+        end = first + (seconds - 1) * _SECOND
+        rule = Every(interval=_SECOND, start=first, end=end)
+        asyncio.run(_store(place.url, [rule] * each, before=first))
+        asyncio.run(
+            _one_offs(place.url, each * seconds, due_at=lambda n: first + n // each * _SECOND + _HALF)
+        )
+        found = worker.noted(expected=2 * each * seconds)
+    place.tidy()
+    cron = [entry for entry in found if entry.due_at % _SECOND == 0]
+    numbered = (((entry.due_at - first) // _SECOND * each + entry.number, *entry[1:]) for entry in cron)
+    on_time = spread([entry.late for entry in checked(numbered, expected=each * seconds)])
+    one_offs = [entry for entry in found if entry.due_at % _SECOND]
+    beside = spread([entry.late for entry in checked(one_offs, expected=each * seconds)])
+    return {share: late / beside[share] for share, late in on_time.items()}
+
+
+async def _one_offs(url: str, count: int, *, due_at: Callable[[int], int]) -> None:
+    subject = Subject(url)
+    async with subject.scheduler:
+        await subject.enqueue_many(count, batch=BATCH, due_at=due_at)
