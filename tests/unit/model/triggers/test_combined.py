@@ -43,7 +43,9 @@ def test_the_last_occurrence_and_their_number_agree_with_walking(
     trigger: Trigger, after: int, length: int
 ) -> None:
     until = after + length * DAY
-    walked = walk(trigger, after, until=until, most=3_000)
+    walked = walk(trigger, after, until=until, most=1_000)
+    if len(walked) == 1_000:
+        until = walked[-1]
     assert trigger.last(after, until) == (walked[-1] if walked else None)
     assert trigger.count(after, until) in (None, len(walked))
 
