@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duetime import calendars
 from duetime.model.callbacks import Ended
 from duetime.model.event import Event, EventKind
 from duetime.model.limit import Limit, Rate
@@ -59,6 +60,7 @@ __all__ = [
     "Task",
     "WorkerRecord",
     "at",
+    "calendars",
     "computed",
     "cron",
     "current_job",

@@ -19,10 +19,12 @@ from duetime import (
     Page,
     Scheduler,
     ScheduleRecord,
+    calendars,
     cron,
     every,
     exponential,
 )
+from duetime.model.triggers import Every, Steps
 from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
@@ -196,3 +198,15 @@ async def a_worker_has_typed_settings() -> None:
         pass
     scheduler.worker(concurency=10)  # type: ignore[call-arg]
     scheduler.worker(queues=5)  # type: ignore[arg-type]
+
+
+def triggers_combine_with_triggers_and_calendars() -> None:
+    assert_type(every("1h"), Every)
+    assert_type(every(months=1, tz="Europe/Riga"), Steps)
+    assert_type(every(years=1, missing="skip"), Steps)
+    scheduler.schedule((every("1h") | cron("0 9 * * *")).at_most(3).jitter("1m"))
+    scheduler.schedule(every("1h") & cron("0 9 * * *") - calendars.weekends())
+    every(months=1, minutes=5)  # type: ignore[call-overload]
+    every("1h", tz="UTC")  # type: ignore[call-overload]
+    cron("0 9 * * *") | calendars.weekends()  # type: ignore[operator]
+    cron("0 9 * * *") - every("1h")  # type: ignore[operator]
