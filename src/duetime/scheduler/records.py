@@ -52,6 +52,8 @@ class JobRecord:
     occurrence: datetime | None
     occurrences: int
     """How many skipped occurrences of its schedule this record stands for."""
+    first_occurrence: datetime | None
+    """The first of them; `occurrence` is the last."""
     key: str | None
     tags: tuple[str, ...]
     parent: JobId | None
@@ -91,6 +93,7 @@ class JobRecord:
             schedule=job.schedule,
             occurrence=moment(job.occurrence),
             occurrences=job.span_count,
+            first_occurrence=moment(job.occurrence if job.span_first is None else job.span_first),
             key=job.key,
             tags=split_tags(job.tags),
             parent=job.parent,
