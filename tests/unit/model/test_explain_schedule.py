@@ -140,6 +140,11 @@ def test_the_policy_is_the_one_of_that_time() -> None:
     assert "misfire is skip" in told(records=[skipped("misfire")], entries=[change], now=NOW + 2 * HOUR)
 
 
+def test_a_policy_that_was_changed_before_is_the_new_one() -> None:
+    change = entry("edit", THREE - HOUR, misfire=["skip", "latest"])
+    assert "misfire is latest" in told(records=[skipped("misfire")], entries=[change])
+
+
 def test_a_record_that_stands_for_many_is_told_with_count_first_and_last() -> None:
     outage = skipped(
         "misfire",
@@ -160,6 +165,13 @@ def test_a_record_of_many_does_not_answer_for_moments_between_them() -> None:
     text = told(records=[outage], asked=SUNDAY.replace(hour=4))
     assert "stands for" not in text
     assert "Its trigger has no occurrence then" in text
+
+
+def test_a_record_of_later_occurrences_does_not_answer_for_earlier_ones() -> None:
+    later = skipped("misfire", occurrence=THREE + 2 * DAY, span_first=THREE + DAY, span_count=2)
+    text = told(records=[later], oldest=record(occurrence=THREE - DAY), now=THREE + 3 * DAY)
+    assert "stands for" not in text
+    assert "There is no record of its occurrence at 2026-11-15 03:00:00 Europe/Berlin" in text
 
 
 def test_an_overlap_is_told_with_the_job_that_was_live() -> None:
