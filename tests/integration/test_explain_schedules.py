@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +14,6 @@ import pytest_asyncio
 
 from duetime import Scheduler, at, cron, every
 from duetime.errors import ScheduleNotFound
-from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.retention import Retention
 from duetime.model.triggers import Trigger
@@ -46,9 +45,16 @@ async def report() -> None:
     """What the schedules of these tests run."""
 
 
-async def declare(scheduler: Scheduler, trigger: Trigger = NIGHTLY, **options: Any) -> None:
+async def fail() -> None:
+    """What never goes well."""
+    raise RuntimeError
+
+
+async def declare(
+    scheduler: Scheduler, trigger: Trigger = NIGHTLY, *, task: Callable[..., Any] = report, **options: Any
+) -> None:
     """Have the code declare a schedule."""
-    scheduler.schedule(trigger, name="nightly", **options)(scheduler.task(name="report")(report))
+    scheduler.schedule(trigger, name="nightly", **options)(scheduler.task(name="report")(task))
     await scheduler.put_declared()
 
 
@@ -131,6 +137,24 @@ async def test_a_pause(scheduler: Scheduler, clock: FakeClock) -> None:
     assert "did not run. It is paused since 2026-03-27 13:00:00 Europe/Berlin" in text
     assert "closing the books" in text
     assert "It is paused since" in await told(scheduler, None)
+
+
+async def test_a_pause_that_is_over(scheduler: Scheduler, clock: FakeClock) -> None:
+    await declare(scheduler)
+    await scheduler.schedules.pause("nightly", reason="closing the books", by="ada")
+    clock.set(FRIDAY + timedelta(days=3))
+    await scheduler.schedules.resume("nightly", by="bob")
+    text = await told(scheduler)
+    assert "one record stands for 3 occurrences" in text
+    assert "The schedule was paused by ada: closing the books." in text
+
+
+async def test_a_pause_after_failures(scheduler: Scheduler) -> None:
+    await declare(scheduler, pause_after=1, task=fail)
+    await drain(scheduler, until="2d")
+    assert "failed" in await told(scheduler)
+    text = await told(scheduler, datetime(2026, 3, 29, 3, 0))  # noqa: DTZ001
+    assert "It is paused since 2026-03-29 03:00:00 Europe/Berlin by duetime: 1 failure in a row." in text
 
 
 async def test_a_paused_queue(scheduler: Scheduler, clock: FakeClock) -> None:
@@ -220,6 +244,15 @@ async def test_a_schedule_that_was_edited(scheduler: Scheduler) -> None:
     assert "only the old one has an occurrence then" in text
 
 
+async def test_an_edit_before_anybody_had_fired_it(scheduler: Scheduler, clock: FakeClock) -> None:
+    await declare(scheduler)
+    clock.set(FRIDAY + timedelta(hours=20))
+    await scheduler.schedules.edit("nightly", trigger=cron("0 5 * * *", tz=BERLIN), by="ada")
+    text = await told(scheduler)
+    assert "Its occurrence at 2026-03-28 03:00:00 Europe/Berlin was skipped." in text
+    assert "The schedule was changed by ada before anybody had fired it." in text
+
+
 async def test_a_time_before_the_schedule_was_there(scheduler: Scheduler) -> None:
     await declare(scheduler)
     text = await told(scheduler, datetime(2026, 3, 27, 3, 0))  # noqa: DTZ001
@@ -230,10 +263,9 @@ async def test_a_time_before_the_schedule_was_there(scheduler: Scheduler) -> Non
 async def test_a_schedule_that_was_deleted_is_still_explained(scheduler: Scheduler) -> None:
     await declare(scheduler)
     await drain(scheduler, until="1d")
-    await scheduler.store.delete_schedule("nightly", AuditEntry(verb="delete", target="nightly", who="ada"))
-    ran = await told(scheduler, datetime(2026, 3, 28, 2, 0, tzinfo=UTC))
-    assert "ran and succeeded" in ran
-    gone = await told(scheduler, datetime(2026, 3, 29, 1, 0, tzinfo=UTC))
+    await scheduler.schedules.delete("nightly", by="ada")
+    assert "ran and succeeded" in await told(scheduler)
+    gone = await told(scheduler, datetime(2026, 3, 29, 3, 0))  # noqa: DTZ001
     assert "The schedule was deleted by ada." in gone
     assert "Schedule nightly was deleted by ada." in await told(scheduler, None)
 

@@ -163,6 +163,12 @@ def standstill(schedule: StoredSchedule) -> str | None:
     return PAUSED if schedule.paused_at is not None else None
 
 
+def deletion(before: StoredSchedule, *, who: str) -> AuditEntry:
+    """Return what is kept of a schedule that goes: enough to tell later when it would have run."""
+    detail = {"trigger": [before.trigger, None], "task": [before.task, None]}
+    return AuditEntry(verb="delete", target=before.name, who=who, detail=detail)
+
+
 def _from_now_on(schedule: StoredSchedule, next_at: Instant | None, *, now: Instant) -> StoredSchedule:
     """Return a schedule that has accounted for all until now; one that is parked waits for its code."""
     next_at = next_at if schedule.parked_at is None else None

@@ -10,7 +10,6 @@ from typing import Any, Literal, TypeAlias, Unpack
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model import durations
 from duetime.model import schedule_moves as moves
-from duetime.model.audit import AuditEntry
 from duetime.model.durations import Duration
 from duetime.model.editing import with_options
 from duetime.model.instants import Instant, from_datetime
@@ -150,7 +149,8 @@ class Schedules:
 
         One that code declares comes back when the next worker with that code starts.
         """
-        entry = AuditEntry(verb="delete", target=name, who=who(by))
+        asks = who(by)
+        entry = moves.deletion(await self._stored(name), who=asks)
         if not await self._store().delete_schedule(name, entry):
             raise not_found(name)
 

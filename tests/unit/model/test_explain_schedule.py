@@ -271,11 +271,28 @@ def test_what_the_trigger_was_later_does_not_matter_to_a_moment_before() -> None
     assert "The job of its occurrence at 2026-11-15 03:00:00" in text
 
 
-def test_an_edit_before_anybody_had_fired_it_is_told() -> None:
+def test_a_change_before_anybody_had_fired_it_is_told_with_who() -> None:
     later = cron("0 5 * * *", tz=BERLIN)
-    change = entry("edit", THREE + HOUR, trigger=[text_of(NIGHTLY), text_of(later)])
-    text = told(trigger=later, schedule={"fired_through": THREE + HOUR}, entries=[change])
-    assert "The schedule was changed by ada@desk before anybody had fired its occurrence" in text
+    change = entry("edit", NOW, trigger=[text_of(NIGHTLY), text_of(later)])
+    text = told(trigger=later, records=[skipped("edited", created_at=NOW)], entries=[change])
+    assert "The schedule was changed by ada@desk before anybody had fired it." in text
+
+
+def test_a_record_of_many_is_read_with_the_trigger_of_that_time() -> None:
+    later = cron("0 5 * * *", tz=BERLIN)
+    change = entry("edit", NOW + DAY, trigger=[text_of(NIGHTLY), text_of(later)])
+    record_of_many = skipped("edited", occurrence=THREE + DAY, span_first=THREE - DAY, span_count=3)
+    text = told(trigger=later, records=[record_of_many], entries=[change], now=NOW + 2 * DAY)
+    assert "one record stands for 3 occurrences" in text
+
+
+def test_a_schedule_that_was_deleted_and_made_anew() -> None:
+    later = cron("0 5 * * *", tz=BERLIN)
+    gone = entry("delete", THREE - 2 * DAY, trigger=[text_of(NIGHTLY), None])
+    text = told(trigger=later, schedule={"created_at": THREE - DAY}, entries=[gone])
+    assert "It was deleted by ada@desk and made anew, from " in text
+    before = told(trigger=later, schedule={"created_at": THREE + HOUR}, entries=[gone])
+    assert "Another of the same name was deleted by ada@desk." in before
 
 
 def test_a_schedule_that_has_ended() -> None:
@@ -344,6 +361,12 @@ def test_a_parked_schedule_says_that_no_code_declares_it() -> None:
 def test_a_deleted_schedule_says_who_deleted_it() -> None:
     text = told(schedule=None, entries=[entry("delete", THREE - HOUR)])
     assert "The schedule was deleted by ada@desk." in text
+
+
+def test_a_deleted_schedule_still_knows_when_it_would_have_run() -> None:
+    gone = entry("delete", THREE + HOUR, trigger=[text_of(NIGHTLY), None])
+    text = told(schedule=None, entries=[gone])
+    assert "There is no record of its occurrence at 2026-11-15 03:00:00 Europe/Berlin from before." in text
 
 
 def test_a_record_that_was_pruned_is_said_to_be_so() -> None:

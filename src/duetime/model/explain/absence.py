@@ -9,7 +9,7 @@ from duetime.model.explain.asking import Window
 from duetime.model.explain.exclusion import occurs, taken_away
 from duetime.model.explain.facts import Sentence
 from duetime.model.explain.prospects import ending, in_the_way, overdue, remark, stop
-from duetime.model.explain.schedule_facts import ScheduleFacts, before_and_after
+from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.words import length, moment, since
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
@@ -122,13 +122,7 @@ def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instan
         yield Sentence(None, f"Its occurrence at {when} did not run. {stopped}")
         yield Sentence(None, "What passes meanwhile is recorded as skipped when it goes on.")
         return
-    edit = _retimed_after(facts, occurrence)
-    if edit is not None:
-        yield Sentence(
-            edit.at,
-            f"The schedule was changed by {edit.who} before anybody had fired its occurrence at {when}.",
-        )
-    elif facts.oldest is None or (facts.oldest.span_first or facts.oldest.occurrence or 0) > occurrence:
+    if facts.oldest is None or (facts.oldest.span_first or facts.oldest.occurrence or 0) > occurrence:
         yield Sentence(
             None,
             f"No record of its occurrence at {when} is left: records that old have been pruned "
@@ -138,17 +132,6 @@ def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instan
         yield Sentence(
             None, f"There is no record of its occurrence at {when}: it was passed over or taken away."
         )
-
-
-def _retimed_after(facts: ScheduleFacts, occurrence: Instant) -> StoredEntry | None:
-    """Return the first change of the trigger after an occurrence, unless something was fired in between."""
-    later = [
-        entry for entry in facts.entries if entry.at >= occurrence and before_and_after(entry, "trigger")
-    ]
-    if not later:
-        return None
-    following = min((record.occurrence for record in facts.records if record.occurrence), default=None)
-    return later[-1] if following is None or following >= later[-1].at else None
 
 
 def _edits(facts: ScheduleFacts, window: Window) -> Iterator[Sentence]:
@@ -161,7 +144,13 @@ def _edits(facts: ScheduleFacts, window: Window) -> Iterator[Sentence]:
                 which = "the old one" if became is None else "the new one"
                 yield Sentence(
                     version.entry.at,
-                    f"Its trigger was changed by {version.entry.who}, from {version.trigger.describe()} to "
-                    f"{newer.describe()}: only {which} has an occurrence then.",
+                    f"{_change(version.entry)}, from {version.trigger.describe()} to {newer.describe()}: "
+                    f"only {which} has an occurrence then.",
                 )
         newer = version.trigger
+
+
+def _change(entry: StoredEntry) -> str:
+    if entry.verb == "delete":
+        return f"It was deleted by {entry.who} and made anew"
+    return f"Its trigger was changed by {entry.who}"

@@ -124,7 +124,7 @@ def _named(facts: ScheduleFacts, job: StoredJob) -> str:
 def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[tuple[Instant, str]]:
     """Say who stopped the schedule, and when it went on."""
     verb = "pause" if why == "paused" else "park"
-    entry = facts.latest(verb, until=record.created_at - 1)
+    entry = facts.latest(verb, until=record.created_at)
     if entry is None:
         yield record.created_at, f"The schedule was {why} then."
     else:
