@@ -247,7 +247,7 @@ def test_a_requested_cancellation_is_part_of_the_story() -> None:
 
 
 def test_a_job_that_waits_for_its_turn_names_the_schedule() -> None:
-    turns = LimitFacts(what="task mail.send[schedule:nightly]", running=1, most=1, rate=None, again_at=None)
+    turns = LimitFacts(what="schedule nightly", running=1, most=1, rate=None, again_at=None)
     waiting = {"schedule": "nightly", "occurrence": NOW - SECOND}
     assert told(job=waiting, limits=[turns]) == ["It waits for the run before it of schedule nightly."]
     (free,) = told(job=waiting, limits=[replace(turns, running=0)])

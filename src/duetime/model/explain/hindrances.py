@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from duetime.model.explain.facts import Facts, Sentence
 from duetime.model.explain.fleet import able, by_queue, by_workers, names
 from duetime.model.explain.words import length, moment, since, worker_name
-from duetime.model.limit import schedule_gate
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker
 
@@ -45,14 +44,11 @@ def _by_time(facts: Facts) -> Iterator[str]:
 
 
 def _by_limits(facts: Facts) -> Iterator[str]:
-    job = facts.job
-    turns = None if job.schedule is None else f"task {schedule_gate(job.task, job.schedule)}"
     for limit in facts.limits:
-        if limit.what == turns:
-            if limit.running:
-                yield f"It waits for the run before it of schedule {job.schedule}."
-            continue
-        if limit.most is not None and limit.running >= limit.most:
+        reached = limit.most is not None and limit.running >= limit.most
+        if reached and limit.what == f"schedule {facts.job.schedule}":
+            yield f"It waits for the run before it of {limit.what}."
+        elif reached:
             yield f"A limit is reached: {limit.running} of {limit.most} of {limit.what} are running."
         if limit.again_at is not None and limit.again_at > facts.now:
             again = since(facts, limit.again_at)
