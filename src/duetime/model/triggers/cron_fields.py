@@ -99,15 +99,16 @@ class Fields:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
         number, second = divmod(wall, DAY)
         today = date.fromordinal(_EPOCH_ORDINAL + number)
-        if self._due_in(today.year, today.month) >> today.day & 1:
-            time = self._time_from(second)
-            if time is not None:
-                return wall - second + time
-        later = self._day_after(today)
+        due = self._due_in(today.year, today.month) >> today.day
+        if due & 1 and (time := self._time_from(second)) is not None:
+            return wall - second + time
+        if rest := due >> 1:
+            later: int | None = number + 1 + lowest(rest)
+        else:
+            later = self._first_day_after(today.year, today.month)
         if later is None:
             return None
-        first_time = lowest(self.hours) * 3600 + lowest(self.minutes) * 60 + lowest(self.seconds)
-        return (later.toordinal() - _EPOCH_ORDINAL) * DAY + first_time
+        return later * DAY + lowest(self.hours) * 3600 + lowest(self.minutes) * 60 + lowest(self.seconds)
 
     def count(self, start: int, end: int) -> int:
         """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
@@ -154,17 +155,17 @@ class Fields:
             return (hour + 1 + lowest(rest)) * 3600 + lowest(self.minutes) * 60 + lowest(self.seconds)
         return None
 
-    def _day_after(self, today: date) -> date | None:
-        year, month, start = today.year, today.month, today.day + 1
-        while year <= LAST_YEAR:
-            if rest := self._due_in(year, month) >> start:
-                return date(year, month, start + lowest(rest))
-            start = 1
+    def _first_day_after(self, year: int, month: int) -> int | None:
+        """Return the first matching day of a later month, as days since 1970."""
+        while True:
             if rest := self.months >> month + 1:
                 month += 1 + lowest(rest)
             else:
                 year, month = year + 1, lowest(self.months)
-        return None
+            if year > LAST_YEAR:
+                return None
+            if due := self.days.in_month(year, month):
+                return date(year, month, lowest(due)).toordinal() - _EPOCH_ORDINAL
 
 
 def _nearest_workday(day: int, *, first: int, length: int) -> int:
