@@ -109,7 +109,7 @@ async def test_an_outage(scheduler: Scheduler, clock: FakeClock) -> None:
         "Europe/Berlin."
     ) in text
     assert (
-        "Nobody fired schedules from 2026-03-28 03:00:00 Europe/Berlin until 2026-04-03 14:00:00 Europe/Berlin"
+        "An outage: nobody fired it from 2026-03-28 03:00:00 Europe/Berlin until 2026-04-03 14:00:00 Europe/Berlin"
         in text
     )
 

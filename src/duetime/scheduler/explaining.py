@@ -8,6 +8,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from duetime.model.explain import (
+    MOST_TOLD,
     Facts,
     Question,
     ScheduleFacts,
@@ -26,7 +27,6 @@ from duetime.stores.base import Store
 
 _MOST_RECORDS = 100
 _MOST_ENTRIES = 500
-_MOST_JOBS = 5
 _BEFORE = 50
 """How many jobs before an occurrence are looked at for the one that was in its way."""
 
@@ -121,7 +121,7 @@ async def _about(store: Store, facts: ScheduleFacts, question: Question) -> Sche
         before=await store.past_occurrences(facts.name, until=until, limit=_BEFORE, made=True),
         jobs={
             record.id: replace(await _job_facts(store, record, facts.workers), tz=facts.tz)
-            for record in made[:_MOST_JOBS]
+            for record in made[:MOST_TOLD]
         },
     )
 

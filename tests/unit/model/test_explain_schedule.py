@@ -131,8 +131,15 @@ def test_a_pending_job_is_told_with_what_it_waits_for() -> None:
 def test_a_misfire_is_told_with_the_outage_and_the_policy(misfire: str, rule: str) -> None:
     text = told(schedule={"misfire": misfire}, records=[skipped("misfire")])
     assert "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin was skipped." in text
-    outage = "Nobody fired schedules from 2026-11-15 03:00:00 Europe/Berlin until 2026-11-15 08:00:00 Europe/Berlin"
+    outage = "Nobody fired it from 2026-11-15 03:00:00 Europe/Berlin until 2026-11-15 08:00:00 Europe/Berlin"
     assert f"{outage}, when this was noticed; {rule}" in text
+
+
+@pytest.mark.parametrize("reason", ["misfire", "overlap"])
+def test_a_policy_that_is_not_known_any_more_is_not_guessed(reason: str) -> None:
+    text = told(schedule=None, records=[skipped(reason)])
+    assert "was skipped" in text
+    assert f"{reason} is" not in text
 
 
 def test_the_policy_is_the_one_of_that_time() -> None:
@@ -217,6 +224,20 @@ def test_a_minute_finds_what_comes_within_it() -> None:
     odd = every("1h", start=datetime(2026, 11, 15, 2, 0, 17, tzinfo=UTC))
     ran = record(occurrence=THREE + 17 * SECOND)
     assert "2026-11-15 03:00:17" in told(trigger=odd, records=[ran])
+
+
+def test_many_in_a_minute_are_told_briefly_and_not_all() -> None:
+    ran = [
+        record(
+            id=f"j{n}", occurrence=THREE + n * SECOND, state=State.SUCCEEDED, finished_at=THREE + n * SECOND
+        )
+        for n in range(7)
+    ]
+    jobs = {job.id: Facts(now=NOW, job=job) for job in ran}
+    text = told(trigger=every("1s", start=datetime(2026, 11, 1, tzinfo=UTC)), records=ran, jobs=jobs)
+    assert text.count("ran and succeeded") == 5
+    assert "Made by schedule" not in text
+    assert text.endswith("Not told here: 2 more of that minute; ask to the second.")
 
 
 def test_a_time_in_the_gap_is_told_to_be_made_up_for_at_its_end() -> None:

@@ -6,11 +6,12 @@ from duetime.model.explain.asking import Question, Window, ask
 from duetime.model.explain.facts import Facts, LimitFacts, Sentence
 from duetime.model.explain.hindrances import hindrances
 from duetime.model.explain.occurrences import was_made
-from duetime.model.explain.schedule import explain_schedule
+from duetime.model.explain.schedule import MOST_TOLD, explain_schedule
 from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.story import story
 
 __all__ = [
+    "MOST_TOLD",
     "Facts",
     "LimitFacts",
     "Question",

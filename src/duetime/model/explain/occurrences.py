@@ -25,15 +25,16 @@ _MADE = {
 }
 
 
-def told(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
-    """Tell of one record all that is known."""
+def told(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[Sentence]:
+    """Tell of one record all that is known; briefly: of a job that has ended no more than that."""
     yield Sentence(_place(record), summary(facts, record))
     trigger = facts.trigger_at(_place(record))
     if trigger is not None and (said := remark(trigger, _place(record))) is not None:
         yield Sentence(None, said)
     if was_made(record):
         if (job := facts.jobs.get(record.id)) is not None:
-            yield from (*story(job), *hindrances(job))
+            yield from () if briefly else story(job)
+            yield from hindrances(job)
         return
     yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
 
@@ -78,31 +79,34 @@ def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Inst
 
 def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
     first, noticed = record.span_first or _place(record), record.created_at
-    outage = f"Nobody fired schedules from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
-    window = facts.value_at("misfire_window", noticed)
-    length_of = "" if window is None else f" of {describe(window)}"
-    match facts.value_at("misfire", noticed):
-        case "skip":
-            rule = f"what is missed by more than its window{length_of} does not run"
-        case "all":
-            most = facts.value_at("misfire_limit", noticed)
-            rule = f"what was missed runs later, but at most {most} and only within a window{length_of}"
-        case _:
-            rule = f"of all that was missed only the latest runs, and only within a window{length_of}"
-    return f"{outage}; misfire is {facts.value_at('misfire', noticed) or 'latest'}: {rule}."
+    outage = "An outage: nobody" if record.span_count > 1 else "Nobody"
+    told = (
+        f"{outage} fired it from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
+    )
+    policy = facts.value_at("misfire", noticed)
+    if policy is None:
+        return f"{told}."
+    window = describe(facts.value_at("misfire_window", noticed) or 0)
+    rule = {
+        "skip": f"what is missed by more than its window of {window} does not run",
+        "all": f"what was missed runs later, but at most {facts.value_at('misfire_limit', noticed)} and only within a "
+        f"window of {window}",
+    }.get(policy, f"of all that was missed only the latest runs, and only within a window of {window}")
+    return f"{told}; misfire is {policy}: {rule}."
 
 
 def _overlap(facts: ScheduleFacts, record: StoredJob) -> str:
-    policy = facts.value_at("overlap", record.created_at) or "skip"
+    live = next((job for job in facts.before if _lived(job, record)), None)
+    told = "A job before it" if live is None else _named(facts, live)
+    policy = facts.value_at("overlap", record.created_at)
+    if policy is None:
+        return f"{told} had not ended."
     rule = {
         "skip": "it is not started while one before it lives",
         "queue_one": "one may wait for the one that runs, and one did",
         "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and so many did",
-    }.get(policy, "the one before it was in its way")
-    live = [job for job in facts.before if _lived(job, record)]
-    if not live:
-        return f"A job before it had not ended; overlap is {policy}: {rule}."
-    return f"{_named(facts, live[0])} had not ended; overlap is {policy}: {rule}."
+    }.get(policy, "the one after it was in its way")
+    return f"{told} had not ended; overlap is {policy}: {rule}."
 
 
 def _lived(job: StoredJob, record: StoredJob) -> bool:

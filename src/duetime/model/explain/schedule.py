@@ -66,8 +66,10 @@ def _answer(facts: ScheduleFacts, question: Question) -> Iterator[Sentence]:
         yield Sentence(None, question.remark)
     found = [record for window in question.windows for record in touching(facts, window)]
     for record in found[:MOST_TOLD]:
-        yield from told(facts, record)
+        yield from told(facts, record, briefly=len(found) > 1)
     if len(found) > MOST_TOLD:
-        yield Sentence(None, f"There are {len(found) - MOST_TOLD} more; ask to the second.")
+        yield Sentence(
+            None, f"Not told here: {len(found) - MOST_TOLD} more of that minute; ask to the second."
+        )
     if not found:
         yield from absence(facts, question.windows[0])
