@@ -7,6 +7,7 @@ DuetimeError
 │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed  InvalidCursor
 │   ├── InvalidTrigger ── InvalidCron
 │   ├── InvalidTransaction               a tx= that a job cannot be stored in
+│   ├── InvalidImport                    a file of schedules with problems; nothing of it was stored
 │   └── InvalidArguments ── PayloadTooLarge
 ├── TaskError
 │   ├── InvalidTask        (TypeError)   a function that cannot be a task
@@ -92,6 +93,15 @@ class InvalidArguments(InvalidValue):
 
 class PayloadTooLarge(InvalidArguments):
     """Arguments whose JSON is longer than the cap."""
+
+
+class InvalidImport(InvalidValue):
+    """A file of schedules that cannot be imported; `problems` has each of them, with its place."""
+
+    def __init__(self, problems: list[str]) -> None:
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__("\n".join([f"{count}; nothing was stored", *problems]))
+        self.problems = tuple(problems)
 
 
 class NotConfirmed(InvalidValue):

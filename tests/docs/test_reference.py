@@ -82,6 +82,8 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.AttemptRecord,
         duetime.Event,
         duetime.ScheduleRecord,
+        duetime.ScheduleExport,
+        duetime.ScheduleImport,
         duetime.Forecast,
         duetime.QueueRecord,
         duetime.WorkerRecord,

@@ -19,6 +19,7 @@ from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
 from duetime.cli.queues import queues
+from duetime.cli.schedules import schedules
 from duetime.cli.top import top
 from duetime.cli.worker import worker
 from duetime.cli.workers import workers
@@ -61,7 +62,7 @@ def main(*, debug: bool) -> None:
       0  done
       1  it failed, or something was found wrong
       2  the command, a name or a value is not right
-      3  there is no such job, task or worker
+      3  there is no such job, schedule, task or worker
       4  the database cannot be reached or used
     """  # noqa: D301 - \b is click's own mark for text that keeps its lines
     del debug  # Read by `Program`.
@@ -72,6 +73,7 @@ def main(*, debug: bool) -> None:
 for command in (
     worker,
     workers,
+    schedules,
     enqueue,
     jobs,
     explain,

@@ -106,9 +106,13 @@ def _entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
         raise InvalidTrigger(text)
     *_, rest = line.split(maxsplit=count)
     task, _, arguments = rest.partition(" ")
-    said = _arguments(arguments.strip())
-    entry = {"name": name or _name(task, said), "task": task, "cron": " ".join(words[:count]), "tz": zone}
-    return entry | ({"arguments": said} if said else {})
+    entry = {
+        "name": name or _name(task, arguments.strip()),
+        "task": task,
+        "cron": " ".join(words[:count]),
+        "tz": zone,
+    }
+    return entry | {"arguments": _arguments(arguments.strip())}
 
 
 def _time_words(words: list[str]) -> int:
@@ -118,20 +122,20 @@ def _time_words(words: list[str]) -> int:
     return _FIELDS + 1 if has_seconds else _FIELDS
 
 
-def _arguments(text: str) -> tuple[str, ...]:
-    """Split arguments into words; JSON is one of them, as it stands."""
-    if text.startswith(("{", "[")):
+def _arguments(text: str) -> Mapping[str, Any] | tuple[str, ...]:
+    """Read a JSON object, which names parameters as an export does, or split what people write into words."""
+    if text.startswith("["):
         return (text,)
     try:
-        return tuple(shlex.split(text))
+        return json.loads(text) if text.startswith("{") else tuple(shlex.split(text))
     except ValueError as error:
         raise InvalidTrigger(f'the arguments "{text}" cannot be read: {error}') from None
 
 
-def _name(task: str, arguments: tuple[str, ...]) -> str:
+def _name(task: str, arguments: str) -> str:
     if not arguments:
         return task
-    digest = hashlib.sha256("\0".join(arguments).encode()).hexdigest()[:_HASH]
+    digest = hashlib.sha256(arguments.encode()).hexdigest()[:_HASH]
     return f"{task[: MAX_NAME - _HASH - 1]}-{digest}"
 
 

@@ -10,12 +10,14 @@ from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model import durations
 from duetime.model.instants import Instant, from_datetime, to_datetime
 from duetime.model.shown import shown
-from duetime.model.triggers import Trigger, at, cron, every, from_spec
+from duetime.model.triggers import Trigger, at, cron, every, from_spec, rrule
 
-TRIGGER_KEYS: Final = frozenset({"cron", "every", "at", "trigger", "tz", "start"})
+TRIGGER_KEYS: Final = frozenset(
+    {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}
+)
 
-_KINDS = ("cron", "every", "at", "trigger")
-_BESIDE = {"cron": {"tz"}, "every": {"start"}, "at": set[str](), "trigger": set[str]()}
+_KINDS = ("cron", "every", "at", "rrule", "trigger")
+_BESIDE = {"cron": {"tz"}, "every": {"start"}, "rrule": {"start", "tz"}}
 _EXAMPLE = "2030-01-31T09:00:00+01:00"
 
 
@@ -28,6 +30,8 @@ def written_trigger(trigger: Trigger, *, name: str) -> dict[str, Any]:
         return {"cron": spec["expression"], **zone}
     if spec["type"] == "every" and keys == {"type", "interval", "start"}:
         return {"every": durations.describe(spec["interval"]), "start": _iso(spec["start"])}
+    if spec["type"] == "rrule":
+        return {"rrule": spec["rule"], "tz": spec["tz"], "start": _iso(spec["start"])}
     if spec["type"] == "at":
         return {"at": [_iso(instant) for instant in spec["instants"]]}
     return {"trigger": spec}
@@ -42,10 +46,10 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
         raise InvalidTrigger(text)
     (kind,) = given
     for beside in ("tz", "start"):
-        if entry.get(beside) is not None and beside not in _BESIDE[kind]:
+        if entry.get(beside) is not None and beside not in _BESIDE.get(kind, ()):
             text = f"{beside} does not go with {kind}"
             raise InvalidTrigger(text)
-    return _read(kind, entry).seeded(name)
+    return _bounded(_read(kind, entry), entry).seeded(name)
 
 
 def check_moment(value: object, *, what: str) -> Instant:
@@ -59,18 +63,32 @@ def check_moment(value: object, *, what: str) -> Instant:
 
 
 def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
-    value, start = entry[kind], entry.get("start")
+    value, tz, start = entry[kind], entry.get("tz"), entry.get("start")
+    begin = None if start is None else to_datetime(check_moment(start, what="start"))
     match kind:
         case "cron":
-            return cron(value, tz=entry.get("tz") or "UTC")
+            return cron(value, tz=tz or "UTC")
         case "every":
-            begin = None if start is None else to_datetime(check_moment(start, what="start"))
             return every(value, start=begin)
+        case "rrule":
+            if begin is None:
+                raise InvalidTrigger("rrule needs a start, from which it counts")
+            return rrule(value, start=begin, tz=tz)
         case "at":
             moments = cast("list[object]", value) if isinstance(value, list) else [value]
             return at([to_datetime(check_moment(moment, what="at")) for moment in moments])
         case _:
             return from_spec(value)
+
+
+def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
+    """Return a trigger with the end, the number of jobs and the jitter that are written beside it."""
+    end, times, jitter = (entry.get(key) for key in ("end", "times", "jitter"))
+    if end is not None:
+        trigger = trigger.between(end=to_datetime(check_moment(end, what="end")))
+    if times is not None:
+        trigger = trigger.at_most(times)
+    return trigger if jitter is None else trigger.jitter(jitter)
 
 
 def _iso(instant: Instant) -> str:

@@ -7,6 +7,7 @@ from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.pages import Page
+from duetime.scheduler.porting import ScheduleExport, ScheduleImport
 from duetime.scheduler.records import (
     AttemptRecord,
     CommandRecord,
@@ -30,6 +31,8 @@ __all__ = [
     "QueueRecord",
     "ScheduleChange",
     "ScheduleExplanation",
+    "ScheduleExport",
+    "ScheduleImport",
     "ScheduleRecord",
     "Scheduler",
     "Task",

@@ -13,6 +13,7 @@ from duetime.scheduler.explaining import ScheduleExplanation
 from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.portal import Portal
+from duetime.scheduler.porting import ScheduleExport, ScheduleImport
 from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
 from duetime.scheduler.schedules import PutAnswer, Schedules
 from duetime.scheduler.task import Task
@@ -92,3 +93,28 @@ class BlockingSchedules:
     def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
         """Tell how a schedule stands, or what became of it at some time; see `Schedules.explain`."""
         return self._portal.run(self._schedules.explain(name, at=at))
+
+    def export(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        format: str = "json",  # noqa: A002 - the word that everybody uses
+    ) -> ScheduleExport:
+        """Return schedules as the text of a file; see `Schedules.export`."""
+        return self._portal.run(self._schedules.export(names, format=format))
+
+    def import_(
+        self,
+        text: str,
+        *,
+        format: str = "json",  # noqa: A002 - the word that everybody uses
+        check: bool = True,
+        dry_run: bool = False,
+        source: str = "text",
+        by: str | None = None,
+    ) -> ScheduleImport:
+        """Store the schedules of a file, all of them or none; see `Schedules.import_`."""
+        asked = self._schedules.import_(
+            text, format=format, check=check, dry_run=dry_run, source=source, by=by
+        )
+        return self._portal.run(asked)

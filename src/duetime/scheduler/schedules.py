@@ -26,6 +26,13 @@ from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_verbs import task_of
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.pages import check_limit
+from duetime.scheduler.porting import (
+    Importer,
+    ScheduleExport,
+    ScheduleImport,
+    export_schedules,
+    import_schedules,
+)
 from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
 from duetime.scheduler.task import Client, Task
@@ -169,6 +176,40 @@ class Schedules:
         A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
         """
         return await explain_occurrence(self._store(), name, at)
+
+    async def export(
+        self,
+        names: Sequence[str] | None = None,
+        *,
+        format: str = "json",  # noqa: A002 - the word that everybody uses
+    ) -> ScheduleExport:
+        """Return schedules, all or those named, as the text of a file: `json`, `yaml` or `crontab`.
+
+        Raises `ScheduleNotFound`. Parked and ended ones are left out, and `notes` says so.
+        """
+        return await export_schedules(self._store(), names, format)
+
+    async def import_(
+        self,
+        text: str,
+        *,
+        format: str = "json",  # noqa: A002 - the word that everybody uses
+        check: bool = True,
+        dry_run: bool = False,
+        source: str = "text",
+        by: str | None = None,
+    ) -> ScheduleImport:
+        """Store the schedules of a file, all of them or none, and tell what became of each; a dry run only tells.
+
+        Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
+        taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
+        """
+        asks, store = who(by), self._store()
+        tasks = self._registry.handlers if check else None
+        importer = Importer(tasks, pace=self._pace, now=await store.now(), source=source)
+        plans, notes = importer.read(text, format)
+        done = await import_schedules(store, plans, who=asks, dry_run=dry_run)
+        return ScheduleImport(schedules=done, notes=notes)
 
     def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidCron, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
+from duetime.model.calendars import weekends
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.portable import Pause, read, written
 from duetime.model.schedule import StoredSchedule
 from duetime.model.terms import FOREVER, Terms
-from duetime.model.triggers import Trigger, at, cron, every
+from duetime.model.triggers import Trigger, at, cron, every, rrule
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 NIGHTLY: dict[str, Any] = {"name": "nightly", "task": "shop.tidy", "cron": "0 3 * * *"}
@@ -58,6 +59,10 @@ def test_a_schedule_is_written_in_words_and_nothing_that_is_left_to_the_task() -
         every("90s", start=NOON),
         every("1d", start=NOON, end=datetime(2031, 1, 1, tzinfo=UTC), times=10),
         at([NOON, datetime(2030, 2, 1, 0, 0, 0, 1, tzinfo=UTC)]),
+        every(months=1, start=NOON),
+        rrule("FREQ=MONTHLY;BYDAY=-1FR", start=NOON, tz="Europe/Riga"),
+        ((cron("H 3 * * *", tz="Asia/Tokyo") | every("1h", start=NOON)) & cron("* * * * *")) - weekends(),
+        cron("0 3 * * *").between(end=NOON).at_most(3).jitter("30s"),
     ],
     ids=lambda trigger: trigger.describe(),
 )
@@ -116,6 +121,12 @@ def test_how_many_jobs_were_made_is_told_only_where_it_counts() -> None:
     assert read(limited).made == 3
 
 
+def test_an_end_a_number_of_jobs_and_a_jitter_may_be_written_beside_any_trigger() -> None:
+    beside = {"end": "2030-01-31T12:00:00Z", "times": 3, "jitter": "30s"}
+    expected = cron("0 3 * * *").between(end=NOON).at_most(3).jitter("30s")
+    assert read(NIGHTLY | beside).trigger == expected.seeded("nightly")
+
+
 @pytest.mark.parametrize(
     ("entry", "error", "text"),
     [
@@ -124,7 +135,10 @@ def test_how_many_jobs_were_made_is_told_only_where_it_counts() -> None:
         ({"every": "15m"}, InvalidTrigger, "this has cron and every"),
         ({"start": "2030-01-31T12:00:00Z"}, InvalidTrigger, "start does not go with cron"),
         ({"cron": None, "at": ["2030-01-31T12:00:00"]}, InvalidTime, "no time zone"),
+        ({"times": 0}, InvalidTrigger, "a whole number from 1"),
+        ({"jitter": "1y"}, InvalidValue, "jitter"),
         ({"cron": None, "at": "tomorrow"}, InvalidTime, "'tomorrow' is no moment"),
+        ({"cron": None, "rrule": "FREQ=DAILY"}, InvalidTrigger, "rrule needs a start"),
         ({"cron": None, "trigger": {"type": "moon"}}, InvalidTrigger, "unknown trigger type"),
         ({"cron": None, "every": [1]}, InvalidValue, "interval"),
         ({"name": "no name"}, InvalidValue, "'no name' is not allowed"),

@@ -1,0 +1,105 @@
+"""Files of schedules as text: JSON, YAML, or a crontab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+
+import msgspec
+
+from duetime.errors import InvalidOption, InvalidValue, MissingDriver
+from duetime.model.crontab import read_crontab, write_crontab
+from duetime.model.portable import written
+from duetime.model.schedule import StoredSchedule
+from duetime.model.shown import shown
+
+Format: TypeAlias = Literal["json", "yaml", "crontab"]
+
+VERSION = 1
+MOST_SCHEDULES = 10_000
+
+_MISSING = 'YAML needs a library: pip install "duetime[yaml]"'
+
+
+class Found(NamedTuple):
+    """One schedule of a file, or what is wrong with it."""
+
+    place: str
+    entry: Mapping[str, Any] | InvalidValue
+
+
+class Document(NamedTuple):
+    """What a file says."""
+
+    found: list[Found]
+    notes: list[str]
+
+
+def check_format(value: str) -> Format:
+    """Return the format, or raise `InvalidOption`."""
+    if value not in get_args(Format):
+        text = f"format must be one of {', '.join(get_args(Format))}, not {shown(value)}"
+        raise InvalidOption(text)
+    return cast("Format", value)
+
+
+def write_document(schedules: Sequence[StoredSchedule], style: Format) -> tuple[str, list[str]]:
+    """Return the text of a file, and what this kind of file cannot say."""
+    if style == "crontab":
+        return write_crontab(schedules)
+    values = {"duetime": VERSION, "schedules": [written(schedule) for schedule in schedules]}
+    if style == "json":
+        return json.dumps(values, indent=2, ensure_ascii=False) + "\n", []
+    try:
+        return msgspec.yaml.encode(values).decode(), []
+    except ImportError as error:
+        raise MissingDriver(_MISSING) from error
+
+
+def read_document(text: str, style: Format) -> Document:
+    """Read a file as far as it can be read; raises `InvalidValue` when it is none of its kind at all."""
+    if style == "crontab":
+        crontab = read_crontab(text)
+        return Document([Found(str(line.number), line.entry) for line in crontab.lines], crontab.notes)
+    schedules = _schedules(_decoded(text, style))
+    found: list[Found] = []
+    seen: set[object] = set()
+    for number, entry in enumerate(schedules, 1):
+        if not isinstance(entry, Mapping):
+            problem = InvalidOption(
+                f"a schedule is an object with a name, a task and a trigger, not {shown(entry)}"
+            )
+            found.append(Found(f"schedule {number}", problem))
+            continue
+        said = cast("Mapping[str, Any]", entry)
+        name = said.get("name")
+        place = name if isinstance(name, str) else f"schedule {number}"
+        twice = isinstance(name, str) and name in seen
+        seen |= {place}
+        found.append(Found(place, InvalidOption("there are two schedules of this name") if twice else said))
+    return Document(found, [])
+
+
+def _decoded(text: str, style: Format) -> object:
+    try:
+        return msgspec.json.decode(text) if style == "json" else msgspec.yaml.decode(text)
+    except ImportError as error:
+        raise MissingDriver(_MISSING) from error
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InvalidOption(f"this is no {style.upper()}: {error}") from None
+
+
+def _schedules(values: object) -> list[object]:
+    said = cast("Mapping[str, Any]", values)
+    if not isinstance(values, Mapping) or not isinstance(said.get("schedules"), list):
+        text = f"a file of schedules is an object with a list of 'schedules', not {shown(said)}"
+        raise InvalidOption(text)
+    if (version := said.get("duetime", VERSION)) != VERSION:
+        text = f"the file says 'duetime': {shown(version)}; this code reads {VERSION}"
+        raise InvalidOption(text)
+    entries: list[object] = said["schedules"]
+    if len(entries) > MOST_SCHEDULES:
+        text = f"the file has {len(entries):,} schedules; at most {MOST_SCHEDULES:,} are taken at once"
+        raise InvalidOption(text)
+    return entries

@@ -1,0 +1,212 @@
+"""Moves schedules between databases and files: all of a file is stored, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from duetime.errors import DuetimeError, InvalidArguments, InvalidImport
+from duetime.model.instants import Instant
+from duetime.model.portable import Wanted, read
+from duetime.model.porting import port
+from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.task import TaskOptions
+from duetime.model.terms import Terms
+from duetime.runtime.arguments import Arguments
+from duetime.runtime.handler import Handler
+from duetime.scheduler.altering import Decision, alter_all, not_found
+from duetime.scheduler.arguments import Arguments as Call
+from duetime.scheduler.arguments import read_arguments
+from duetime.scheduler.documents import Document, Format, Found, check_format, read_document, write_document
+from duetime.scheduler.lookup import no_task
+from duetime.scheduler.pace import Pace
+from duetime.scheduler.registry import Declared
+from duetime.stores.base import Store
+
+Ported: TypeAlias = Literal["created", "changed", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleExport:
+    """Schedules as the text of a file."""
+
+    text: str
+    count: int
+    """How many schedules are in it."""
+    notes: tuple[str, ...]
+    """What is left out of it, and why."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleImport:
+    """What has become of the schedules of a file, or would."""
+
+    schedules: Mapping[str, Ported]
+    notes: tuple[str, ...]
+    """What the file says besides, and is left out."""
+
+
+async def export_schedules(store: Store, names: Sequence[str] | None, style: str) -> ScheduleExport:
+    """Return schedules as the text of a file; raises `ScheduleNotFound`."""
+    checked = check_format(style)
+    found = await (store.schedules() if names is None else store.get_schedules(names))
+    known = {schedule.name for schedule in found}
+    for name in names or ():
+        if name not in known:
+            raise not_found(name)
+    kept = [schedule for schedule in found if _why_not(schedule) is None]
+    text, notes = write_document(kept, checked)
+    left_out = [f"{schedule.name} {why}; it is left out" for schedule in found if (why := _why_not(schedule))]
+    return ScheduleExport(text=text, count=len(kept), notes=(*left_out, *notes))
+
+
+def _why_not(schedule: StoredSchedule) -> str | None:
+    """Return why a schedule would be wrong elsewhere: it would begin to run, or never can."""
+    if schedule.parked_at is not None:
+        return "is parked, since no code declares it any more"
+    return "has ended" if schedule.next_at is None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A schedule that is to be as a file has it."""
+
+    wanted: Wanted
+    declared: Declared
+    known: bool
+    """Whether its task is known here, so that the task's own limit counts and not the one in the file."""
+
+    def decide(self, before: StoredSchedule | None, now: Instant, *, who: str) -> Change | None:
+        """Return what to write, `None` when it is so already."""
+        new = self._row(now)
+        return port(before, new, self.wanted.trigger, pause=self.wanted.pause, who=who, now=now)
+
+    def _row(self, now: Instant) -> StoredSchedule:
+        row = self.declared.at(now)
+        on_crash = self.wanted.on_crash or row.on_crash
+        terms = row.terms
+        if not self.known and self.wanted.gate is not None:
+            terms = replace(Terms.from_text(terms), gate=self.wanted.gate).to_text()
+        return replace(row, owner="user", declared="", on_crash=on_crash, terms=terms, made=self.wanted.made)
+
+
+class Importer:
+    """Reads a file against the tasks that are known, and then against a store."""
+
+    def __init__(self, tasks: Mapping[str, Handler] | None, *, pace: Pace, now: Instant, source: str) -> None:
+        """Check tasks and arguments by `tasks`; with `None` they are taken as they are."""
+        self._tasks = tasks
+        self._pace = pace
+        self._now = now
+        self._source = source
+
+    def read(self, text: str, style: str) -> tuple[list[Planned], tuple[str, ...]]:
+        """Return what the file asks for; raises `InvalidImport` with every problem there is."""
+        checked: Format = check_format(style)
+        try:
+            document = read_document(text, checked)
+        except DuetimeError as error:
+            if isinstance(error, ImportError):
+                raise
+            raise InvalidImport([f"{self._source}: {error}"]) from None
+        return self._planned(document, apart=":" if checked == "crontab" else ": "), tuple(document.notes)
+
+    def _planned(self, document: Document, *, apart: str) -> list[Planned]:
+        plans: list[Planned] = []
+        problems: list[str] = []
+        for found in document.found:
+            try:
+                plans.append(self._plan(found))
+            except DuetimeError as error:
+                problems.append(f"{self._source}{apart}{found.place}: {error}")
+        if problems:
+            raise InvalidImport(problems)
+        return plans
+
+    def _plan(self, found: Found) -> Planned:
+        if isinstance(found.entry, Exception):
+            raise found.entry
+        wanted = read(found.entry)
+        handler = self._handler(wanted.task)
+        declared = Declared(
+            name=wanted.name,
+            handler=handler,
+            trigger=self._pace.check(wanted.trigger, name=wanted.name, now=self._now),
+            payload=self._payload(handler, wanted),
+            options=wanted.options,
+        )
+        return Planned(wanted, declared, known=self._tasks is not None)
+
+    def _handler(self, task: str) -> Handler:
+        if self._tasks is None:
+            return _stand_in(task)
+        if task not in self._tasks:
+            raise no_task(task, self._tasks)
+        return self._tasks[task]
+
+    def _payload(self, handler: Handler, wanted: Wanted) -> str:
+        if isinstance(wanted.arguments, tuple):
+            call = read_arguments(handler, wanted.arguments)
+            if self._tasks is None:
+                return _unchecked(call)
+            return handler.arguments.encode(tuple(call.args), call.kwargs)
+        text = msgspec.json.encode(wanted.arguments).decode()
+        if self._tasks is None:
+            return text
+        args, kwargs = handler.arguments.decode(text)
+        return handler.arguments.encode(tuple(args), kwargs)
+
+
+async def import_schedules(
+    store: Store, plans: Iterable[Planned], *, who: str, dry_run: bool
+) -> dict[str, Ported]:
+    """Make schedules as planned, all in one step, and tell what became of each; a dry run only tells."""
+    decisions = {plan.wanted.name: _decision(plan, who) for plan in plans}
+    if dry_run:
+        now = await store.now()
+        found = {schedule.name: schedule for schedule in await store.get_schedules(list(decisions))}
+        foreseen = {name: decide(found.get(name), now) for name, decide in decisions.items()}
+        changes = {name: change for name, change in foreseen.items() if change is not None}
+    else:
+        changes = await alter_all(store, decisions)
+    return {name: _outcome(changes.get(name)) for name in decisions}
+
+
+def _decision(plan: Planned, who: str) -> Decision:
+    def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
+        return plan.decide(before, now, who=who)
+
+    return decide
+
+
+def _outcome(change: Change | None) -> Ported:
+    if change is None:
+        return "unchanged"
+    return "created" if change.before is None else "changed"
+
+
+def _unchecked(call: Call) -> str:
+    if call.args:
+        text = "a list of arguments needs the code of the task; write name=value pairs or a JSON object"
+        raise InvalidArguments(text)
+    return msgspec.json.encode(call.kwargs).decode()
+
+
+def _stand_in(task: str) -> Handler:
+    """Return what stands for a task that is not known here: it asks for nothing."""
+
+    def nobody() -> None: ...
+
+    return Handler(
+        name=task,
+        function=nobody,
+        is_async=False,
+        options=TaskOptions(),
+        arguments=Arguments(nobody, task=task),
+    )

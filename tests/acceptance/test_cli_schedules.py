@@ -1,0 +1,221 @@
+"""`duetime schedules`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from duetime.cli import confirming
+from tests.acceptance.kit import duetime, from_json
+
+pytestmark = pytest.mark.usefixtures("shop")
+
+
+@pytest.fixture
+def shop(folder: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The application, on each kind of store."""
+    source = (folder / "shop.py").read_text()
+    (folder / "shop.py").write_text(source.replace('Scheduler("sqlite:///jobs.db")', "Scheduler()"))
+    monkeypatch.setenv("DUETIME_URL", store_url)
+    yield
+    assert not (folder / "jobs.db").exists()
+
+
+def put(name: str = "nightly", *arguments: str) -> Result:
+    given = arguments or ("shop.greet", "name=ann", "--cron", "0 3 * * *", "--tz", "Europe/Riga")
+    return duetime("schedules", "put", "shop:scheduler", name, *given)
+
+
+def names() -> list[str]:
+    return [schedule["name"] for schedule in from_json("schedules", "list")]
+
+
+def shown(name: str = "nightly") -> Any:
+    return from_json("schedules", "show", name)
+
+
+def test_a_schedule_is_put_listed_and_shown() -> None:
+    done = put()
+    assert done.stdout.startswith("nightly  created: at 03:00 every day, Europe/Riga\nnext: "), done.output
+    assert put().stdout.startswith("nightly  unchanged")
+    assert put("nightly", "shop.greet", "name=ann", "--every", "1h").stdout.startswith("nightly  changed")
+    put()
+    table = duetime("schedules", "list").stdout.splitlines()
+    assert table[0].split() == ["NAME", "STATE", "NEXT", "TASK", "WHEN"]
+    assert table[1].startswith("nightly  active")
+    assert " 03:00:00+0" in table[1]
+    assert "(in " in table[1]
+    text = duetime("schedules", "show", "nightly").stdout
+    assert 'arguments        {"name":"ann"}' in text
+    assert "when             at 03:00 every day, Europe/Riga" in text
+    assert "misfire          latest, at most 1 hour late" in text
+    assert len([line for line in text.split("\nNEXT")[1].splitlines() if " 03:00:00+0" in line]) == 5
+    assert [one["at"] for one in shown()["upcoming"]] == sorted(one["at"] for one in shown()["upcoming"])
+
+
+def test_policies_are_options() -> None:
+    done = put(
+        "rates", "shop.slow", "--every", "15m", "--overlap", "queue_all", "--overlap-limit", "3",
+        "--misfire", "all", "--misfire-window", "1h", "--misfire-limit", "7", "--pause-after", "2", "--queue", "mail",
+        "--priority", "1", "--retries", "4", "--timeout", "90s", "--tag", "money", "--tag", "fast", "--by", "ann",
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    rates = shown("rates")
+    expected = {
+        "overlap": "queue_all", "overlap_limit": 3, "misfire": "all", "misfire_window": 3600.0, "misfire_limit": 7,
+        "pause_after": 2, "queue": "mail", "priority": 1, "retries": 4, "timeout": 90.0, "tags": ["money", "fast"],
+    }  # fmt: skip
+    assert {key: rates[key] for key in expected} == expected
+    assert "overlap          queue_all, at most 3 waiting" in duetime("schedules", "show", "rates").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--cron", "0 25 * * *"), "     ^^"),
+        (("--cron", "0 3 * * *", "--tz", "Europe/Rigga"), "Europe/Riga"),
+        (("--every", "0s"), "interval"),
+        (("--every", "15m", "--cron", "0 3 * * *"), "this has cron and every"),
+        ((), "this has none"),
+        (("--every", "15m", "--priority", "12"), "priority must be"),
+        (("--every", "15m", "--overlap-limit", "3"), "overlap_limit"),
+        (("--every", "15m", "names=bob"), "names"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_shown_and_nothing_is_stored(arguments: tuple[str, ...], text: str) -> None:
+    duetime("migrate")
+    refused = put("nightly", "shop.greet", "name=ann", *arguments)
+    assert refused.exit_code == 2, refused.output
+    assert text in refused.stderr
+    assert duetime("schedules", "list").stdout == "no schedules\n"
+
+
+def test_an_unknown_task_or_schedule_ends_with_3() -> None:
+    duetime("migrate")
+    unknown = put("nightly", "shop.greed", "--every", "15m")
+    assert (unknown.exit_code, "did you mean shop.greet?" in unknown.stderr) == (3, True)
+    assert duetime("schedules", "show", "nobody").exit_code == 3
+
+
+def test_schedules_are_paused_and_resumed_by_name_or_from_input() -> None:
+    put("a")
+    put("b")
+    done = duetime(
+        "schedules",
+        "pause",
+        "a",
+        "-",
+        "--reason",
+        "moving\x07house",
+        "--until",
+        "2h",
+        "--by",
+        "ann",
+        stdin="b x\n",
+    )
+    assert done.stdout == "a  paused\nb  paused\n"
+    schedule = shown("a")
+    assert (schedule["state"], schedule["paused_by"]) == ("paused", "ann")
+    text = duetime("schedules", "show", "a").stdout
+    assert "by ann: moving\\x07house; until " in text
+    assert "\x07" not in duetime("schedules", "list").stdout
+    assert from_json("schedules", "resume", "a", "nobody", "b") == {
+        "a": "resumed",
+        "nobody": "unknown",
+        "b": "resumed",
+    }
+    assert duetime("schedules", "resume", "nobody").exit_code == 3
+    assert [schedule["state"] for schedule in from_json("schedules", "list")] == ["active", "active"]
+
+
+def test_a_list_can_be_narrowed() -> None:
+    put("a")
+    put("b", "shop.slow", "--every", "15m", "--tag", "money")
+    duetime("schedules", "pause", "a")
+    for option, value, found in (("task", "shop.slow", "b"), ("tag", "money", "b"), ("state", "paused", "a")):
+        assert [one["name"] for one in from_json("schedules", "list", f"--{option}", value)] == [found]
+
+
+def test_a_schedule_is_deleted_when_somebody_says_so() -> None:
+    put("a")
+    put("b")
+    refused = duetime("schedules", "delete", "a")
+    assert (refused.exit_code, "say --yes" in refused.stderr) == (2, True)
+    assert duetime("schedules", "delete", "a", "b", "--dry-run").stdout == (
+        "a  would be deleted\nb  would be deleted\n"
+    )
+    assert names() == ["a", "b"]
+    done = duetime("schedules", "delete", "-", "--yes", stdin="a\nnobody\n")
+    assert (done.exit_code, done.stdout) == (3, "a  deleted\nnobody  there is no such schedule\n")
+    assert names() == ["b"]
+
+
+@pytest.mark.parametrize(("typed", "left"), [("2", []), ("a", ["a", "b"])])
+def test_on_a_terminal_the_number_of_several_is_asked_for(
+    typed: str, left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put("a")
+    put("b")
+    monkeypatch.setattr(confirming, "somebody_there", lambda: True)
+    duetime("schedules", "delete", "a", "b", stdin=f"{typed}\n")
+    assert names() == left
+
+
+def test_schedules_move_through_a_file(folder: Path) -> None:
+    put("a")
+    put("b", "shop.slow", "--every", "15m", "--tag", "money")
+    duetime("schedules", "pause", "b", "--reason", "moving house")
+    done = duetime("schedules", "export", "--output", "all.yaml")
+    assert done.stdout == "2 schedule(s) written to all.yaml\n"
+    before = (folder / "all.yaml").read_text()
+    duetime("schedules", "delete", "a", "b", "--yes")
+    load = ("schedules", "import", "shop:scheduler", "all.yaml")
+    assert duetime(*load, "--dry-run").stdout == "a  would be created\nb  would be created\n"
+    assert names() == []
+    assert duetime(*load, "--by", "ann").stdout == "a  created\nb  created\n"
+    assert from_json(*load) == {
+        "dry_run": False,
+        "schedules": {"a": "unchanged", "b": "unchanged"},
+        "notes": [],
+    }
+    assert duetime("schedules", "export", "--format", "yaml").stdout == before
+
+
+def test_a_file_with_problems_is_refused_as_a_whole(folder: Path) -> None:
+    duetime("migrate")
+    (folder / "crontab").write_text("0 3 * * * shop.slow\n0 25 * * * shop.greet name=ann\n@daily shop.slov\n")
+    refused = duetime("schedules", "import", "shop:scheduler", "crontab")
+    assert refused.exit_code == 2
+    assert "2 problems; nothing was stored" in refused.stderr
+    assert "crontab:2: bad hour '25'" in refused.stderr
+    assert "     ^^" in refused.stderr
+    assert "crontab:3: there is no task 'shop.slov' here; did you mean shop.slow" in refused.stderr
+    assert names() == []
+
+
+def test_without_the_code_a_file_is_taken_unchecked() -> None:
+    duetime("migrate")
+    document = json.dumps({"schedules": [{"name": "far", "task": "away.task", "every": "1h"}]})
+    for arguments in (("-",), ("shop:scheduler", "-", "--no-check")):
+        assert duetime("schedules", "import", *arguments, stdin=document).exit_code == 2
+    assert duetime("schedules", "import", "-", "--no-check", stdin=document).stdout == "far  created\n"
+    missing = duetime("schedules", "import", "--no-check", "nowhere.json")
+    assert (missing.exit_code, "nowhere.json cannot be read" in missing.stderr) == (2, True)
+
+
+def test_a_crontab_tells_what_it_cannot_say() -> None:
+    put("a")
+    put("b", "shop.slow", "--every", "15m")
+    export = duetime("schedules", "export", "--format", "crontab")
+    assert 'CRON_TZ=Europe/Riga\n0 3 * * * shop.greet {"name": "ann"}\n' in export.stdout
+    assert "b has no cron expression" in export.stderr
+    loaded = duetime("schedules", "import", "shop:scheduler", "-", "--format", "crontab", stdin=export.stdout)
+    assert loaded.stdout == "a  unchanged\n"
+    assert os.environ["DUETIME_URL"]

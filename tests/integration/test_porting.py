@@ -1,0 +1,243 @@
+"""Schedules move between databases through files, whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duetime import Scheduler, cron, every
+from duetime.errors import InvalidImport, InvalidOption, MissingDriver, ScheduleNotFound
+
+YEAR = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def shop(url: str, *, namespace: str = "duetime") -> AsyncGenerator[Scheduler]:
+    """An application with some tasks, open on a database."""
+    scheduler = Scheduler(url, namespace=namespace)
+
+    @scheduler.task(name="tidy")
+    async def tidy(days: int = 1) -> None: ...
+
+    @scheduler.task(name="mail", queue="post", limit=1, tags=["out"])
+    async def mail(to: str, *more: str) -> None: ...
+
+    @scheduler.task(name="alarm")
+    async def alarm(ended: Any) -> None: ...
+
+    async with scheduler:
+        yield scheduler
+
+
+async def fill(scheduler: Scheduler) -> None:
+    put, tasks = scheduler.schedules.put, scheduler.tasks
+    assert set(tasks) == {"tidy", "mail", "alarm"}
+    await put("a", cron("0 3 * * *", tz="Europe/Riga"), "tidy", kwargs={"days": 7}, tags=["night"])
+    await put("b", every("90s", start=YEAR), "mail", args=("ann", "bob"), overlap="allow", retries=2)
+    await put("c", cron("H H * * *"), "tidy", misfire="all", misfire_limit=7, pause_after=3, timeout="90s")
+    await scheduler.schedules.pause("c", reason="moving house", until=YEAR, by="ann")
+
+
+async def exported(scheduler: Scheduler, style: str = "json") -> str:
+    return (await scheduler.schedules.export(format=style)).text
+
+
+@pytest.mark.parametrize("style", ["json", "yaml"])
+async def test_what_is_exported_imported_elsewhere_and_exported_again_is_the_same(
+    store_url: str, style: str
+) -> None:
+    async with shop(store_url) as here, shop(store_url, namespace="elsewhere") as there:
+        await fill(here)
+        text = await exported(here, style)
+        done = await there.schedules.import_(text, format=style)
+        assert done.schedules == {"a": "created", "b": "created", "c": "created"}
+        assert await exported(there, style) == text
+        again = await there.schedules.import_(text, format=style)
+        assert set(again.schedules.values()) == {"unchanged"}
+        assert [entry.verb for entry in await there.store.entries("a", limit=9)] == ["import"]
+        paused = await there.schedules.get("c")
+        assert (paused.paused_reason, paused.paused_by, paused.paused_until) == ("moving house", "ann", YEAR)
+
+
+async def test_tasks_that_nobody_knows_here_need_to_be_taken_unchecked(store_url: str) -> None:
+    async with shop(store_url) as here, Scheduler(store_url, namespace="elsewhere") as there:
+        await fill(here)
+        text = await exported(here)
+        with pytest.raises(InvalidImport, match="there is no task 'tidy' here"):
+            await there.schedules.import_(text)
+        assert await there.schedules.list() == []
+        await there.schedules.import_(text, check=False)
+        assert await exported(there) == text
+
+
+async def test_nothing_is_stored_when_anything_is_refused_and_every_problem_is_told(store_url: str) -> None:
+    document = {
+        "schedules": [
+            {"name": "good", "task": "tidy", "cron": "0 3 * * *"},
+            {"name": "late", "task": "tidy", "cron": "0 25 * * *"},
+            {"name": "typo", "task": "tidi", "cron": "0 3 * * *"},
+            {"name": "days", "task": "tidy", "cron": "0 3 * * *", "arguments": {"days": "many"}},
+            {"name": "good", "task": "tidy", "cron": "0 4 * * *"},
+            7,
+        ]
+    }
+    async with shop(store_url) as scheduler:
+        with pytest.raises(InvalidImport) as caught:
+            await scheduler.schedules.import_(json.dumps(document), source="shop.json")
+        assert await scheduler.schedules.list() == []
+    places = [problem.partition(": ")[2].partition(":")[0] for problem in caught.value.problems]
+    assert places == ["late", "typo", "days", "good", "schedule 6"]
+    late, typo, days, *_ = caught.value.problems
+    assert late.startswith("shop.json: late: bad hour '25'")
+    assert "     ^^" in late
+    assert "did you mean tidy?" in typo
+    assert "days" in days
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "this is no JSON"),
+        ("[]", "a list of 'schedules'"),
+        ('{"schedules": {}}', "a list of 'schedules'"),
+        ('{"duetime": 9, "schedules": []}', "this code reads 1"),
+    ],
+)
+async def test_a_file_of_another_kind_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        with pytest.raises(InvalidImport, match=problem):
+            await scheduler.schedules.import_(text)
+        with pytest.raises(InvalidOption, match="format must be one of"):
+            await scheduler.schedules.import_(text, format="toml")
+
+
+async def test_a_dry_run_tells_the_same_and_stores_nothing(store_url: str) -> None:
+    async with shop(store_url) as scheduler:
+        await fill(scheduler)
+        before = await exported(scheduler)
+        document = json.loads(before)
+        document["schedules"][0]["cron"] = "0 4 * * *"
+        document["schedules"][2]["name"] = "d"
+        text = json.dumps(document)
+        foreseen = await scheduler.schedules.import_(text, dry_run=True)
+        assert foreseen.schedules == {"a": "changed", "b": "unchanged", "d": "created"}
+        assert await exported(scheduler) == before
+        assert await scheduler.schedules.import_(text) == foreseen
+
+
+async def test_a_file_changes_what_it_has_and_leaves_the_rest_and_never_ends_a_pause(store_url: str) -> None:
+    async with shop(store_url) as scheduler:
+        await fill(scheduler)
+        hand_written = {"name": "c", "task": "tidy", "cron": "H H * * *", "arguments": {"days": 2}}
+        done = await scheduler.schedules.import_(json.dumps({"schedules": [hand_written]}), by="bob")
+        assert done.schedules == {"c": "changed"}
+        changed = await scheduler.schedules.get("c")
+        assert (changed.arguments, changed.pause_after, changed.paused) == ({"days": 2}, None, True)
+        assert len(await scheduler.schedules.list()) == 3
+        assert (await scheduler.store.entries("c", limit=1))[0].who == "bob"
+
+
+async def test_an_interval_that_has_no_start_keeps_the_one_it_got(store_url: str) -> None:
+    text = json.dumps({"schedules": [{"name": "a", "task": "tidy", "every": "1h"}]})
+    async with shop(store_url) as scheduler:
+        await scheduler.schedules.import_(text)
+        before = (await scheduler.schedules.get("a")).next_at
+        assert (await scheduler.schedules.import_(text)).schedules == {"a": "unchanged"}
+        assert (await scheduler.schedules.get("a")).next_at == before
+
+
+async def test_a_crontab_is_read_by_the_signatures_of_its_tasks(store_url: str) -> None:
+    crontab = """
+MAILTO=ann
+CRON_TZ=Europe/Riga
+0 3 * * * tidy days=7
+@daily mail ["ann", "bob"]
+"""
+    async with shop(store_url) as scheduler:
+        done = await scheduler.schedules.import_(crontab, format="crontab")
+        assert done.notes == ("line 2: MAILTO means nothing here and is left out",)
+        mail, tidy = await scheduler.schedules.list()
+        assert (tidy.arguments, tidy.trigger) == ({"days": 7}, cron("0 3 * * *", tz="Europe/Riga"))
+        assert (mail.arguments, mail.queue) == ({"to": "ann", "more": ["bob"]}, "post")
+        text = await exported(scheduler, "crontab")
+        assert set((await scheduler.schedules.import_(text, format="crontab")).schedules.values()) == {
+            "unchanged"
+        }
+
+
+async def test_a_list_of_arguments_cannot_be_taken_unchecked(tmp_path: Path) -> None:
+    async with Scheduler(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        with pytest.raises(InvalidImport, match="needs the code"):
+            await scheduler.schedules.import_('@daily mail ["ann"]', format="crontab", check=False)
+        await scheduler.schedules.import_("@daily mail to=ann n=2", format="crontab", check=False)
+        (mail,) = await scheduler.schedules.list()
+        assert mail.arguments == {"to": "ann", "n": 2}
+
+
+async def test_a_crontab_names_the_lines_that_are_wrong(tmp_path: Path) -> None:
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        with pytest.raises(InvalidImport) as caught:
+            await scheduler.schedules.import_(
+                "0 3 * * * tidy\n\n0 25 * * * tidy days=2\n0 4 * * * tidy days=many\n@reboot tidy days=3\n",
+                format="crontab",
+                source="crontab",
+            )
+    assert [problem.split(": ")[0] for problem in caught.value.problems] == [
+        "crontab:3",
+        "crontab:4",
+        "crontab:5",
+    ]
+
+
+async def test_some_are_exported_by_name_and_an_unknown_one_is_refused(store_url: str) -> None:
+    async with shop(store_url) as scheduler:
+        await fill(scheduler)
+        export = await scheduler.schedules.export(["a"])
+        assert [entry["name"] for entry in json.loads(str(export))["schedules"]] == ["a"]
+        assert (export.count, export.notes) == (1, ())
+        with pytest.raises(ScheduleNotFound):
+            await scheduler.schedules.export(["a", "nobody"])
+
+
+def test_blocking_callers_can_move_schedules_too(tmp_path: Path) -> None:
+    scheduler = Scheduler(f"sqlite:///{tmp_path}/shop.db")
+    text = '{"schedules": [{"name": "a", "task": "tidy", "every": "1h"}]}'
+    try:
+        assert scheduler.sync.schedules.import_(text, check=False).schedules == {"a": "created"}
+        assert scheduler.sync.schedules.export().count == 1
+    finally:
+        scheduler.sync.close()
+
+
+async def test_without_its_library_yaml_is_refused_with_the_name_of_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without_yaml(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "yaml":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_yaml)
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        with pytest.raises(MissingDriver, match=r"duetime\[yaml\]"):
+            await scheduler.schedules.export(format="yaml")
+        with pytest.raises(MissingDriver, match=r"duetime\[yaml\]"):
+            await scheduler.schedules.import_("schedules: []", format="yaml")
+
+
+async def test_two_imports_at_once_agree(store_url: str) -> None:
+    async with shop(store_url) as here, shop(store_url, namespace="elsewhere") as there:
+        await fill(here)
+        text = await exported(here)
+        await asyncio.gather(*(there.schedules.import_(text) for _ in range(4)))
+        assert await exported(there) == text

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from duetime import ScheduleRecord, cron
+from duetime.cli.schedule_view import Fleet, say_schedule, schedule_row, schedule_values
+from duetime.model.instants import from_datetime
+from duetime.model.schedule import StoredSchedule
+from duetime.model.triggers.text import to_text
+
+NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
+NOBODY = Fleet(tasks=None, fires=False)
+SOMEBODY = Fleet(tasks=frozenset({"shop.tidy"}), fires=True)
+STRANGERS = Fleet(tasks=frozenset({"other"}), fires=False)
+
+
+def record(**fields: Any) -> ScheduleRecord:
+    trigger = cron("0 3 * * *", tz="Europe/Riga")
+    now = from_datetime(NOW)
+    row = StoredSchedule(
+        name="nightly",
+        task="shop.tidy",
+        payload='{"days":7}',
+        trigger=to_text(trigger),
+        declared="",
+        fired_through=now,
+        next_at=trigger.after(now),
+        created_at=now,
+        updated_at=now,
+    )
+    return ScheduleRecord.from_stored(replace(row, **fields))
+
+
+def lines(
+    schedule: ScheduleRecord, capsys: pytest.CaptureFixture[str], fleet: Fleet = SOMEBODY
+) -> dict[str, str]:
+    say_schedule(schedule, fleet, [], [], now=NOW + timedelta(hours=1))
+    printed = capsys.readouterr().out.splitlines()
+    return {line[:16].strip(): line[17:] for line in printed}
+
+
+def test_a_row_has_the_next_time_in_the_zone_of_the_schedule_and_as_seen_from_now() -> None:
+    assert schedule_row(record(), SOMEBODY, NOW) == (
+        "nightly",
+        "active",
+        "2030-02-01 03:00:00+02:00 (in 13h)",
+        "shop.tidy",
+        "at 03:00 every day, Europe/Riga",
+    )
+
+
+def test_a_row_says_why_it_stands_still_and_that_nobody_knows_its_task() -> None:
+    paused = record(paused_at=1, paused_reason="x" * 100)
+    assert schedule_row(paused, STRANGERS, NOW)[1] == f"paused: {'x' * 39}…, unknown task"
+    assert schedule_row(record(next_at=None), NOBODY, NOW)[1:3] == ("ended", "")
+    assert schedule_row(record(next_at=None, parked_at=1), NOBODY, NOW)[1:3] == ("parked", "")
+
+
+def test_a_pause_is_told_with_who_why_and_until_when(capsys: pytest.CaptureFixture[str]) -> None:
+    at = from_datetime(NOW)
+    until = from_datetime(NOW + timedelta(hours=3))
+    paused = record(paused_at=at, paused_by="ann", paused_reason="moving", paused_until=until)
+    assert lines(paused, capsys)["state"] == (
+        "paused 1h ago by ann: moving; until 2030-01-31 17:00:00+02:00 (in 2h)"
+    )
+
+
+def test_a_parked_schedule_says_why_and_a_pause_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    at = from_datetime(NOW)
+    parked = record(next_at=None, parked_at=at, paused_at=at)
+    assert lines(parked, capsys)["state"] == (
+        "parked 1h ago: no code declares it any more; paused 1h ago by somebody"
+    )
+
+
+def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(record(), capsys, SOMEBODY)["task"] == "shop.tidy"
+    assert lines(record(), capsys, NOBODY)["task"] == "shop.tidy"
+    assert lines(record(), capsys, STRANGERS)["task"] == "shop.tidy, which no living worker knows"
+    assert "no living worker fires schedules" in lines(record(), capsys, STRANGERS)[""]
+    assert [schedule_values(record(), fleet)["task_known"] for fleet in (SOMEBODY, NOBODY, STRANGERS)] == [
+        True,
+        None,
+        False,
+    ]
+
+
+def test_lengths_of_time_are_seconds_in_json() -> None:
+    values = schedule_values(record(timeout=1_500_000), SOMEBODY)
+    assert (values["timeout"], values["misfire_window"]) == (1.5, 3600.0)
+    assert values["trigger"] == {"type": "cron", "expression": "0 3 * * *", "tz": "Europe/Riga"}
+    assert values["next_at"] == "2030-02-01T03:00:00+02:00"
