@@ -7,7 +7,7 @@ from dataclasses import replace
 from duetime.model.durations import HOUR
 from duetime.model.instants import SECOND
 from duetime.scheduler.checks import judge
-from tests.unit.model.test_explain_schedule import ALIVE, NOW, SCHEDULE
+from tests.unit.model.explain_kit import ALIVE, NOW, SCHEDULE
 
 DUE = replace(SCHEDULE, next_at=NOW + SECOND)
 
