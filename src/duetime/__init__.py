@@ -12,9 +12,11 @@ from duetime.model.retry import computed, exponential, fixed
 from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
 from duetime.model.triggers import at, cron, every, rrule
+from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.context import JobContext, current_job
 from duetime.scheduler import (
     AttemptRecord,
+    Backfill,
     CommandRecord,
     Explanation,
     Forecast,
@@ -35,6 +37,7 @@ from duetime.scheduler import (
 
 __all__ = [
     "AttemptRecord",
+    "Backfill",
     "Cancel",
     "CommandRecord",
     "Ended",
@@ -62,6 +65,7 @@ __all__ = [
     "Snooze",
     "State",
     "Task",
+    "Upcoming",
     "WorkerRecord",
     "at",
     "calendars",

@@ -96,7 +96,7 @@ async def test_the_jobs_of_a_schedule_call_back(scheduler: Scheduler) -> None:
     async def hear(ended: Ended) -> None:
         await heard.put(ended)
 
-    @scheduler.schedule(every("100ms"), name="often")
+    @scheduler.schedule(every("1s"), name="often")
     @scheduler.task(name="beat", on_success=hear)
     async def beat() -> None: ...
 

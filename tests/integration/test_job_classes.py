@@ -48,7 +48,7 @@ async def test_each_try_has_an_instance_of_its_own(scheduler: Scheduler) -> None
 
 
 async def test_a_schedule_on_a_class_makes_jobs_of_it(scheduler: Scheduler) -> None:
-    @scheduler.schedule(every(0.2), args=(3,))
+    @scheduler.schedule(every("1s"), args=(3,))
     class Tick(Job, scheduler=scheduler, name="tick", queue="ticks"):
         def run(self, number: int) -> int:
             return number * 2

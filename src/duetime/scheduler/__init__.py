@@ -15,12 +15,13 @@ from duetime.scheduler.records import (
     QueueRecord,
     WorkerRecord,
 )
-from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
+from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
 __all__ = [
     "AttemptRecord",
+    "Backfill",
     "CommandRecord",
     "Explanation",
     "Forecast",

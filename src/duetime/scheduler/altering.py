@@ -40,7 +40,7 @@ async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str
         found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
         changes = {name: decisions[name](found.get(name), now) for name in open_names}
         due = {name: change for name, change in changes.items() if change is not None}
-        applied = await _write(store, list(due.values()))
+        applied = await write(store, list(due.values()))
         written |= {name: due[name] for name in applied}
         open_names[:] = [name for name in due if name not in applied]
         if not open_names:
@@ -54,7 +54,7 @@ async def readings(store: Store, name: str) -> AsyncIterator[tuple[StoredSchedul
         yield known(next(iter(await store.get_schedules([name])), None), name), now
 
 
-async def _write(store: Store, changes: Sequence[Change]) -> frozenset[str]:
+async def write(store: Store, changes: Sequence[Change]) -> frozenset[str]:
     """Write; once more if no answer comes, since what had been written is known by its entry."""
     try:
         return await store.write_schedules(changes)

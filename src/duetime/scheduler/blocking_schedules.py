@@ -9,12 +9,14 @@ from typing import Any, Literal, Unpack
 from duetime.model.durations import Duration
 from duetime.model.schedule_options import ScheduleOptionValues
 from duetime.model.triggers import Trigger
+from duetime.model.triggers.preview import Upcoming
+from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.explaining import ScheduleExplanation
 from duetime.scheduler.forecasting import Forecast
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.porting import ScheduleExport, ScheduleImport
-from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
+from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.schedules import PutAnswer, Schedules
 from duetime.scheduler.task import Task
 
@@ -81,6 +83,32 @@ class BlockingSchedules:
     def delete(self, name: str, *, by: str | None = None) -> None:
         """Remove a schedule; see `Schedules.delete`."""
         self._portal.run(self._schedules.delete(name, by=by))
+
+    def trigger(
+        self,
+        name: str,
+        *,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        by: str | None = None,
+    ) -> BlockingHandle[Any]:
+        """Store a job of a schedule now; see `Schedules.trigger`."""
+        asked = self._schedules.trigger(name, args=args, kwargs=kwargs, by=by)
+        return BlockingHandle(self._portal.run(asked), self._portal)
+
+    def skip(self, name: str, *, by: str | None = None) -> datetime:
+        """Have the next occurrence not run; see `Schedules.skip`."""
+        return self._portal.run(self._schedules.skip(name, by=by))
+
+    def preview(self, name: str, n: int = 10, *, after: datetime | None = None) -> Sequence[Upcoming]:
+        """Return the next occurrences, with notes; see `Schedules.preview`."""
+        return self._portal.run(self._schedules.preview(name, n, after=after))
+
+    def backfill(
+        self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
+    ) -> Backfill:
+        """Store a job for each occurrence that has none; see `Schedules.backfill`."""
+        return self._portal.run(self._schedules.backfill(name, start, end, dry_run=dry_run, by=by))
 
     def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
         """Return what was done to a schedule and by whom; see `Schedules.history`."""

@@ -119,6 +119,18 @@ class ScheduleChange:
         return cls(at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=entry.detail)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """What came of making up for occurrences of the past, or would come of it."""
+
+    occurrences: int
+    """How many there are in the time that was asked for."""
+    enqueued: int
+    """For how many a job was stored."""
+    already: int
+    """How many had one."""
+
+
 def _state(schedule: StoredSchedule) -> ScheduleState:
     if schedule.parked_at is not None:
         return "parked"

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
 
-from duetime.errors import InvalidTask, InvalidTrigger, NotOpen
+from duetime.errors import InvalidTask, NotOpen
 from duetime.model import durations
-from duetime.model.clock import Clock
+from duetime.model.clock import Clock, SystemClock
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.names import check_name, check_namespace
@@ -167,9 +167,7 @@ class Scheduler:
         **values: Unpack[ScheduleOptionValues],
     ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
-        if not isinstance(trigger, Trigger):
-            text = f"schedule() needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
-            raise InvalidTrigger(text)
+        self._pace.check_declared(trigger, name=name or "", now=(self.clock or SystemClock()).now())
         options = schedule_options(values, owner=self)
 
         def decorate(decorated: Any) -> Any:

@@ -7,21 +7,28 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, Unpack
 
+import msgspec
+
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model import durations
 from duetime.model import schedule_moves as moves
+from duetime.model.audit import AuditEntry
 from duetime.model.durations import Duration
 from duetime.model.editing import with_options
-from duetime.model.instants import Instant, from_datetime
+from duetime.model.instants import Instant, from_datetime, to_datetime
 from duetime.model.names import check_name, check_reason
+from duetime.model.occurrence import run_of
+from duetime.model.overlap import in_turn
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
 from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
+from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import alter, alter_known, known, not_found
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecasting import Forecast, forecast
+from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_verbs import task_of
 from duetime.scheduler.pace import Pace
@@ -34,8 +41,9 @@ from duetime.scheduler.porting import (
     import_schedules,
 )
 from duetime.scheduler.registry import Declared, Registry
-from duetime.scheduler.schedule_records import ScheduleChange, ScheduleRecord
-from duetime.scheduler.task import Client, Task
+from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
+from duetime.scheduler.schedule_runs import foresee, make_up_for, skip_next
+from duetime.scheduler.task import Call, Client, Task, result_reader
 from duetime.scheduler.who import who
 from duetime.stores.base import Store
 
@@ -160,6 +168,51 @@ class Schedules:
         entry = moves.deletion(await self._stored(name), who=asks)
         if not await self._store().delete_schedule(name, entry):
             raise not_found(name)
+
+    async def trigger(
+        self,
+        name: str,
+        *,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        by: str | None = None,
+    ) -> JobHandle[Any]:
+        """Store a job of a schedule now, with other arguments if given; the schedule goes on as it would, even paused."""
+        asks, store = who(by), self._store()
+        schedule = await self._stored(name)
+        if args is not None or kwargs is not None:
+            schedule = self._with_arguments(schedule, tuple(args or ()), kwargs or {})
+        job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, several=False))
+        handler = self._registry.handlers.get(schedule.task)
+        reader = msgspec.json.decode if handler is None else result_reader(handler)
+        call: Call[Any] = Call(job, reader)
+        handle = await self._client.enqueue(call)
+        await store.note([AuditEntry(verb="trigger", target=name, who=asks, detail={"job": handle.id})])
+        return handle
+
+    async def skip(self, name: str, *, by: str | None = None) -> datetime:
+        """Have the next occurrence not run, also if its job is planted, and return when it would have been.
+
+        Raises `NothingToSkip` for a schedule that is paused, parked or over.
+        """
+        return to_datetime(await skip_next(self._store(), name, who=who(by)))
+
+    async def preview(self, name: str, n: int = 10, *, after: datetime | None = None) -> Sequence[Upcoming]:
+        """Return the next occurrences, with notes about changes of the clock and what will not run."""
+        start = None if after is None else from_datetime(after, what="after")
+        return await foresee(self._store(), await self._stored(name), after=start, count=check_limit(n))
+
+    async def backfill(
+        self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
+    ) -> Backfill:
+        """Store a job, due now, for each occurrence from `start` to `end` that has none; a dry run only counts.
+
+        Run twice, it makes each once. What the schedule will still make by itself is left to it. Raises
+        `InvalidTime` for an end in the future, and for more than 10,000 occurrences.
+        """
+        first, last = from_datetime(start, what="start"), from_datetime(end, what="end")
+        schedule = await self._stored(name)
+        return await make_up_for(self._store(), schedule, start=first, end=last, dry_run=dry_run, who=who(by))
 
     async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
         """Return what was done to a schedule and by whom, newest first; also of one that is deleted."""

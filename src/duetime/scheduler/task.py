@@ -97,7 +97,7 @@ class Request(Generic[P, R]):
             key=given.key,
             expires_at=given.expires_at,
         )
-        return Call(job, functools.partial(_decode_result, handler))
+        return Call(job, result_reader(handler))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost.
@@ -157,6 +157,11 @@ class SyncTask(Task[P, R]):
         """Call the function itself, here and now."""
         result: R = self._handler.function(*args, **kwargs)
         return result
+
+
+def result_reader(handler: Handler) -> Callable[[str], Any]:
+    """Return what reads the stored results of a task."""
+    return functools.partial(_decode_result, handler)
 
 
 def _decode_result(handler: Handler, text: str) -> Any:

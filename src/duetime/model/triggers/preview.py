@@ -19,8 +19,10 @@ class Upcoming:
     """When it is, in UTC."""
     local: datetime
     """The same moment in the trigger's zone."""
+    due_at: datetime
+    """When its job falls due: the same, unless the trigger has a jitter."""
     note: str | None = None
-    """What a change of the clock does to it, if anything."""
+    """What a change of the clock does to it, or why it will not run."""
 
 
 def preview(trigger: Trigger, *, after: Instant, count: int) -> list[Upcoming]:
@@ -29,6 +31,7 @@ def preview(trigger: Trigger, *, after: Instant, count: int) -> list[Upcoming]:
     zone, due = ZoneInfo(trigger.tz), trigger.after(after)
     while due is not None and len(found) < count:
         at = to_datetime(due)
-        found.append(Upcoming(at=at, local=at.astimezone(zone), note=note(trigger, due)))
+        due_at, said = to_datetime(trigger.due(due)), note(trigger, due)
+        found.append(Upcoming(at=at, local=at.astimezone(zone), due_at=due_at, note=said))
         due = trigger.after(due)
     return found

@@ -1,0 +1,92 @@
+"""What is run, skipped, foreseen or made up for of a schedule, beside its own times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from duetime.model import schedule_moves as moves
+from duetime.model.audit import AuditEntry
+from duetime.model.backfilling import MOST_BACKFILLED, to_backfill
+from duetime.model.instants import Instant
+from duetime.model.job import StoredJob
+from duetime.model.occurrence import run_of
+from duetime.model.overlap import in_turn
+from duetime.model.schedule import StoredSchedule
+from duetime.model.states import State
+from duetime.model.triggers.preview import Upcoming
+from duetime.model.triggers.text import from_text
+from duetime.model.upcoming import upcoming
+from duetime.scheduler.altering import readings, write
+from duetime.scheduler.schedule_records import Backfill
+from duetime.stores.base import Store
+
+_CHUNK: Final = 500
+"""How many jobs are stored in one transaction."""
+
+
+async def skip_next(store: Store, name: str, *, who: str) -> Instant:
+    """Have the next occurrence of a schedule not run, and return it."""
+    occurrence = 0
+    async for before, now in readings(store, name):
+        planted = before.fired_through > now and await _is_planted(store, before)
+        occurrence, change = moves.skip(before, planted=planted, who=who)
+        if await write(store, [change]):
+            break
+    return occurrence
+
+
+async def foresee(
+    store: Store, schedule: StoredSchedule, *, after: Instant | None, count: int
+) -> Sequence[Upcoming]:
+    """Return the next occurrences of a schedule, with notes."""
+    start = await store.now() if after is None else after
+    ahead: Sequence[StoredJob] = ()
+    if schedule.fired_through > start:
+        ahead = await store.occurrences(
+            schedule.name, since=start, until=schedule.fired_through, limit=MOST_BACKFILLED
+        )
+    skipped = {
+        job.occurrence: job.reason or "skipped"
+        for job in ahead
+        if job.state is State.SKIPPED and job.occurrence is not None
+    }
+    return upcoming(schedule, from_text(schedule.trigger), after=start, count=count, skipped=skipped)
+
+
+async def make_up_for(
+    store: Store, schedule: StoredSchedule, *, start: Instant, end: Instant, dry_run: bool, who: str
+) -> Backfill:
+    """Store a job for each occurrence of a stretch of time that has none."""
+    trigger = from_text(schedule.trigger)
+    wanted = to_backfill(schedule, trigger, start=start, end=end, now=await store.now())
+    made = await _made(store, schedule, wanted)
+    missing = [occurrence for occurrence in wanted if occurrence not in made]
+    enqueued = len(missing)
+    if not dry_run:
+        turns = in_turn(schedule, several=enqueued > 1)
+        jobs = [run_of(schedule, occurrence, due_at=None, in_turn=turns) for occurrence in missing]
+        detail = {"start": start, "end": end}
+        # One entry for all: it is kept once, with the first that is stored.
+        entry = AuditEntry(verb="backfill", target=schedule.name, who=who, detail=detail)
+        chunks = [jobs[first : first + _CHUNK] for first in range(0, len(jobs), _CHUNK)]
+        enqueued = sum([len(await store.backfill(chunk, entry)) for chunk in chunks])
+    return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
+
+
+async def _is_planted(store: Store, schedule: StoredSchedule) -> bool:
+    at = schedule.fired_through
+    found = await store.occurrences(schedule.name, since=at, until=at, limit=1)
+    return any(job.occurrence == at and not job.state.terminal for job in found)
+
+
+async def _made(
+    store: Store, schedule: StoredSchedule, wanted: Sequence[Instant]
+) -> frozenset[Instant | None]:
+    """Return the occurrences in a stretch of time that have a job."""
+    if not wanted:
+        return frozenset()
+    found = await store.occurrences(
+        schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
+    )
+    return frozenset(job.occurrence for job in found if job.state is not State.SKIPPED)
