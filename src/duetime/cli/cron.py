@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import click
 
 from duetime.cli import options
+from duetime.cli.schedule_view import upcoming_values
 from duetime.cli.text import say, say_json, say_table
 from duetime.model.instants import from_datetime
 from duetime.model.triggers import Cron
@@ -38,18 +38,13 @@ def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: 
     moment = datetime.now(UTC).replace(microsecond=0) if after is None else after
     found = preview(rule, after=from_datetime(moment, what="--after"), count=count)
     if as_json:
-        upcoming = [_values(one) for one in found]
+        upcoming = [upcoming_values(one) for one in found]
         say_json({"expression": expression, "tz": rule.tz, "text": rule.describe(), "upcoming": upcoming})
         return
     say(rule.describe())
     if isinstance(rule, Cron) and rule.fields.hashed and not name:
         say("H is drawn from the schedule's name; give it with --name to see its own times")
     say("")
-    say_upcoming(found)
-
-
-def say_upcoming(found: Iterable[Upcoming]) -> None:
-    """Print occurrences to come, in their zone and in UTC."""
     say_table(("LOCAL", "UTC", "NOTE"), (_row(one) for one in found))
 
 
@@ -59,7 +54,3 @@ def _row(one: Upcoming) -> tuple[str, ...]:
         one.at.replace(tzinfo=None).isoformat(" "),
         one.note or "",
     )
-
-
-def _values(one: Upcoming) -> dict[str, str | None]:
-    return {"at": one.at.isoformat(), "local": one.local.isoformat(), "note": one.note}
