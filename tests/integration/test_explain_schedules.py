@@ -253,6 +253,26 @@ async def test_an_edit_before_anybody_had_fired_it(scheduler: Scheduler, clock: 
     assert "The schedule was changed by ada before anybody had fired it." in text
 
 
+async def test_a_skip_by_hand(scheduler: Scheduler) -> None:
+    await declare(scheduler)
+    await scheduler.schedules.skip("nightly", by="Ada")
+    text = await told(scheduler)
+    assert "Its occurrence at 2026-03-28 03:00:00 Europe/Berlin was skipped." in text
+    assert "Skipped by Ada." in text
+
+
+async def test_an_outage_that_was_made_up_for_in_part(scheduler: Scheduler, clock: FakeClock) -> None:
+    await declare(scheduler)
+    clock.set(FRIDAY + timedelta(days=7))
+    await fire(scheduler)
+    made_up = datetime(2026, 3, 30, 1, tzinfo=UTC)
+    assert (await scheduler.schedules.backfill("nightly", made_up, made_up)).enqueued == 1
+    assert "The job of its occurrence at 2026-03-30 03:00:00 Europe/Berlin waits" in await told(
+        scheduler, made_up
+    )
+    assert "one record stands for 7 occurrences" in await told(scheduler)
+
+
 async def test_a_time_before_the_schedule_was_there(scheduler: Scheduler) -> None:
     await declare(scheduler)
     text = await told(scheduler, datetime(2026, 3, 27, 3, 0))  # noqa: DTZ001

@@ -25,7 +25,7 @@ from duetime.scheduler.altering import not_found
 from duetime.scheduler.lookup import find_job
 from duetime.stores.base import Store
 
-_MOST_RECORDS = 100
+_MOST_RECORDS = 200
 _MOST_ENTRIES = 500
 _BEFORE = 50
 """How many jobs before an occurrence are looked at for the one that was in its way."""
@@ -108,11 +108,14 @@ async def _about(store: Store, facts: ScheduleFacts, question: Question) -> Sche
     """Add the records of the time that is asked about, and what is known of their jobs."""
     records: dict[JobId, StoredJob] = {}
     for window in question.windows:
-        found = await store.occurrences(
-            facts.name, since=window.since, until=window.until - 1, limit=_MOST_RECORDS
-        )
+        # A record that stands for many is found at the last of them, perhaps behind jobs that were made later.
+        found = await store.occurrences(facts.name, since=window.since, until=LATEST, limit=_MOST_RECORDS)
         records |= {record.id: record for record in found}
-    made = [record for record in records.values() if was_made(record)]
+    made = [
+        record
+        for record in records.values()
+        if was_made(record) and any(window.has(record.occurrence) for window in question.windows)
+    ]
     until = question.windows[0].since - 1
     return replace(
         facts,

@@ -143,7 +143,7 @@ def test_a_record_of_a_pause_says_who_and_why() -> None:
 
 
 def test_a_skip_by_hand_says_who() -> None:
-    assert "Reason: skipped by ada@desk." in told(records=[skipped("skipped by ada@desk")])
+    assert "Skipped by ada@desk." in told(records=[skipped("skipped by ada@desk")])
 
 
 def test_a_minute_finds_what_comes_within_it() -> None:

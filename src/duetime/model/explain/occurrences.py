@@ -74,7 +74,7 @@ def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Inst
             who = "" if entry is None else f" by {entry.who}"
             yield record.created_at, f"The schedule was changed{who} before anybody had fired it."
         case reason:
-            yield record.created_at, f"Reason: {first_line(reason)}."
+            yield record.created_at, f"{first_line(reason[:1].upper() + reason[1:])}."
 
 
 def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:

@@ -38,7 +38,7 @@ class ScheduleFacts(Situation):
     question: Question | None = None
     """`None`: how it stands now."""
     records: Sequence[StoredJob] = ()
-    """Those of the time that was asked about, by occurrence; the last one may be later and stand for that time, too."""
+    """Those of the time that was asked about and after it, by occurrence: a later one may stand for that time, too."""
     before: Sequence[StoredJob] = ()
     """Records before that time, latest first; jobs only, unless nothing was asked."""
     oldest: StoredJob | None = None
