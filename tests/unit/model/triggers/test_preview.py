@@ -22,5 +22,5 @@ def test_a_preview_tells_each_time_in_utc_and_in_the_zone_with_its_note() -> Non
 
 def test_a_preview_ends_where_the_trigger_ends() -> None:
     moment = datetime(2030, 1, 1, tzinfo=UTC)
-    assert preview(at(moment), after=0, count=10) == [Upcoming(at=moment, local=moment)]
+    assert preview(at(moment), after=0, count=10) == [Upcoming(at=moment, local=moment, due_at=moment)]
     assert preview(at(moment), after=from_datetime(moment), count=10) == []
