@@ -9,12 +9,15 @@ import pytest
 
 from duetime import Scheduler
 from duetime.model.states import State
-from duetime.model.triggers import Every
+from duetime.model.triggers import At, Every
+from duetime.runtime import fetcher
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records
 
 LONG = 10
 ENOUGH = 5
+NOISE = 2_500
+"""Enough jobs to keep two slots busy for as long as the test waits."""
 
 
 @pytest.mark.covers("occurrence-behind-jobs")
@@ -48,3 +51,35 @@ async def test_occurrences_run_while_long_jobs_hold_coroutines_and_threads(store
         finally:
             free.set()
             free_thread.set()
+
+
+@pytest.mark.covers("occurrence-behind-jobs", "limit-starves")
+async def test_jobs_that_run_in_turn_start_at_their_time_though_there_is_always_something_else_to_do(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Neither a look now and then nor a pulse is to find them.
+    monkeypatch.setattr(fetcher, "POLL_HEARING", 3600.0)
+    monkeypatch.setattr(fetcher, "POLL_DEAF", 3600.0)
+    scheduler = Scheduler(store_url)
+
+    @scheduler.task(name="noise")
+    async def noise() -> None:
+        await asyncio.sleep(0.02)
+
+    @scheduler.task(name="quick")
+    async def quick() -> None: ...
+
+    async with scheduler, scheduler.worker(concurrency=2, lease=300):
+        await scheduler.enqueue_many([noise.call() for _ in range(NOISE)])
+        store = scheduler.store
+        now = await store.now()
+        moments = tuple(now + n * 3 * PACE for n in (1, 2, 3))
+        await put(scheduler, NAME, "quick", At(instants=moments), overlap="queue_one")
+
+        async def ran() -> bool:
+            found = await records(store)
+            return len(found) == 3 and all(record.state is State.SUCCEEDED for record in found)
+
+        await until(ran, what="three runs in turn")
+        counts = await scheduler.queues.counts()
+    assert counts["default", State.PENDING] > 0, "they have waited for all the others"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from duetime.model.ids import new_token
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
@@ -15,6 +14,7 @@ from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.handler import Handler
 from duetime.runtime.hold import Hold
 from duetime.runtime.identity import Identity
+from duetime.runtime.lanes import Lane, lanes
 from duetime.runtime.limited import LimitedTurns
 from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
@@ -30,13 +30,6 @@ _FUTILE_PAUSE = 0.02
 _BRISK: Micros = 10 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _MOST_IN_ADVANCE = 1_000
-
-
-class _Lane(NamedTuple):
-    """Tasks that are claimed together, because they need the same."""
-
-    tasks: tuple[str, ...]
-    in_child: bool = False
 
 
 class Fetcher(Service):
@@ -86,6 +79,8 @@ class Fetcher(Service):
         # A vague hint is answered by a read first, so that idle processes do not queue for the write lock.
         if hint.kind == "jobs":
             self._look_first = False
+        if hint.kind == "limits":
+            self.limited.learn(in_use=True)
         self.limited.stir()
         self.wakeup.set()
 
@@ -150,8 +145,9 @@ class Fetcher(Service):
             self.give_back_all()
             return None
         await self._start_waiting()
-        if self.limited.goes_first():
-            await self._claim_limited()
+        if self.limited.goes_first() and not await self._claim_limited() and self._backlog:
+            # With so much to do nobody looks ahead; limited jobs that fall due meanwhile must be known of all the same.
+            await self._look_ahead_for_limited()
         pause = await self._claim_in_turn()
         return self.limited.sooner(pause) if self._slots.free else pause
 
@@ -263,8 +259,13 @@ class Fetcher(Service):
                 self._begin(claim)
         return claims
 
-    async def _claim_limited(self) -> None:
-        """Start what limits let through; such jobs are never taken in advance."""
+    async def _look_ahead_for_limited(self) -> None:
+        tasks = [name for lane in self._lanes() for name in lane.tasks]
+        self.limited.look_ahead(await self._store.next_due(list(self._queues), tasks))
+
+    async def _claim_limited(self) -> int:
+        """Start what limits let through, and tell how many; such jobs are never taken in advance."""
+        started = 0
         with self.limited.turn(at_latest=self._until_next_look()):
             for lane in self._lanes():
                 asked = self._room(lane)
@@ -277,8 +278,10 @@ class Fetcher(Service):
                 found = await self._asking.claim_limited(demand)
                 for claim in found.claims:
                     self._begin(claim)
+                started += len(found.claims)
                 self.limited.answered(found, asked=asked, now=self._time.now())
                 self.limited.are_full(self._slots.full(self._queues))
+        return started
 
     def _begin(self, claim: Claim) -> None:
         # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
@@ -369,24 +372,14 @@ class Fetcher(Service):
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())
 
-    def _lanes(self) -> Sequence[_Lane]:
-        """The tasks to ask for; those of child processes apart, so that no more of them come than children are free.
+    def _lanes(self) -> Sequence[Lane]:
+        return lanes(self._handlers, self._slots)
 
-        In random order, because with few slots the first may take them all.
-        """
-        cpu = tuple(name for name, handler in self._handlers.items() if handler.options.cpu)
-        self._slots.cpu_tasks = frozenset(cpu)
-        if not cpu:
-            return (_Lane(tuple(self._handlers)),)
-        plain = tuple(name for name in self._handlers if name not in cpu)
-        lanes = [_Lane(cpu, in_child=True), _Lane(plain)]
-        return random.sample(lanes, 2) if plain else lanes[:1]
-
-    def _room(self, lane: _Lane) -> int:
+    def _room(self, lane: Lane) -> int:
         """How many jobs of a lane may start now."""
         return self._slots.children_free if lane.in_child else self._slots.free
 
-    def _share(self, lane: _Lane) -> int:
+    def _share(self, lane: Lane) -> int:
         """How many claims of a lane may be held for slots to come: children are not waited for."""
         if not lane.in_child:
             return self._slots.total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from duetime.errors import NotOpen, SchemaMismatch
@@ -63,13 +63,19 @@ class Enqueuing:
 
     def hint(self, jobs: Iterable[NewJob]) -> None:
         """Wake workers for what is due soon."""
-        if self._due_soon(jobs):
-            self._driver.hint(Hint("jobs"))
+        soon = self._due_soon(jobs)
+        first = next(soon, None)
+        if first is None:
+            return
+        self._driver.hint(Hint("jobs"))
+        # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
+        if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
+            self._driver.hint(Hint("limits"))
 
     def _storing(
         self, borrowed: Borrowed, jobs: Sequence[NewJob], identity: str
     ) -> Callable[[], Script[Enqueued]]:
-        announced = borrowed.announces and self._due_soon(jobs)
+        announced = borrowed.announces and any(self._due_soon(jobs))
         hint = self._driver.announcement(Hint("jobs")) if announced else None
 
         def script() -> Script[Enqueued]:
@@ -82,9 +88,9 @@ class Enqueuing:
 
         return script
 
-    def _due_soon(self, jobs: Iterable[NewJob]) -> bool:
+    def _due_soon(self, jobs: Iterable[NewJob]) -> Iterator[NewJob]:
         soon = self._clock.now() + SOON
-        return any(job.state is State.PENDING and _due_by(job, soon) for job in jobs)
+        return (job for job in jobs if job.state is State.PENDING and _due_by(job, soon))
 
 
 def _due_by(job: NewJob, moment: Instant) -> bool:

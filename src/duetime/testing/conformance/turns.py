@@ -14,11 +14,22 @@ from duetime.model.job import NewJob
 from duetime.model.limit import UNLIMITED, Gate, schedule_gate
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
-from duetime.stores.base import Store
+from duetime.stores.base import Hint, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import TASK, finish, hire, job, rescue
+from duetime.testing.conformance.kit import (
+    TASK,
+    declare,
+    finish,
+    firing,
+    hire,
+    job,
+    read_schedule,
+    rescue,
+    schedule,
+)
 from duetime.testing.conformance.limits import ask, pass_all
 from duetime.testing.conformance.suite import StoreSuite
+from duetime.testing.conformance.wakeups import listening
 
 
 def turn(clock: FakeClock, *, name: str = "s", ago: int = 0, **changes: Any) -> NewJob:
@@ -96,3 +107,12 @@ class TestTurns(StoreSuite):
         await pass_all(store, limits={})
         outlook = await store.outlook(second.queue, gate=second.terms.gate)
         assert outlook.limits == (LimitFacts(what="schedule s", running=1, most=1, rate=None, again_at=None),)
+
+    async def test_workers_hear_that_limits_are_in_use_when_a_schedule_makes_such_a_job(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await declare(store, schedule("s", next_at=clock.now(), fired_through=clock.now() - 1))
+        plan = firing(await read_schedule(store, "s"), next_at=None)
+        async with listening(store) as heard:
+            await store.fire([replace(plan, jobs=(turn(clock),))])
+            await heard(Hint("limits"))
