@@ -209,8 +209,7 @@ async def test_nobody_firing(scheduler: Scheduler, clock: FakeClock) -> None:
 async def test_a_worker_that_leaves_schedules_alone_says_so_of_itself(fleet: Fleet) -> None:
     app = fleet.app()
     async with app.scheduler:
-        app.scheduler.schedule(every("1h"), name="nightly")(app.note)
-        await app.scheduler.put_declared()
+        await app.scheduler.schedules.put("nightly", every("1h"), app.note)
         await fleet.start(schedules=False)
         assert "Nobody fires schedules: worker" in await told(app.scheduler, None)
         await fleet.start()
@@ -326,9 +325,9 @@ async def test_how_it_stands(scheduler: Scheduler) -> None:
 async def test_a_job_that_waits_for_the_run_before_it_says_so(fleet: Fleet) -> None:
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
-        declared = app.scheduler.schedule(every("1s"), name="nightly", args=(gate.path,), overlap="queue_one")
-        declared(app.wait_for)
-        await app.scheduler.put_declared()
+        await app.scheduler.schedules.put(
+            "nightly", every("1s"), app.wait_for, args=(gate.path,), overlap="queue_one"
+        )
         await fleet.start()
         running = (await fleet.entry("start")).job
 
