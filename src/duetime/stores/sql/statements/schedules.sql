@@ -6,17 +6,17 @@ s.name, s.task, s.payload, s.trigger_spec, s.declared, s.owner, s.queue, s.prior
 s.options, s.overlap, s.overlap_limit, s.misfire, s.misfire_window, s.misfire_limit, s.pause_after, s.paused_at,
 s.paused_reason, s.paused_by, s.paused_until, s.parked_at, s.fired_through, s.next_at, s.made, s.streak_from, s.rev,
 s.created_at, s.updated_at,
-(SELECT count(*) FROM {jobs} AS j WHERE j.schedule = s.name AND (j.state = 'pending' OR j.state = 'running')),
+(SELECT count(*) FROM {jobs} AS j {index live}
+ WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running')),
 CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
-    SELECT count(*) FROM {jobs} AS j
+    SELECT count(*) FROM {jobs} AS j {index streak}
     WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND (j.state = 'succeeded' OR j.state = 'failed')
-      AND j.state = 'failed' AND j.occurrence >= s.streak_from
-      AND j.occurrence > coalesce((
-          SELECT w.occurrence FROM {jobs} AS w
+      AND j.state = 'failed' AND j.occurrence > coalesce((
+          SELECT w.occurrence FROM {jobs} AS w {index streak}
           WHERE w.schedule = s.name AND w.schedule IS NOT NULL AND (w.state = 'succeeded' OR w.state = 'failed')
             AND w.state = 'succeeded' AND w.occurrence >= s.streak_from
           ORDER BY w.occurrence DESC LIMIT 1
-      ), -1)
+      ), s.streak_from - 1)
 ) END
 
 -- name: add_schedules
@@ -127,8 +127,8 @@ RETURNING {schedules}.name
 
 -- name: live_jobs
 -- Find the jobs of schedules that have not ended.
-SELECT j.id FROM {each rows: name text} AS r
-JOIN {jobs} AS j ON j.schedule = r.name AND (j.state = 'pending' OR j.state = 'running')
+SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index live}
+WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running')
 
 -- name: delete_schedule
 -- Forget a schedule; its jobs stay.
@@ -139,8 +139,9 @@ DELETE FROM {schedules} WHERE name = :name RETURNING name
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
 -- name: get_schedules
--- Read schedules by name.
-SELECT {schedule_columns} FROM {each rows: name text} AS r JOIN {schedules} AS s ON s.name = r.name ORDER BY s.name
+-- Read schedules by name. The order of a CROSS JOIN stands, whatever SQLite has learnt of tables that were small.
+SELECT {schedule_columns} FROM {each rows: name text} AS r CROSS JOIN {schedules} AS s
+WHERE s.name = r.name ORDER BY s.name
 
 -- name: occurrences
 -- Read the records of a schedule for a stretch of time: those that lie in it, and the first one after it, which may
@@ -160,9 +161,8 @@ ORDER BY occurrence DESC LIMIT :limit
 -- name: skipped_at
 -- Lock the records of what was skipped that hold given occurrences.
 SELECT {jobs}.id, {jobs}.schedule, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
-FROM {each rows: name text, occurrence int} AS r
-JOIN {jobs} ON {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence
-WHERE {jobs}.state = 'skipped'
+FROM {each rows: name text, occurrence int} AS r CROSS JOIN {jobs}
+WHERE {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence AND {jobs}.state = 'skipped'
 ORDER BY {jobs}.id
 {locking}
 
@@ -183,7 +183,7 @@ ON CONFLICT DO NOTHING
 
 -- name: noted
 -- Tell which entries there are already.
-SELECT a.id FROM {each rows: id text} AS r JOIN {audit} AS a ON a.id = r.id
+SELECT a.id FROM {each rows: id text} AS r CROSS JOIN {audit} AS a WHERE a.id = r.id
 
 -- name: entries
 -- Read what was done to something, newest first by the store's clock: ids have the clocks of those who made them.
