@@ -16,7 +16,8 @@ from duetime.model.instants import SECOND, Instant
 from duetime.model.job import NewJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Every
+from duetime.model.triggers import Every, Trigger
+from duetime.model.triggers.text import from_text, to_text
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
 
@@ -45,7 +46,7 @@ class ScheduleMachine(StoreMachine):
         new = StoredSchedule(
             name=name,
             task=TASKS[0],
-            trigger=f"{trigger.interval} {trigger.start}",
+            trigger=to_text(trigger),
             declared="",
             queue=QUEUES[0],
             misfire_window=10 * SECOND,
@@ -163,10 +164,9 @@ class ScheduleMachine(StoreMachine):
         self.plans += plans
 
 
-def read_trigger(record: StoredSchedule) -> Every:
-    """The trigger of a schedule that the machine declared."""
-    interval, start = record.trigger.split()
-    return Every(interval=int(interval), start=int(start))
+def read_trigger(record: StoredSchedule) -> Trigger:
+    """The trigger of a schedule."""
+    return from_text(record.trigger)
 
 
 def next_of(record: StoredSchedule, moment: Instant) -> Instant:
