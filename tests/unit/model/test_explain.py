@@ -122,6 +122,8 @@ def test_no_living_worker_is_told_with_the_command_that_starts_one(workers: list
 def test_a_queue_that_nobody_serves_is_told_with_those_that_are() -> None:
     (text,) = told(workers=[replace(WORKER, queues=("a",)), replace(WORKER, queues=("b", "a"))])
     assert text == "No worker serves queue mail; those that are alive serve a, b."
+    (text,) = told(workers=[replace(WORKER, queues=())])
+    assert text == "No worker serves queue mail; those that are alive serve none."
 
 
 def test_a_task_that_nobody_knows_is_told_with_the_workers_of_the_queue() -> None:

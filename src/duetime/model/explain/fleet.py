@@ -24,7 +24,7 @@ def by_workers(facts: Situation, *, queue: str, task: str) -> Iterator[str]:
     serving = [worker for worker in facts.alive if queue in worker.queues]
     if not serving:
         served = ", ".join(sorted({queue for worker in facts.alive for queue in worker.queues}))
-        yield f"No worker serves queue {queue}; those that are alive serve {served}."
+        yield f"No worker serves queue {queue}; those that are alive serve {served or 'none'}."
         return
     knowing = [worker for worker in serving if task in worker.tasks]
     if not knowing:
