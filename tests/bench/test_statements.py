@@ -3,17 +3,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from benchmarks.statements import Sent, tapped
-from duetime import Limit, Scheduler, current_job
+from duetime import Limit, Scheduler, current_job, every
+from duetime.model.instants import from_datetime
+from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.triggers import Trigger
 from duetime.runtime import fetcher
+from duetime.runtime.firing import ScheduleFirer
+from duetime.runtime.health import ServiceHealth
 from duetime.scheduler.task import AsyncTask
+from duetime.testing import FakeClock
 
 SLOTS = 50
 BATCHES = 4
@@ -25,6 +33,10 @@ BEAT = ("pulse", "held_by")
 """What one heartbeat sends."""
 WATCH = ("next_due", "peers", "forsaken", "is_alive")
 """What a worker reads now and then, however many jobs there are."""
+
+FIRING = [("read", "due_schedules"), ("read", "next_schedule"), ("write", "fire"), ("write", "enqueue")]
+"""What a round sends that fires schedules, any number of them."""
+MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class Gated:
@@ -265,6 +277,54 @@ async def test_what_may_not_start_is_not_asked_for_between_the_usual_looks(store
     assert names["waiting_gates"] <= 6
     assert names["next_due"] <= 8
     assert not {"lock_gates", "lock_queues", "take_limited"} & set(names)
+
+
+@pytest.mark.parametrize("count", [1, 100])
+async def test_a_round_that_fires_schedules_costs_the_same_statements_however_many(
+    store_url: str, count: int
+) -> None:
+    clock = FakeClock()
+    async with Scheduler(store_url, clock=clock) as scheduler:
+        firer = await firing(scheduler, [every("1h", start=MOMENT) for _ in range(count)])
+        sent = tapped(scheduler.store)
+        await firer.round()
+        assert [(kind, name) for _, kind, name in sent] == FIRING
+        assert len(await scheduler.jobs.list(limit=1000)) == count
+
+
+async def test_schedules_that_come_soon_after_one_another_share_a_round(store_url: str) -> None:
+    clock = FakeClock(MOMENT - timedelta(seconds=10))
+    soon = [every("1h", start=MOMENT + timedelta(milliseconds=2 * n)) for n in range(100)]
+    async with Scheduler(store_url, clock=clock) as scheduler:
+        firer = await firing(scheduler, soon)
+        wait = await firer.round()
+        assert wait is not None
+        sent = tapped(scheduler.store)
+        clock.advance(wait)
+        assert clock.now() < from_datetime(MOMENT), "it would come too late for the first"
+        await firer.round()
+        assert [(kind, name) for _, kind, name in sent] == FIRING
+        assert len(await scheduler.jobs.list(limit=1000)) == len(soon)
+
+
+async def firing(scheduler: Scheduler, triggers: Sequence[Trigger]) -> ScheduleFirer:
+    """Store schedules and return who fires them, past what is done once."""
+    schedules = [
+        StoredSchedule(
+            name=f"schedule-{number}",
+            task="wait",
+            payload="{}",
+            trigger=msgspec.json.encode(trigger.to_spec()).decode(),
+            declared="",
+            fired_through=0,
+            next_at=trigger.after(0),
+        )
+        for number, trigger in enumerate(triggers)
+    ]
+    firer = ScheduleFirer(scheduler.store, ServiceHealth())
+    await firer.round()
+    await scheduler.store.write_schedules([Change(before=None, after=schedule) for schedule in schedules])
+    return firer
 
 
 @pytest.mark.covers("idle-writes")

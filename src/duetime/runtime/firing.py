@@ -22,7 +22,10 @@ from duetime.stores.base import Store
 log = logging.getLogger("duetime.worker")
 
 _AHEAD: Micros = 1 * SECOND
-_LIMIT = 500
+_LATEST = (500 * MILLISECOND, 700 * MILLISECOND)
+"""How long before an occurrence a round is due; it plants what comes within `_AHEAD`, in one commit."""
+LIMIT = 200
+"""How many schedules a round looks at; one for more would keep others from the loop and the database for too long."""
 _LOOK_AGAIN: Micros = 250 * MILLISECOND
 _BREATH: Micros = 50 * MILLISECOND
 POLL = 10.0
@@ -31,7 +34,7 @@ Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
 class ScheduleFirer(Service):
-    """Plants each occurrence up to a second before its time, so that it is claimed ahead like any job."""
+    """Plants each occurrence half a second to a second before its time, so that it is claimed ahead like any job."""
 
     name = "schedule firer"
 
@@ -39,7 +42,7 @@ class ScheduleFirer(Service):
         super().__init__(health)
         self._store = store
         # Workers that look at different moments do not compute the same firings.
-        self._ahead = int(_AHEAD * random.uniform(0.6, 1.0))
+        self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
         self._corrected = False
 
@@ -47,25 +50,25 @@ class ScheduleFirer(Service):
         """Fire what is due or nearly so, and sleep until shortly before the next."""
         if not self._corrected:
             await self._correct_all()
-        due = await self._store.due_schedules(ahead=self._ahead, limit=_LIMIT)
+        due = await self._store.due_schedules(ahead=_AHEAD, limit=LIMIT)
         # When something falls due that this round has not dealt with, by the store's clock.
         moments = [due.now + int(POLL * SECOND)]
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-            firing = fire(schedule, trigger, now=due.now, ahead=self._ahead)
+            firing = fire(schedule, trigger, now=due.now, ahead=_AHEAD)
             if firing is None and schedule.next_at is not None:
                 # One of its jobs is live: ask again soon, at the latest at the instant itself.
                 moments.append(min(due.now + _LOOK_AGAIN, schedule.next_at))
             elif firing is not None and firing.next_at is not None:
-                moments.append(firing.next_at - self._ahead)
+                moments.append(firing.next_at - self._latest)
             return firing
 
         fired = await self._apply(due.schedules, decide)
         if due.next_at is not None:
-            moments.append(due.next_at - self._ahead)
+            moments.append(due.next_at - self._latest)
         if due.resumes_at is not None:
             moments.append(due.resumes_at)
-        if len(due.schedules) == _LIMIT and fired:
+        if len(due.schedules) == LIMIT and fired:
             return 0
         return max((min(moments) - due.now) / SECOND, 0.001)
 
