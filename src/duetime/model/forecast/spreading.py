@@ -11,7 +11,7 @@ from itertools import accumulate
 from duetime.model.durations import MINUTE
 from duetime.model.forecast.looking import Group, Survey
 from duetime.model.instants import Micros
-from duetime.model.triggers import Cron, Trigger
+from duetime.model.triggers import AtMost, Between, Cron, Trigger
 from duetime.model.triggers.cron_parse import MACROS
 
 JITTER: Micros = 10 * MINUTE
@@ -67,6 +67,8 @@ def _hashed(survey: Survey) -> tuple[list[float], int]:
 
 def hash_shift(trigger: Trigger, name: str) -> int | None:
     """Return by how many minutes `H` in place of a fixed minute would move a schedule; `None`: it has none."""
+    while isinstance(trigger, AtMost | Between):
+        trigger = trigger.trigger
     if not isinstance(trigger, Cron):
         return None
     minute = MACROS.get(trigger.expression.lower(), trigger.expression).split()[_MINUTE_OF_FIVE]

@@ -45,6 +45,21 @@ def test_there_is_nothing_to_hash_where_no_single_minute_is_fixed(trigger: Trigg
     assert hash_shift(trigger, "a") is None
 
 
+def test_an_end_does_not_keep_a_schedule_from_being_spread() -> None:
+    fixed = cron("0 3 * * *")
+    ends = fixed.at_most(3).between(end=datetime(2030, 1, 1, tzinfo=UTC))
+    assert hash_shift(ends, "a") == hash_shift(fixed, "a") is not None
+
+
+def test_what_has_a_jitter_is_found_where_it_falls_due_and_takes_no_other() -> None:
+    rules = [cron("0 3 * * *").jitter("30m").seeded(f"n{n}") for n in range(300)]
+    plans = [Plan(name=f"n{n}", trigger=rule, same=str(n), since=0) for n, rule in enumerate(rules)]
+    found = survey(plans, start=START, length=DAY)
+    busy = [n for n, jobs in enumerate(found.minutes) if jobs]
+    assert (busy[0], busy[-1], sum(found.minutes)) == (180, 209, 300)
+    assert (peaks(found).jitterable, peaks(found).jittered) == (0, peaks(found).now)
+
+
 def test_the_peak_is_told_as_it_is_and_as_it_would_be() -> None:
     plans = [Plan(name=f"n{n}", trigger=cron("0 3 * * *"), same="nightly", since=0) for n in range(600)] + [
         Plan(name="minutely", trigger=cron("* * * * *"), same="minutely", since=0)
