@@ -40,6 +40,25 @@ def shown(name: str = "nightly") -> Any:
     return from_json("schedules", "show", name)
 
 
+def test_the_load_to_come_is_shown_as_a_map_and_as_json() -> None:
+    for name in ("nightly", "backup"):
+        put(name)
+    text = duetime("schedules", "forecast", "--days", "2", "--tz", "Europe/Riga").stdout
+    assert text.startswith("4 jobs of 2 schedules from ")
+    assert "  2 times, first " in text
+    assert " 03:00:00: backup, nightly" in text
+    values = from_json("schedules", "forecast", "--days", "2", "--tz", "Europe/Riga")
+    assert [minute["jobs"] for minute in values["busiest"]] == [2, 2]
+    assert values["advice"] in text
+    assert sum(hour["jobs"] for hour in values["hours"]) == values["jobs"] == 4
+
+
+def test_a_forecast_is_refused_for_no_days_and_for_no_zone() -> None:
+    put()
+    assert duetime("schedules", "forecast", "--days", "0").exit_code == 2
+    assert "did you mean 'Europe/Riga'" in duetime("schedules", "forecast", "--tz", "Europe/Rigga").stderr
+
+
 def test_a_schedule_is_put_listed_and_shown() -> None:
     done = put()
     assert done.stdout.startswith("nightly  created: at 03:00 every day, Europe/Riga\nnext: "), done.output

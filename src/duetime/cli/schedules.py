@@ -9,6 +9,7 @@ import click
 
 from duetime.cli import options
 from duetime.cli.database import client
+from duetime.cli.forecast import forecast
 from duetime.cli.schedule_files import export, import_
 from duetime.cli.schedule_history import history
 from duetime.cli.schedule_moves import delete, pause, resume
@@ -32,6 +33,7 @@ def schedules() -> None:
       duetime schedules show nightly
       duetime schedules put jobs:scheduler nightly jobs.tidy days=7 --cron "0 3 * * *" --tz Europe/Riga
       duetime schedules pause nightly --reason "moving house" --until 2h
+      duetime schedules forecast --days 7
       duetime schedules export --format yaml > schedules.yaml
     """  # noqa: D301
 
@@ -42,6 +44,7 @@ for command in (
     resume,
     delete,
     history,
+    forecast,
     export,
     import_,
 ):
