@@ -1,3 +1,5 @@
+"""Changes of schedules come to the store once, and in time."""
+
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
@@ -11,9 +13,11 @@ from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND, Instant
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.scheduler.altering import Decision, alter, alter_all, known
-from duetime.stores.base import Store
+from duetime.stores.base import JobFilter, Store
 from duetime.stores.open import open_store
-from duetime.testing.conformance.kit import declare, delete, read_schedule, schedule
+from duetime.testing.conformance.kit import declare, delete, firing, read_schedule, schedule
+
+pytestmark = pytest.mark.covers("changed-while-firing")
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +31,9 @@ async def store(store_url: str) -> AsyncIterator[Store]:
     store = open_store(store_url)
     await store.open()
     now = await store.now()
-    await declare(store, *[schedule(name, next_at=now + SECOND, fired_through=now) for name in ("a", "b")])
+    await declare(
+        store, *[schedule(name, next_at=now + 3_600 * SECOND, fired_through=now) for name in ("a", "b")]
+    )
     yield store
     await store.close()
 
@@ -142,3 +148,31 @@ async def test_a_deleted_schedule_is_gone_for_a_change(store: Store) -> None:
     await delete(store, "a")
     with pytest.raises(LookupError):
         await alter(store, "a", set_queue("other"))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_an_edit_just_before_an_occurrence_gives_it_one_run_as_edited(
+    store: Store, *, lost: bool
+) -> None:
+    def edit(before: StoredSchedule | None, now: Instant) -> Change:
+        read = known(before, "a")
+        entry = AuditEntry(verb="edit", target="a", who="ann")
+        return Change(
+            before=read, after=replace(read, payload="[1]"), entry=entry, withdraw="edited", held=False
+        )
+
+    planned = firing(await read_schedule(store, "a"), next_at=None)
+    assert await store.fire([planned]) == {"a"}
+    arm("after:write:raise" if lost else None)
+    assert await alter(store, "a", edit) is not None
+    # Planned before the edit, and too late.
+    assert await store.fire([replace(planned, jobs=())]) == frozenset()
+    edited = await read_schedule(store, "a")
+    again = firing(edited, next_at=None)
+    assert await store.fire([replace(again, jobs=tuple(replace(j, payload="[1]") for j in again.jobs))]) == {
+        "a"
+    }
+    live = [record for record in await store.find(JobFilter(schedule="a")) if not record.state.terminal]
+    assert [record.payload for record in live] == ["[1]"]
+    assert [record.occurrence for record in live] == [planned.fired_through]
+    assert (await read_schedule(store, "a")).made == 1
