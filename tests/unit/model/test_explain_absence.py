@@ -7,6 +7,7 @@ import pytest
 
 from duetime.model.calendars import weekends
 from duetime.model.durations import DAY, HOUR, MINUTE
+from duetime.model.instants import SECOND
 from duetime.model.triggers import at, cron, every
 from tests.unit.model.explain_kit import (
     ALIVE,
@@ -34,6 +35,19 @@ def test_a_time_before_the_schedule_existed() -> None:
     created = entry("declare", THREE + HOUR)
     text = told(schedule={"created_at": THREE + HOUR}, entries=[created])
     assert "The schedule was created by ada@desk, 1 hour after the time that you ask about." in text
+
+
+def test_a_schedule_that_was_created_within_the_minute() -> None:
+    created = entry("put", THREE + 20 * SECOND)
+    text = told(
+        schedule={"created_at": THREE + 20 * SECOND, "fired_through": THREE + 20 * SECOND}, entries=[created]
+    )
+    assert "The schedule was created by ada@desk, 20 seconds after the time that you ask about." in text
+
+
+def test_a_pause_that_came_after_the_time_is_not_the_whole_story() -> None:
+    text = told(schedule={"paused_at": THREE + HOUR, "fired_through": THREE - DAY, "next_at": THREE})
+    assert "had not been fired when the schedule was stopped. It is paused since 2026-11-15 04:00:00" in text
 
 
 def test_a_change_of_the_trigger_names_who_from_what_and_to_what() -> None:

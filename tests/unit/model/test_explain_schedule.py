@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from duetime.model.durations import DAY, HOUR
+from duetime.model.durations import DAY, HOUR, LONGEST
 from duetime.model.explain import Facts
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.states import State
@@ -58,7 +58,7 @@ def test_a_pending_job_is_told_with_what_it_waits_for() -> None:
         ("skip", "misfire is skip: what is missed by more than its window of 1 hour does not run."),
         (
             "all",
-            "misfire is all: what was missed runs later, but at most 100 and only within a window of 1 hour.",
+            "misfire is all: of all that was missed the latest 100 run, and only within a window of 1 hour.",
         ),
     ],
 )
@@ -67,6 +67,11 @@ def test_a_misfire_is_told_with_the_outage_and_the_policy(misfire: str, rule: st
     assert "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin was skipped." in text
     outage = "Nobody fired it from 2026-11-15 03:00:00 Europe/Berlin until 2026-11-15 08:00:00 Europe/Berlin"
     assert f"{outage}, when this was noticed; {rule}" in text
+
+
+def test_a_window_without_an_end_is_not_told() -> None:
+    text = told(schedule={"misfire": "all", "misfire_window": LONGEST}, records=[skipped("misfire")])
+    assert text.endswith("misfire is all: of all that was missed the latest 100 run.")
 
 
 @pytest.mark.parametrize("reason", ["misfire", "overlap"])
@@ -126,7 +131,7 @@ def test_an_overlap_is_told_with_the_job_that_was_live() -> None:
     ended = record(id="ended", occurrence=THREE - DAY // 2, state=State.SUCCEEDED, finished_at=THREE - HOUR)
     text = told(records=[skipped("overlap", created_at=THREE)], before=[ended, long_one])
     assert (
-        "Job long of its occurrence at 2026-11-14 03:00:00 Europe/Berlin, which runs since 2026-11-14 03:00:00 "
+        "Job long of its occurrence at 2026-11-14 03:00:00 Europe/Berlin, which ran since 2026-11-14 03:00:00 "
         "Europe/Berlin, had not ended; overlap is skip"
     ) in text
 

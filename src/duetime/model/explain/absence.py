@@ -32,6 +32,8 @@ def absence(facts: ScheduleFacts, window: Window) -> Iterator[Sentence]:
         )
     elif (occurrence := occurs(trigger, window)) is None:
         yield from _no_occurrence(facts, schedule, trigger, window)
+    elif occurrence < schedule.created_at:
+        yield from _too_early(facts, schedule, window)
     elif occurrence > facts.now:
         yield from _to_come(facts, schedule, trigger, occurrence)
     else:
@@ -119,7 +121,11 @@ def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instan
             ]
             yield from (Sentence(None, text) for text in found)
             return
-        yield Sentence(None, f"Its occurrence at {when} did not run. {stopped}")
+        stopped_at = schedule.parked_at or schedule.paused_at or 0
+        what = (
+            "did not run" if stopped_at <= occurrence else "had not been fired when the schedule was stopped"
+        )
+        yield Sentence(None, f"Its occurrence at {when} {what}. {stopped}")
         yield Sentence(None, "What passes meanwhile is recorded as skipped when it goes on.")
         return
     if facts.oldest is None or (facts.oldest.span_first or facts.oldest.occurrence or 0) > occurrence:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.durations import describe
+from duetime.model.durations import LONGEST, describe
 from duetime.model.explain.facts import Sentence
 from duetime.model.explain.hindrances import hindrances
 from duetime.model.explain.prospects import remark
-from duetime.model.explain.schedule_facts import ScheduleFacts
+from duetime.model.explain.schedule_facts import ScheduleFacts, before_and_after
 from duetime.model.explain.story import story
 from duetime.model.explain.words import first_line, length, moment, worker_name
-from duetime.model.instants import Instant
+from duetime.model.instants import Instant, Micros
 from duetime.model.job import StoredJob
 from duetime.model.states import State
 
@@ -70,7 +70,8 @@ def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Inst
         case "paused" | "parked" as why:
             yield from _stopped(facts, record, why)
         case "edited":
-            entry = next((e for e in facts.entries if e.at <= record.created_at), None)
+            changes = (e for e in facts.entries if before_and_after(e, "trigger"))
+            entry = next((change for change in changes if change.at <= record.created_at), None)
             who = "" if entry is None else f" by {entry.who}"
             yield record.created_at, f"The schedule was changed{who} before anybody had fired it."
         case reason:
@@ -86,12 +87,12 @@ def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
     policy = facts.value_at("misfire", noticed)
     if policy is None:
         return f"{told}."
-    window = describe(facts.value_at("misfire_window", noticed) or 0)
+    window: Micros = facts.value_at("misfire_window", noticed) or 0
+    within = "" if window >= LONGEST else f", and only within a window of {describe(window)}"
     rule = {
-        "skip": f"what is missed by more than its window of {window} does not run",
-        "all": f"what was missed runs later, but at most {facts.value_at('misfire_limit', noticed)} and only within a "
-        f"window of {window}",
-    }.get(policy, f"of all that was missed only the latest runs, and only within a window of {window}")
+        "skip": f"what is missed by more than its window of {describe(window)} does not run",
+        "all": f"of all that was missed the latest {facts.value_at('misfire_limit', noticed)} run{within}",
+    }.get(policy, f"of all that was missed only the latest runs{within}")
     return f"{told}; misfire is {policy}: {rule}."
 
 
@@ -122,7 +123,7 @@ def _named(facts: ScheduleFacts, job: StoredJob) -> str:
     text = f"Job {job.id} of its occurrence at {moment(facts, _place(job))}"
     if job.started_at is None:
         return text
-    return f"{text}, which runs since {moment(facts, job.started_at)},"
+    return f"{text}, which ran since {moment(facts, job.started_at)},"
 
 
 def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[tuple[Instant, str]]:
