@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from duetime.model.instants import Instant
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.occurrence import Span
 from duetime.model.triggers import Trigger
 
@@ -57,7 +57,11 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
     """Return the occurrence that so many, itself included, are left from, where there are more than that."""
     if number == 1 and (last := trigger.last(after, until)) is not None:
         return last
-    low, high = after, until
+    reach: Micros = SECOND
+    # From the end backwards: to count over a short stretch takes less than over a long one.
+    while after < until - reach and (trigger.count(until - reach, until) or 0) < number:
+        reach *= 2
+    low, high = max(after, until - reach), until
     while high - low > 1:
         middle = (low + high) // 2
         if (trigger.count(middle, until) or 0) >= number:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duetime.calendars import blackout
 from duetime.model import passed as module
 from duetime.model.instants import SECOND
 from duetime.model.occurrence import Span
@@ -35,6 +36,10 @@ def test_without_a_list_everything_is_in_the_span() -> None:
             Every(interval=7 * MINUTE, start=START),
             cron("*/10 3 * * *", tz="Europe/Riga"),
             At(instants=(START, START + 1, START + 2 * HOUR, START + 30 * HOUR)),
+            Every(interval=7 * MINUTE, start=START) | cron("*/10 3 * * *", tz="Europe/Riga"),
+            cron("*/10 * * * *") & cron("* 3-5 * * *", tz="Europe/Riga"),
+            cron("*/30 * * * *") - blackout("22:00", "06:00", tz="Europe/Riga"),
+            (Every(interval=MINUTE, start=START) | At(instants=(START + 1,))).jitter("30s").at_most(3),
         ]
     ),
     after=st.integers(START - 2 * HOUR, START + 2 * HOUR),

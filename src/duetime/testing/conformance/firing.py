@@ -72,6 +72,7 @@ class TestFire(StoreSuite):
         assert await other.fire([with_new_ids(plan)]) == frozenset()
         assert await jobs_of(store) == [plan.jobs[0].id]
 
+    @pytest.mark.covers("occurrence-twice")
     async def test_of_many_processes_that_fire_at_once_one_succeeds(
         self, store: Store, other: Store, make_store: MakeStore, clock: FakeClock
     ) -> None:
@@ -84,6 +85,7 @@ class TestFire(StoreSuite):
         for plan in plans:
             assert len(await jobs_of(store, plan.name)) == 1
 
+    @pytest.mark.covers("occurrence-twice")
     async def test_what_has_fired_does_not_fire_again_after_its_history_was_pruned(
         self, store: Store, clock: FakeClock
     ) -> None:
