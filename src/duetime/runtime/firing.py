@@ -45,12 +45,15 @@ class ScheduleFirer(Service):
         self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
         self._corrected = False
+        self._waiting = 0
 
     async def round(self) -> float | None:
         """Fire what is due or nearly so, and sleep until shortly before the next."""
         if not self._corrected:
             await self._correct_all()
-        due = await self._store.due_schedules(ahead=_AHEAD, limit=LIMIT)
+        # Those that wait for a live job, or cannot be read, must not hide the ones behind them.
+        limit = LIMIT + self._waiting
+        due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
         moments = [due.now + int(POLL * SECOND)]
 
@@ -68,7 +71,8 @@ class ScheduleFirer(Service):
             moments.append(due.next_at - self._latest)
         if due.resumes_at is not None:
             moments.append(due.resumes_at)
-        if len(due.schedules) == LIMIT and fired:
+        self._waiting = len(due.schedules) - fired
+        if len(due.schedules) == limit:
             return 0
         return max((min(moments) - due.now) / SECOND, 0.001)
 
@@ -77,10 +81,10 @@ class ScheduleFirer(Service):
         await self._apply(await self._store.schedules(), correct)
         self._corrected = True
 
-    async def _apply(self, schedules: Sequence[StoredSchedule], decide: Decide) -> bool:
-        """Decide about schedules and store what was decided, in several steps if it takes long."""
+    async def _apply(self, schedules: Sequence[StoredSchedule], decide: Decide) -> int:
+        """Decide about schedules and store what was decided, in several steps if it takes long; return how many."""
         firings: list[Firing] = []
-        fired, breath = False, monotonic()
+        fired, breath = 0, monotonic()
         for schedule in schedules:
             trigger = self._trigger(schedule)
             firing = None if trigger is None else decide(schedule, trigger)
@@ -88,16 +92,16 @@ class ScheduleFirer(Service):
                 firings.append(firing)
             if monotonic() - breath > _BREATH:
                 # Triggers that have to be walked take their time, and others in this process want to run, too.
-                fired |= await self._store_firings(firings)
+                fired += await self._store_firings(firings)
                 firings, breath = [], monotonic()
-        return await self._store_firings(firings) or fired
+        return fired + await self._store_firings(firings)
 
-    async def _store_firings(self, firings: Sequence[Firing]) -> bool:
-        if not firings:
+    async def _store_firings(self, firings: Sequence[Firing]) -> int:
+        if firings:
+            await self._store.fire(firings)
+        else:
             await asyncio.sleep(0)
-            return False
-        await self._store.fire(firings)
-        return True
+        return len(firings)
 
     def _trigger(self, schedule: StoredSchedule) -> Trigger | None:
         """Build the trigger once per spec; one that cannot be read stays put and is told once."""

@@ -46,7 +46,7 @@ class Shelf:
         return [*self.due, *self.others]
 
     async def due_schedules(self, *, ahead: int, limit: int) -> DueSchedules:
-        return DueSchedules(NOW, list(self.due), **self.answer)
+        return DueSchedules(NOW, list(self.due)[:limit], **self.answer)
 
     async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
         self.fired.append(list(firings))
@@ -84,6 +84,20 @@ async def test_it_wakes_when_a_pause_ends_and_not_before() -> None:
 async def test_a_schedule_with_a_live_job_is_looked_at_again_soon_and_at_its_instant() -> None:
     assert await sleep_after(Shelf(schedule(NOW + SECOND // 2, live=1))) == 0.25
     assert await sleep_after(Shelf(schedule(NOW + SECOND // 10, live=1))) == 0.1
+
+
+@pytest.mark.parametrize("stuck", [{"live": 1}, {"trigger": '{"type":"moon"}'}], ids=["live", "unreadable"])
+async def test_those_that_have_to_wait_hide_nobody_and_do_not_keep_it_busy(
+    stuck: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LIMIT", 2)
+    soon = NOW + SECOND // 2
+    shelf = Shelf(*(schedule(soon, **stuck) for _ in range(3)), schedule(soon, name="ready"))
+    firer = firer_of(shelf)
+    pauses = [await firer.round() for _ in range(3)]
+    assert [firing.name for firing in shelf.fired[0]] == ["ready"]
+    assert pauses[0] == 0
+    assert (pauses[-1] or 0) >= 0.2
 
 
 async def test_what_one_round_leaves_over_is_taken_up_at_once() -> None:
