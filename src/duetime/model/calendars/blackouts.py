@@ -50,7 +50,7 @@ class Window(WallCalendar):
         return (today and second >= self.start) or (yesterday and second < self.end)
 
     def boundary(self, wall: int) -> int:
-        """Return the next wall second at which a window begins or ends, or the next midnight."""
+        """Return a wall second up to which all is excluded: the next edge of a window, or midnight."""
         midnight = wall - wall % DAY
         return min(
             edge for edge in (midnight + self.start, midnight + self.end, midnight + DAY) if edge > wall

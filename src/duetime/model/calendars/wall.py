@@ -35,8 +35,11 @@ class WallCalendar(Calendar):
         """Tell whether a wall second is excluded."""
 
     def boundary(self, wall: int) -> int:
-        """Return a wall second after `wall` up to which nothing changes: midnight."""
-        return (wall // DAY + 1) * DAY
+        """Return the wall second up to which all is excluded, from one that is: a midnight."""
+        end = (wall // DAY + 1) * DAY
+        while self.excludes(end):
+            end += DAY
+        return end
 
     def until(self, instant: Instant) -> Instant | None:
         """Return the end of what is excluded around `instant`, at most up to the next change of the clock."""

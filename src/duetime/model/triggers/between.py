@@ -32,12 +32,15 @@ class Between(Wrapper):
 
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
         """Return the first occurrence after `instant` that lies between."""
-        found = budget.ask(self.trigger, instant if self.start is None else max(instant, self.start - 1))
-        return None if found is None or found > self._end else found
+        return self._within(budget.ask(self.trigger, self._from(instant)))
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence after `instant` that lies between."""
+        return self._within(self.trigger.after(self._from(instant)))
 
     def count(self, after: Instant, until: Instant) -> int | None:
         """Return how many occurrences lie in both ranges, if the trigger can tell."""
-        after, until = after if self.start is None else max(after, self.start - 1), min(until, self._end)
+        after, until = self._from(after), min(until, self._end)
         return self.trigger.count(after, until) if after < until else 0
 
     def describe(self) -> str:
@@ -58,3 +61,9 @@ class Between(Wrapper):
     @property
     def _end(self) -> Instant:
         return LATEST if self.end is None else self.end
+
+    def _from(self, instant: Instant) -> Instant:
+        return instant if self.start is None else max(instant, self.start - 1)
+
+    def _within(self, found: Instant | None) -> Instant | None:
+        return found if found is not None and found <= self._end else None

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import Instant
+from duetime.model import durations
+from duetime.model.instants import Instant, Micros
 from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger
 
 MOST_STEPS = 10_000
 """How many steps one search may take, a step for each question to a simple trigger; then there is no more to come."""
+HORIZON: Micros = durations.LONGEST
+"""How far ahead one search looks: a hundred years."""
 DEEPEST = 8
 MOST_PARTS = 50
 
@@ -22,12 +25,13 @@ class Spent(Exception):
 
 
 class Budget:
-    """The steps that a search has left."""
+    """The steps that a search from an instant has left, and the last instant that it looks at."""
 
-    __slots__ = ("left",)
+    __slots__ = ("horizon", "left")
 
-    def __init__(self, left: int = MOST_STEPS) -> None:
+    def __init__(self, instant: Instant, left: int = MOST_STEPS) -> None:
         self.left = left
+        self.horizon = instant + HORIZON
 
     def ask(self, trigger: Trigger, instant: Instant) -> Instant | None:
         """Return what comes after `instant`, at the cost of every simple trigger asked; raise `Spent`."""
@@ -37,18 +41,15 @@ class Budget:
             self.left = 0
             raise Spent
         self.left -= trigger.cost
-        return trigger.after(instant)
+        found = trigger.after(instant)
+        return found if found is not None and found <= self.horizon else None
 
-    def ask_in_vain(self, trigger: Trigger, instant: Instant, *, share: int) -> Instant | None:
-        """Ask with no more than a share of the steps; when they do not suffice, nothing comes."""
-        part = Budget(min(share, self.left))
-        before = part.left
+    def search(self, trigger: Trigger, instant: Instant) -> Instant | None:
+        """Return what comes after `instant`; when the steps do not suffice to find it, nothing does."""
         try:
-            return part.ask(trigger, instant)
+            return self.ask(trigger, instant)
         except Spent:
             return None
-        finally:
-            self.left -= before - part.left
 
 
 class Compound(Trigger):
@@ -70,10 +71,7 @@ class Compound(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
-        try:
-            return self.seek(instant, Budget())
-        except Spent:
-            return None
+        return Budget(instant).search(self, instant)
 
     def seeded(self, name: str) -> Self:
         """Return this rule with all that is drawn in it spread by `name`."""
@@ -128,14 +126,9 @@ class Wrapper(Compound):
         object.__setattr__(self, "tz", self.trigger.tz)
         object.__setattr__(self, "times", self.trigger.times)
 
-    @property
-    def parts(self) -> tuple[Trigger, ...]:
-        """The one trigger."""
-        return (self.trigger,)
-
     def inner(self) -> tuple[Trigger, ...]:
         """The one trigger."""
-        return self.parts
+        return (self.trigger,)
 
     def made_of(self, inner: tuple[Trigger, ...]) -> Self:
         """Return the same rule over another trigger."""
@@ -145,6 +138,10 @@ class Wrapper(Compound):
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
         """Return what the trigger says."""
         return budget.ask(self.trigger, instant)
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return what the trigger says."""
+        return self.trigger.after(instant)
 
     def due(self, occurrence: Instant) -> Instant:
         """Return what the trigger says."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, overload
+from typing import overload
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
@@ -133,7 +133,8 @@ def every(
     start: datetime | None = None,
     end: datetime | None = None,
     times: int | None = None,
-    **calendar: Any,
+    tz: str | ZoneInfo | None = None,
+    missing: Missing | None = None,
 ) -> Every | Steps:
     """Return the trigger for equal intervals, e.g. `every("15m")`, or for calendar steps, e.g. `every(months=1)`.
 
@@ -147,9 +148,12 @@ def every(
         if interval is not None or given:
             text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
             raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
-        return steps(months=months, years=years, start=start, end=end, times=times, **calendar)
-    if calendar:
-        raise InvalidTrigger(f"{' and '.join(calendar)} of every() is only for months= and years=")
+        missing = "last" if missing is None else missing
+        return steps(months=months, years=years, start=start, end=end, times=times, tz=tz, missing=missing)
+    if tz is not None or missing is not None:
+        raise InvalidTrigger(
+            "tz and missing are for steps on the calendar, such as every(months=1, tz='Europe/Riga')"
+        )
     rule = Every(
         interval=_interval(interval, given),
         start=None if start is None else from_datetime(start, what="start"),

@@ -14,11 +14,10 @@ class Intersection(Several):
 
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
         """Return the first common instant, by going on from the latest that a part says."""
-        while True:
-            earliest = latest = budget.ask(self.parts[0], instant)
-            if earliest is None or latest is None:
-                return None
-            for part in self.parts[1:]:
+        first, *others = self.parts
+        while (earliest := budget.ask(first, instant)) is not None:
+            latest = earliest
+            for part in others:
                 following = budget.ask(part, latest - 1)
                 if following is None:
                     return None
@@ -26,6 +25,7 @@ class Intersection(Several):
             if latest == earliest:
                 return latest
             instant = latest - 1
+        return None
 
     def due(self, occurrence: Instant) -> Instant:
         """Return the latest due time among the parts."""

@@ -37,6 +37,10 @@ class Except(Wrapper):
             found = budget.ask(self.trigger, end - 1)
         return found
 
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence after `instant` that a bounded search finds outside of the calendar."""
+        return Budget(instant).search(self, instant)
+
     def count(self, after: Instant, until: Instant) -> None:
         """Return None: what the calendar excludes has to be walked."""
 

@@ -119,8 +119,8 @@ def steps(
     start: datetime | None,
     end: datetime | None,
     times: int | None,
-    tz: str | ZoneInfo | None = None,
-    missing: Missing = "last",
+    tz: str | ZoneInfo | None,
+    missing: Missing,
 ) -> Steps:
     """Return the trigger for calendar steps, as `every(months=..., years=...)` is asked for them."""
     for unit, count in (("months", months), ("years", years)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from duetime.model.instants import Instant
-from duetime.model.triggers.compound import Budget, Several, quoted
+from duetime.model.triggers.compound import MOST_STEPS, Budget, Several, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +13,14 @@ class Union(Several):
     """Every occurrence of every part, each instant once."""
 
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+        """Return the earliest of what the parts say."""
+        found = [budget.ask(part, instant) for part in self.parts]
+        return min((due for due in found if due is not None), default=None)
+
+    def after(self, instant: Instant) -> Instant | None:
         """Return the earliest of what the parts say; one that is searched for in vain does not hide the others."""
-        share = budget.left // len(self.parts)
-        found = (budget.ask_in_vain(part, instant, share=share) for part in self.parts)
+        share = MOST_STEPS // len(self.parts)
+        found = [Budget(instant, share).search(part, instant) for part in self.parts]
         return min((due for due in found if due is not None), default=None)
 
     def due(self, occurrence: Instant) -> Instant:

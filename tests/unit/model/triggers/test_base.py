@@ -49,7 +49,7 @@ def test_a_trigger_that_cannot_count_says_so() -> None:
     assert Counted(At((5,)), []).count(0, 9) is None
 
 
-@pytest.mark.parametrize("expression", ["* * * * *", "30 2 * * *", "0 0 1 * *", "* * * * * *"])
+@pytest.mark.parametrize("expression", ["* * * * *", "30 2 * * *", "0 0 1 * *", "*/10 * * * * *"])
 def test_the_last_occurrence_of_a_week_is_found_in_a_few_steps(expression: str) -> None:
     trigger = Counted(cron(expression, tz="Europe/Berlin"), [])
     last = trigger.last(FROM, FROM + WEEK)

@@ -13,7 +13,7 @@ from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import from_datetime
 from duetime.model.triggers import At, Jitter, Trigger, Union, compound, cron, every, from_spec, note
-from duetime.model.triggers.compound import DEEPEST, MOST_PARTS, MOST_STEPS, Budget, Compound
+from duetime.model.triggers.compound import DEEPEST, HORIZON, MOST_PARTS, MOST_STEPS, Budget
 from tests.support.triggers import DAY, INSTANTS, LEAVES, TRIGGERS, UNLIMITED, walk
 
 
@@ -59,16 +59,19 @@ def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instan
     assert from_spec(ready.to_spec()) == ready
 
 
-@settings(max_examples=60)
-@given(trigger=UNLIMITED, instant=INSTANTS)
-def test_a_search_takes_no_more_than_its_steps(trigger: Trigger, instant: int) -> None:
-    budget = Budget(50)
-    if isinstance(trigger, Compound):
-        try:
-            trigger.seek(instant, budget)
-        except compound.Spent:
-            assert budget.left == 0
-    assert 0 <= budget.left <= 50
+@settings(max_examples=100)
+@given(trigger=UNLIMITED, instant=INSTANTS, steps=st.integers(0, 300))
+def test_a_search_with_too_few_steps_says_so_and_nothing_else(
+    trigger: Trigger, instant: int, steps: int
+) -> None:
+    budget = Budget(instant, steps)
+    try:
+        found = budget.ask(trigger, instant)
+    except compound.Spent:
+        assert budget.left == 0
+    else:
+        assert 0 <= budget.left <= steps
+        assert found == Budget(instant, 2 * MOST_STEPS).search(trigger, instant)
 
 
 def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
@@ -92,7 +95,17 @@ def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
 def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
     odd, even = At(tuple(range(1, 19_999, 2))), At(tuple(range(0, 19_998, 2)))
     assert (odd & even).after(0) is None
-    assert ((odd & even) | At((7,))).after(0) == 7
+    nothing = odd & even
+    rule = nothing | At((7,))
+    assert [trigger.after(0) for trigger in (rule, rule.at_most(3), rule.jitter("1s"))] == [7, 7, 7]
+
+
+def test_a_search_looks_a_hundred_years_ahead() -> None:
+    near, far = At((5 + HORIZON,)), At((6 + HORIZON,))
+    weekends = calendars.weekends()
+    assert ((near - weekends).after(5), (far - weekends).after(5)) == (5 + HORIZON, None)
+    assert ((far | At((9,))) - calendars.weekends()).after(5) == 9
+    assert far.at_most(1).after(5) == 6 + HORIZON
 
 
 def test_nesting_has_a_bound() -> None:

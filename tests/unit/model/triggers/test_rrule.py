@@ -203,7 +203,7 @@ def test_time_has_an_end() -> None:
 
 
 def test_asking_it_counts_as_many_steps_of_a_search() -> None:
-    budget = compound.Budget(99)
+    budget = compound.Budget(0, 99)
     budget.ask(rrule("FREQ=DAILY", start=START), 0)
     assert budget.left == 49
     with pytest.raises(compound.Spent):
