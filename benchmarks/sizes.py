@@ -31,6 +31,8 @@ class Sizes:
     """Schedules that all come at the same instants."""
     spread: int
     """Schedules that come one after the other."""
+    period: float
+    """Seconds from one occurrence of such a schedule to its next."""
     periods: int
     """How often each schedule comes while it is watched, after it has come once."""
     each_second: int
@@ -53,6 +55,7 @@ FULL = Sizes(
     idle=60.0,
     in_phase=1_000,
     spread=10_000,
+    period=5.0,
     periods=3,
     each_second=50,
     seconds=10,
@@ -71,14 +74,13 @@ QUICK = Sizes(
     burst=5_000,
     idle=10.0,
     in_phase=300,
-    spread=1_500,
+    spread=600,
+    period=2.0,
     periods=2,
     each_second=20,
     seconds=5,
 )
 
-PERIOD = 5.0
-"""Seconds from one occurrence of a schedule to its next."""
 CALLERS = 32
 """Callers that enqueue at once."""
 BATCH = 1_000

@@ -15,7 +15,7 @@ from benchmarks.limits import timer
 from benchmarks.measures.base import Figure
 from benchmarks.places import Limits, Place
 from benchmarks.processes import processor_seconds
-from benchmarks.sizes import BATCH, PERIOD, Sizes
+from benchmarks.sizes import BATCH, Sizes
 from benchmarks.subject import TICK, Subject
 from benchmarks.working import working
 from duetime.model.instants import to_datetime
@@ -26,7 +26,6 @@ _LEAD = 4_000_000
 """Microseconds from storing the schedules to the first time one comes."""
 _SECOND = 1_000_000
 _HALF = _SECOND // 2
-_PERIOD = int(PERIOD * _SECOND)
 
 
 class Schedules:
@@ -34,7 +33,7 @@ class Schedules:
 
     name = "schedules"
     once = False
-    pairs = 2
+    pairs = 1
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Hold the tails to fixed bounds, and cron jobs to one-off ones; show the bare timer beside."""
@@ -59,22 +58,21 @@ class Schedules:
         """Set as many timers as schedules come in a period."""
         del limits
         phase = children.run(timer.late, timers=sizes.in_phase, span=0.0)
-        over = children.run(timer.late, timers=sizes.spread, span=PERIOD)
+        over = children.run(timer.late, timers=sizes.spread, span=sizes.period)
         return {**_prefixed("phase", phase), **_prefixed("spread", over)}
 
     def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
         """Store the schedules from this process, fire and run them in another."""
+        step = int(sizes.period * _SECOND) // sizes.spread
         return {
-            **_prefixed("phase", _many(place, sizes.in_phase, periods=sizes.periods, step=0)),
-            **_prefixed(
-                "spread", _many(place, sizes.spread, periods=sizes.periods, step=_PERIOD // sizes.spread)
-            ),
+            **_prefixed("phase", _many(place, sizes, count=sizes.in_phase, step=0)),
+            **_prefixed("spread", _many(place, sizes, count=sizes.spread, step=step)),
             **_prefixed("cron", _cron_beside_one_offs(place, sizes)),
         }
 
 
 def _late(key: str, title: str, *, goal: float) -> tuple[Figure, ...]:
-    # Two pairs are too few to hold one database to the other.
+    # One pair is too little to hold one database to the other.
     return (
         Figure(
             key=f"{key}_p50",
@@ -102,27 +100,25 @@ def _prefixed(prefix: str, values: dict[str, float]) -> dict[str, float]:
     return {f"{prefix}_{key}": value for key, value in values.items()}
 
 
-def _many(place: Place, count: int, *, periods: int, step: int) -> dict[str, float]:
+def _many(place: Place, sizes: Sizes, *, count: int, step: int) -> dict[str, float]:
     """Let schedules come once to warm up, then as often as they are watched."""
+    period, expected = int(sizes.period * _SECOND), count * (sizes.periods + 1)
+    watched = sizes.periods * period
     with working(place) as worker:
         first = now() + _LEAD
-        rules = [_every(first + n * step, periods) for n in range(count)]
+        starts = [first + n * step for n in range(count)]
+        rules = [Every(interval=period, start=start, end=start + watched) for start in starts]
         asyncio.run(_store(place.url, rules, before=first))
         # Between two occurrences of those in phase.
-        began, used = _at(first + _PERIOD // 2, worker.pid)
-        ended, after = _at(began + periods * _PERIOD, worker.pid)
-        found = worker.noted(expected=count * (periods + 1))
+        began, used = _at(first + period // 2, worker.pid)
+        ended, after = _at(began + watched, worker.pid)
+        found = worker.noted(expected=expected)
     place.tidy()
-    numbered = ((_number(entry, first + entry.number * step, count), *entry[1:]) for entry in found)
-    entries = checked(numbered, expected=count * (periods + 1))
+    entries = checked((_numbered(entry, starts, period) for entry in found), expected=expected)
     return {
-        **spread([entry.late / 1000 for entry in entries if entry.due_at >= first + _PERIOD]),
+        **spread([entry.late / 1000 for entry in entries if entry.due_at >= first + period]),
         "cpu": (after - used) / ((ended - began) / _SECOND) * 100,
     }
-
-
-def _every(start: int, periods: int) -> Every:
-    return Every(interval=_PERIOD, start=start, end=start + periods * _PERIOD)
 
 
 def _at(moment: int, pid: int) -> tuple[int, float]:
@@ -131,12 +127,12 @@ def _at(moment: int, pid: int) -> tuple[int, float]:
     return moment, processor_seconds(pid)
 
 
-def _number(entry: Entry, first: int, count: int) -> int:
+def _numbered(entry: Entry, starts: Sequence[int], period: int) -> Entry:
     """Number all occurrences of all schedules, so that each must be there once."""
-    period, rest = divmod(entry.due_at - first, _PERIOD)
+    times, rest = divmod(entry.due_at - starts[entry.number], period)
     if rest:
         raise WrongRun(f"schedule {entry.number} ran for {entry.due_at}, which is none of its times")
-    return period * count + entry.number
+    return entry._replace(number=times * len(starts) + entry.number)
 
 
 async def _store(url: str, rules: Sequence[Trigger], *, before: int) -> None:
@@ -174,7 +170,7 @@ def _cron_beside_one_offs(place: Place, sizes: Sizes) -> dict[str, float]:
         found = worker.noted(expected=2 * each * seconds)
     place.tidy()
     cron = [entry for entry in found if entry.due_at % _SECOND == 0]
-    numbered = (((entry.due_at - first) // _SECOND * each + entry.number, *entry[1:]) for entry in cron)
+    numbered = (_numbered(entry, [first] * each, _SECOND) for entry in cron)
     on_time = spread([entry.late for entry in checked(numbered, expected=each * seconds)])
     one_offs = [entry for entry in found if entry.due_at % _SECOND]
     beside = spread([entry.late for entry in checked(one_offs, expected=each * seconds)])
