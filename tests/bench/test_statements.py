@@ -336,3 +336,17 @@ async def test_an_idle_worker_writes_nothing_but_its_heartbeat(store_url: str) -
         await until(lambda: written(sent)["pulse"] >= 3)
         assert set(written(sent)) == set(BEAT)
         assert "forsaken" in {name for _, _, name in sent}, "no sweep fell into the time watched"
+
+
+async def test_schedules_that_are_declared_again_as_they_were_cost_two_reads_and_no_write(
+    store_url: str,
+) -> None:
+    gated = Gated(store_url)
+    for number in range(100):
+        gated.scheduler.schedule(every("1h"), name=f"s{number}")(gated.wait)
+    async with listening(gated) as sent:
+        await gated.scheduler.put_declared()
+        assert written(sent) == {"add_schedules": 1, "add_entries": 1}
+        sent.clear()
+        await gated.scheduler.put_declared()
+        assert [name for _, _, name in sent] == ["clock", "get_schedules"]

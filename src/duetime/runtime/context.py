@@ -44,6 +44,10 @@ class JobContext:
     tags: tuple[str, ...]
     parent: JobId | None
     """The job that this one repeats, or whose end it was called for."""
+    schedule: str | None
+    """The schedule that made it."""
+    occurrence: datetime | None
+    """Which time of the schedule it stands for; `None` for one that was triggered by hand."""
     _run: Run = field(repr=False, compare=False)
 
     @property
@@ -131,5 +135,7 @@ def current_job() -> JobContext:
         key=claim.key,
         tags=split_tags(claim.tags),
         parent=claim.parent,
+        schedule=claim.schedule,
+        occurrence=None if claim.occurrence is None else to_datetime(claim.occurrence),
         _run=run,
     )

@@ -16,9 +16,16 @@ class Identity:
     """The worker's present id; a worker that was declared dead goes on under another."""
 
     def __init__(
-        self, *, queues: Sequence[str], slots: int, tasks: Iterable[str] = (), fires: bool = False
+        self,
+        *,
+        queues: Sequence[str],
+        slots: int,
+        tasks: Iterable[str] = (),
+        declares: Iterable[str] = (),
+        fires: bool = False,
     ) -> None:
         self._queues = tuple(queues)
+        self._declares = tuple(declares)
         self._tasks = tuple(tasks)
         self._slots = slots
         self._fires = fires
@@ -46,6 +53,7 @@ class Identity:
             queues=self._queues,
             slots=self._slots,
             tasks=self._tasks,
+            declares=self._declares,
             fires=self._fires,
         )
 

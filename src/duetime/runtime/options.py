@@ -39,7 +39,9 @@ class WorkerOptions:
     queues: Mapping[str, int | None] = field(default_factory=lambda: {DEFAULT_QUEUE: None})
     """Each queue with the most jobs of it to run at once, or `None` for as many as there are slots."""
     schedules: bool = True
-    """Whether this worker fires schedules."""
+    """Whether this worker declares and fires schedules."""
+    jobs: bool = True
+    """Whether it runs jobs."""
     grace: Micros = 30 * SECOND
     """How long running jobs may go on when the worker is asked to stop."""
     lease: Micros = 30 * SECOND
@@ -66,6 +68,7 @@ def worker_options(
     concurrency: int = 100,
     queues: Queues = (DEFAULT_QUEUE,),
     schedules: bool = True,
+    jobs: bool = True,
     grace: Duration = 30,
     lease: Duration = 30,
     window: Duration = 0.5,
@@ -83,6 +86,9 @@ def worker_options(
         _check_count("cpu_children", cpu_children, most=MAX_CHILDREN)
     if cpu_max_jobs is not None:
         _check_count("cpu_max_jobs", cpu_max_jobs)
+    if not jobs and not schedules:
+        text = "a worker with jobs=False and schedules=False would do nothing; leave one of them on"
+        raise ConfigError(text)
     lease_length = durations.parse(lease, what="lease")
     if lease_length < _SHORTEST_LEASE:
         text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {lease!r}"
@@ -91,6 +97,7 @@ def worker_options(
         concurrency=concurrency,
         queues=_check_queues(queues),
         schedules=schedules,
+        jobs=jobs,
         grace=durations.parse(grace, what="grace"),
         lease=lease_length,
         window=durations.parse(window, what="window"),

@@ -30,6 +30,7 @@ from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
 from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.parking import Declarations, Parker
 from duetime.runtime.pulse import Lease, Pulsation
 from duetime.runtime.reporter import Reporter
 from duetime.runtime.service import Service
@@ -63,6 +64,7 @@ class Worker:
         *,
         middleware: Sequence[Middleware] = (),
         events: Events | None = None,
+        declared: Declarations | None = None,
     ) -> None:
         self.options = options
         self._middleware = middleware
@@ -70,6 +72,7 @@ class Worker:
         self.health = ServiceHealth()
         self._store = store
         self._handlers = handlers
+        self._declared = declared
         self._running = False
         self._ending: asyncio.Task[asyncio.Task[None] | None] | None = None
         self._paused_at: Instant | None = None
@@ -100,13 +103,14 @@ class Worker:
         for service in self._intake:
             service.start()
         self._herald.worker(EventKind.WORKER_STARTED)
+        info = self._identity.info
         log.info(
             "worker %s started: pid %d, %d slots, queues %s, %d tasks",
             self.id,
-            self._identity.info.pid,
-            self.options.concurrency,
-            ", ".join(self.options.queues),
-            len(self._handlers),
+            info.pid,
+            info.slots,
+            ", ".join(info.queues) or "none",
+            len(info.tasks),
         )
 
     async def stop(self) -> asyncio.Task[None] | None:
@@ -233,16 +237,16 @@ class Worker:
         self._looking_around: asyncio.TimerHandle | None = None
         self._looked_around = 0.0
         self._identity = Identity(
-            queues=tuple(options.queues),
-            slots=options.concurrency,
-            tasks=self._handlers,
+            queues=tuple(options.queues) if options.jobs else (),
+            slots=options.concurrency if options.jobs else 0,
+            tasks=self._handlers if options.jobs else (),
+            declares=self._declared.names if self._declared and options.schedules else (),
             fires=options.schedules,
         )
         self._time = self._timekeeper()
         self._threads = ThreadRunner()
-        self._children = ChildPool(
-            self._handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory
-        )
+        cpu: Mapping[str, Handler] = self._handlers if options.jobs else {}
+        self._children = ChildPool(cpu, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
         self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
         self._herald = Herald(self._events, self._identity, self._time)
         self._settler = Settler(store, health, on_written=self._herald.settled)
@@ -300,9 +304,11 @@ class Worker:
             on_hang=self._hang,
         )
         self._hints = HintListener(store, health, self._hear)
-        self._intake: list[Service] = [self._fetcher, self._janitor]
+        self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
+            if self._declared is not None:
+                self._intake.append(Parker(store, health, declared=self._declared, tasks=self._handlers))
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""

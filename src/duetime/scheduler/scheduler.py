@@ -25,6 +25,7 @@ from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import Queues as QueueLimits
 from duetime.runtime.options import worker_options
+from duetime.runtime.parking import Declarations
 from duetime.runtime.transaction import JobTransaction
 from duetime.runtime.worker import Worker
 from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
@@ -59,6 +60,7 @@ class WorkerSettings(TypedDict, total=False):
     concurrency: int
     queues: QueueLimits
     schedules: bool
+    jobs: bool
     grace: Duration
     lease: Duration
     window: Duration
@@ -276,6 +278,11 @@ class Scheduler:
         """The open store."""
         return self._opened()
 
+    @property
+    def declared(self) -> Declarations:
+        """The schedules that the code declares."""
+        return Declarations(tuple(self._registry.schedules), self.put_declared)
+
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
@@ -365,6 +372,7 @@ class SchedulerWorker:
                 self._options,
                 middleware=scheduler.wrapping,
                 events=scheduler.events,
+                declared=scheduler.declared,
             )
             await worker.start()
         except BaseException:

@@ -93,6 +93,15 @@ async def test_a_handler_sees_the_job_it_runs_for(executor: Executor, task: str)
 
 
 @pytest.mark.parametrize("task", ["look", "look_from_a_thread"])
+async def test_a_handler_sees_which_time_of_its_schedule_it_stands_for(executor: Executor, task: str) -> None:
+    run = run_of(task)
+    await executor.execute(run)
+    run.claim = run.claim._replace(schedule="nightly", occurrence=from_datetime(DUE))
+    await executor.execute(run)
+    assert [(job.schedule, job.occurrence) for job in seen] == [(None, None), ("nightly", DUE)]
+
+
+@pytest.mark.parametrize("task", ["look", "look_from_a_thread"])
 async def test_a_handler_sees_when_it_will_be_stopped(executor: Executor, task: str) -> None:
     run = run_of(task)
     run.claim = run.claim._replace(timeout=10 * SECOND)

@@ -68,3 +68,8 @@ def test_a_setting_that_cannot_work_is_refused_by_name(settings: dict[str, Any],
 def test_a_refusal_is_a_config_error() -> None:
     with pytest.raises(ConfigError):
         worker_options(concurrency=0)
+
+
+def test_a_worker_that_would_do_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="would do nothing"):
+        worker_options(jobs=False, schedules=False)

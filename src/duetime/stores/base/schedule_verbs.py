@@ -8,6 +8,7 @@ from typing import Protocol
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.stores.base.values import DueSchedules
 
@@ -55,6 +56,10 @@ class ScheduleStore(Protocol):
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
+        ...
+
+    async def code_schedules(self) -> list[CodeSchedule]:
+        """Return the schedules that code has declared, in brief."""
         ...
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:

@@ -133,6 +133,7 @@ class Statements:
     attempts: Statement
     logs: Statement
     schedules: Statement
+    code_schedules: Statement
     get_schedules: Statement
     occurrences: Statement
     past_occurrences: Statement

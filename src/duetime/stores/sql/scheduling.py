@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.sql.enqueuing import Enqueuing
@@ -67,6 +68,10 @@ class Scheduling(Operations):
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         return await self._driver.read(lambda: reads.schedules(self._sql))
+
+    async def code_schedules(self) -> list[CodeSchedule]:
+        """Return the schedules that code has declared, in brief."""
+        return await self._driver.read(lambda: on_schedules.code_schedules(self._sql))
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from duetime.model.audit import AuditEntry
+from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.states import State
 from duetime.stores.base import Hint, JobFilter, Store
@@ -116,6 +117,15 @@ class TestWriteSchedules(StoreSuite):
         assert await store.get_schedules(["c"]) == [await read_schedule(store, "c")]
         assert await store.get_schedules([]) == []
         assert await store.get_schedules(["odd\x00\ud800"]) == []
+
+    async def test_what_code_declares_is_told_in_brief(self, store: Store, clock: FakeClock) -> None:
+        await declare(store, declared(clock, "b"), declared(clock, "a"), declared(clock, "c", owner="user"))
+        await store.write_schedules([edit(await read_schedule(store, "b"), parked_at=clock.now())])
+        task = (await read_schedule(store, "a")).task
+        assert await store.code_schedules() == [
+            CodeSchedule("a", task, parked=False),
+            CodeSchedule("b", task, parked=True),
+        ]
 
 
 class TestLostAnswers(StoreSuite):

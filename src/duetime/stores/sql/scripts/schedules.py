@@ -8,6 +8,7 @@ from typing import NamedTuple
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.spans import Span, without
 from duetime.model.worker import WorkerId
@@ -109,6 +110,12 @@ def delete(sql: Statements, name: str, entry: AuditEntry) -> Script[Written]:
     flagged = yield Query(sql.withdraw_claimed, values)
     yield from note(sql, [entry])
     return Written(_names(found), _holders(flagged))
+
+
+def code_schedules(sql: Statements) -> Script[list[CodeSchedule]]:
+    """Read what code has declared."""
+    found = yield Query(sql.code_schedules, {})
+    return [CodeSchedule(name, task, bool(parked)) for name, task, parked in found]
 
 
 def get_schedules(sql: Statements, names: Iterable[str]) -> Script[list[StoredSchedule]]:

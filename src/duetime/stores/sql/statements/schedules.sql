@@ -138,6 +138,10 @@ DELETE FROM {schedules} WHERE name = :name RETURNING name
 -- Read all schedules.
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
+-- name: code_schedules
+-- Read what code has declared, in brief.
+SELECT name, task, CASE WHEN parked_at IS NULL THEN 0 ELSE 1 END FROM {schedules} WHERE owner = 'code' ORDER BY name
+
 -- name: get_schedules
 -- Read schedules by name. The order of a CROSS JOIN stands, whatever SQLite has learnt of tables that were small.
 SELECT {schedule_columns} FROM {each rows: name text} AS r CROSS JOIN {schedules} AS s

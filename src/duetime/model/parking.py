@@ -1,0 +1,46 @@
+"""Which schedules are parked, because no code declares them any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from duetime.model.audit import ITSELF, AuditEntry
+from duetime.model.instants import Instant
+from duetime.model.schedule import Change, StoredSchedule
+
+WHY: Final = "no code declares it any more"
+
+
+class CodeSchedule(NamedTuple):
+    """A schedule that code has declared."""
+
+    name: str
+    task: str
+    parked: bool
+
+
+def undeclared(
+    schedules: Iterable[CodeSchedule], *, declared: Collection[str], tasks: Collection[str]
+) -> frozenset[str]:
+    """Return the schedules that nobody declares, among those whose task is known here.
+
+    Where the task is not known either, other code may be about to start, and the schedule keeps its place.
+    """
+    return frozenset(
+        one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
+    )
+
+
+def park(before: StoredSchedule, *, now: Instant) -> Change | None:
+    """Return what to write so that a schedule waits for code that declares it; `None` when it does, or is nobody's."""
+    if before.owner != "code" or before.parked_at is not None:
+        return None
+    return Change(
+        before=before,
+        after=replace(before, parked_at=now, next_at=None),
+        entry=AuditEntry(verb="park", target=before.name, who=ITSELF, detail={"reason": WHY}),
+        withdraw="schedule parked",
+        again=False,
+    )

@@ -1,0 +1,80 @@
+"""Parks schedules that no code declares any more, and brings back those that it does."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from duetime.model.parking import CodeSchedule, park, undeclared
+from duetime.runtime.service import Health, Service
+from duetime.stores.base import Store
+
+log = logging.getLogger("duetime.worker")
+
+LOOK = 60.0
+"""Seconds between looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The schedules that the code of this process declares."""
+
+    names: Collection[str] = ()
+    store: Callable[[], Awaitable[None]] | None = None
+    """Stores them; `None` where nobody looks after them."""
+
+
+class Parker(Service):
+    """Compares what code has declared with what living workers declare; any worker may, there is no leader."""
+
+    name = "schedule parker"
+
+    def __init__(
+        self,
+        store: Store,
+        health: Health,
+        *,
+        declared: Declarations,
+        tasks: Collection[str],
+    ) -> None:
+        super().__init__(health)
+        self._store = store
+        self._declared = declared
+        self._tasks = tasks
+        self._suspects = frozenset[str]()
+
+    async def round(self) -> float | None:
+        """Park what nobody declared at two looks in a row, and declare again what was parked of our own."""
+        found = await self._store.code_schedules()
+        own, declare = self._declared.names, self._declared.store
+        if declare is not None and any(one.parked and one.name in own for one in found):
+            # Somebody has parked it between our declaring it and our being known as alive.
+            await declare()
+        suspects = await self._undeclared(found)
+        # Seen twice, it is not one whose workers are about to start.
+        await self._park(suspects & self._suspects)
+        self._suspects = suspects
+        return LOOK * random.uniform(0.9, 1.1)
+
+    async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
+        foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)
+        if not foreign:
+            return foreign
+        living = [worker for worker in await self._store.workers() if worker.state == "alive"]
+        return foreign.difference(*(worker.declares for worker in living))
+
+    async def _park(self, names: Collection[str]) -> None:
+        if not names:
+            return
+        now = await self._store.now()
+        stored = await self._store.get_schedules(sorted(names))
+        changes = [change for schedule in stored if (change := park(schedule, now=now)) is not None]
+        # What somebody else has changed meanwhile is looked at again the next time.
+        if parked := await self._store.write_schedules(changes):
+            log.warning(
+                "parked %d schedule(s) that no code declares any more: %s",
+                len(parked),
+                ", ".join(sorted(parked)),
+            )
