@@ -22,6 +22,11 @@ from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
 
 NAMES = ("s1", "s2")
+POLICIES: list[dict[str, Any]] = [
+    {"overlap": "skip"},
+    {"overlap": "allow"},
+    {"overlap": "allow", "misfire": "all", "misfire_limit": 3},
+]
 
 
 class ScheduleMachine(StoreMachine):
@@ -36,10 +41,10 @@ class ScheduleMachine(StoreMachine):
         name=st.sampled_from(NAMES),
         every=st.sampled_from([SECOND, 7 * SECOND]),
         payload=st.sampled_from(["{}", "[]"]),
-        overlap=st.sampled_from(["skip", "allow"]),
+        policy=st.sampled_from(POLICIES),
         pause_after=st.sampled_from([None, 2]),
     )
-    def put_schedule(self, name: str, every: int, **options: Any) -> None:
+    def put_schedule(self, name: str, every: int, policy: dict[str, Any], **options: Any) -> None:
         """Somebody declares a schedule, new, changed or as it was."""
         now = self.clock.now()
         trigger = Every(interval=every, start=now + every // 2)
@@ -52,6 +57,7 @@ class ScheduleMachine(StoreMachine):
             misfire_window=10 * SECOND,
             fired_through=now,
             next_at=trigger.after(now),
+            **policy,
             **options,
         )
         new = replace(new, declared=declaration(new, trigger=f"every {every}"))
@@ -77,7 +83,9 @@ class ScheduleMachine(StoreMachine):
         expected = self.model.due(ahead=ahead)
         assert {record.name for record in due.schedules} == {record.name for record in expected.schedules}
         assert due._replace(schedules=[]) == expected._replace(schedules=[])
-        plans = [self.plan(record, now=due.now, ahead=ahead) for record in due.schedules]
+        plans = [
+            schedules.fire(record, read_trigger(record), now=due.now, ahead=ahead) for record in due.schedules
+        ]
         self.apply([replace(plan, pause=pause, cancels=cancels) for plan in plans if plan is not None])
 
     @precondition(lambda self: self.plans)
@@ -131,21 +139,6 @@ class ScheduleMachine(StoreMachine):
         expected = self.model.backfill(jobs)
         for _ in range(2):
             assert self.run(self.store.backfill(jobs, entry)) == expected
-
-    def plan(self, record: StoredSchedule, *, now: Instant, ahead: int) -> Firing | None:
-        """Decide what a schedule makes; one that goes on makes nothing yet."""
-        trigger = read_trigger(record)
-        if record.paused_at is None:
-            return schedules.fire(record, trigger, now=now, ahead=ahead)
-        return Firing(
-            name=record.name,
-            rev=record.rev,
-            expected=record.fired_through,
-            fired_through=now,
-            next_at=trigger.after(now),
-            jobs=(),
-            resumes=True,
-        )
 
     def read(self, name: str) -> StoredSchedule | None:
         """Read a schedule as a client does."""
