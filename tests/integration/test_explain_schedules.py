@@ -15,6 +15,7 @@ import pytest_asyncio
 from duetime import Scheduler, at, cron, every
 from duetime.errors import ScheduleNotFound
 from duetime.model.instants import SECOND, from_datetime
+from duetime.model.parking import park
 from duetime.model.retention import Retention
 from duetime.model.triggers import Trigger
 from duetime.runtime.firing import ScheduleFirer
@@ -241,6 +242,20 @@ async def test_a_schedule_that_was_edited(scheduler: Scheduler) -> None:
     assert "Its trigger has no occurrence then" in text
     assert "Its trigger was changed by code " in text
     assert "only the old one has an occurrence then" in text
+
+
+async def test_a_schedule_that_no_code_declares_any_more(scheduler: Scheduler, clock: FakeClock) -> None:
+    await declare(scheduler)
+    (stored,) = await scheduler.store.get_schedules(["nightly"])
+    change = park(stored, now=clock.now())
+    assert change is not None
+    await scheduler.store.write_schedules([change])
+    clock.set(FRIDAY + timedelta(days=2))
+    assert "did not run. It is parked since 2026-03-27 13:00:00 Europe/Berlin" in await told(scheduler)
+    await scheduler.put_declared()
+    text = await told(scheduler)
+    assert "one record stands for 2 occurrences" in text
+    assert "The schedule was parked by duetime: no code declares it any more." in text
 
 
 async def test_an_edit_before_anybody_had_fired_it(scheduler: Scheduler, clock: FakeClock) -> None:
