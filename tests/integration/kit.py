@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -108,6 +108,7 @@ class Fleet:
         ticking: bool = False,
         waiting: str | None = None,
         cpu: bool = False,
+        schedules: Mapping[str, str] | None = None,
         host_key: str | None = None,
         failpoint: str | None = None,
         **settings: Any,
@@ -118,6 +119,7 @@ class Fleet:
             "ticking": ticking,
             "waiting": waiting,
             "cpu": cpu,
+            "schedules": schedules,
             "host_key": host_key,
             "settings": settings,
         }

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -169,7 +169,13 @@ class App:
     """A scheduler with all these tasks, for a client in the test or for a worker process."""
 
     def __init__(
-        self, url: str, *, ticking: bool = False, waiting: str | None = None, cpu: bool = False
+        self,
+        url: str,
+        *,
+        ticking: bool = False,
+        waiting: str | None = None,
+        cpu: bool = False,
+        schedules: Mapping[str, str] | None = None,
     ) -> None:
         self.scheduler = scheduler = Scheduler(url)
         self.note = scheduler.task(name="note")(note)
@@ -194,6 +200,8 @@ class App:
         self.telling_death = scheduler.task(name="telling_death", on_failure=told_)(die)
         if ticking:
             self.tick = scheduler.schedule(cron("* * * * * *"))(scheduler.task(name="tick")(tick))
+        for name, expression in (schedules or {}).items():
+            scheduler.schedule(cron(expression), name=name)(self.note)
         if waiting is not None:
             every_second = scheduler.schedule(cron("* * * * * *"), name="waiting", args=(waiting,))
             every_second(self.wait_for)

@@ -19,7 +19,13 @@ from tests.integration.tasks import App
 
 async def serve(plan: dict[str, Any]) -> None:
     """Work until a signal comes; a second one hurries."""
-    app = App(plan["url"], ticking=plan["ticking"], waiting=plan["waiting"], cpu=plan["cpu"])
+    app = App(
+        plan["url"],
+        ticking=plan["ticking"],
+        waiting=plan["waiting"],
+        cpu=plan["cpu"],
+        schedules=plan["schedules"],
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     worker_running = app.scheduler.worker(**plan["settings"])

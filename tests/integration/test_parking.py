@@ -54,10 +54,11 @@ async def states(scheduler: Scheduler) -> dict[str, str]:
 
 
 @pytest.fixture
-def deployment(sqlite_url: str) -> Deployment:
-    return Deployment(sqlite_url)
+def deployment(store_url: str) -> Deployment:
+    return Deployment(store_url)
 
 
+@pytest.mark.covers("vanished-schedule")
 async def test_a_schedule_that_has_vanished_from_the_code_is_parked_and_shown(deployment: Deployment) -> None:
     async with deployment.running("old", "both"):
         pass
@@ -86,6 +87,7 @@ async def test_it_takes_two_looks_so_that_a_worker_that_is_about_to_start_is_not
         assert (await states(scheduler))["old"] == "active"
 
 
+@pytest.mark.covers("vanished-schedule")
 async def test_schedules_that_were_put_and_those_of_unknown_tasks_keep_their_place(
     deployment: Deployment,
 ) -> None:
@@ -98,6 +100,7 @@ async def test_schedules_that_were_put_and_those_of_unknown_tasks_keep_their_pla
         assert await states(scheduler) == {"foreign": "active", "mine": "active", "put": "active"}
 
 
+@pytest.mark.covers("vanished-schedule")
 async def test_one_record_tells_what_did_not_run_until_the_code_came_back(deployment: Deployment) -> None:
     async with deployment.running("old"):
         pass
