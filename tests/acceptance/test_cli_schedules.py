@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,79 @@ def test_a_schedule_is_deleted_when_somebody_says_so() -> None:
     done = duetime("schedules", "delete", "-", "--yes", stdin="a\nnobody\n")
     assert (done.exit_code, done.stdout) == (3, "a  deleted\nnobody  there is no such schedule\n")
     assert names() == ["b"]
+
+
+def test_a_job_is_made_now_with_the_arguments_of_the_schedule_or_others() -> None:
+    put()
+    before = shown()["next_at"]
+    first = duetime("schedules", "trigger", "nightly", "--by", "ann").stdout.strip()
+    assert from_json("jobs", "show", first)["arguments"] == {"name": "ann"}
+    other = ("schedules", "trigger", "nightly", "name=bob", "times=2")
+    refused = duetime(*other)
+    assert (refused.exit_code, "--app MODULE:OBJECT" in refused.stderr) == (2, True)
+    second = from_json(*other, "--app", "shop:scheduler")["id"]
+    job = from_json("jobs", "show", second)
+    assert (job["arguments"], job["schedule"], job["occurrence"]) == (
+        {"name": "bob", "times": 2},
+        "nightly",
+        None,
+    )
+    assert duetime(*other, "tomes=3", "--app", "shop:scheduler").exit_code == 2
+    assert shown()["next_at"] == before
+    assert duetime("schedules", "show", "nightly").stdout.count("by hand") == 2
+
+
+def test_the_next_occurrence_is_left_out_and_the_one_after_is_not() -> None:
+    put()
+    first, second, *_ = [one["at"] for one in from_json("schedules", "preview", "nightly", "--count", "3")]
+    skipped = from_json("schedules", "skip", "nightly", "--by", "ann")["skipped"]
+    assert datetime.fromisoformat(skipped) == datetime.fromisoformat(first)
+    assert skipped.endswith(("+02:00", "+03:00"))
+    assert datetime.fromisoformat(shown()["next_at"]) == datetime.fromisoformat(second)
+    assert "skipped by ann" in duetime("schedules", "show", "nightly").stdout
+    duetime("schedules", "pause", "nightly")
+    refused = duetime("schedules", "skip", "nightly")
+    assert (refused.exit_code, "is paused" in refused.stderr) == (1, True)
+
+
+def test_times_to_come_are_shown_with_what_the_clock_does_to_them() -> None:
+    put("early", "shop.slow", "--cron", "30 2 * * *", "--tz", "Europe/Berlin")
+    table = duetime(
+        "schedules", "preview", "early", "--after", "2030-03-30T12:00:00Z", "--count", "1"
+    ).stdout.splitlines()
+    assert table[0].split() == ["NEXT", "NOTE"]
+    assert "2030-03-31 03:00:00+02:00" in table[1]
+    assert "02:30 does not exist on this day" in table[1]
+
+
+def test_what_was_missed_is_made_up_for_once_and_can_be_counted_first() -> None:
+    put("hourly", "shop.slow", "--cron", "0 * * * *")
+    stretch = ("--start", "2025-01-01T00:00:00Z", "--end", "2025-01-01T23:59:00Z")
+    fill = ("schedules", "backfill", "hourly", *stretch)
+    assert duetime(*fill, "--dry-run").stdout == (
+        "hourly  24 of 24 occurrence(s) would be enqueued, 0 had a job\n"
+    )
+    assert from_json("jobs", "list", "--schedule", "hourly") == []
+    assert from_json(*fill)["enqueued"] == 24
+    assert duetime(*fill).stdout == "hourly  0 of 24 occurrence(s) enqueued, 24 had a job\n"
+    assert len(from_json("jobs", "list", "--schedule", "hourly")) == 24
+
+
+def test_the_history_tells_who_did_what() -> None:
+    put("nightly", "shop.slow", "--cron", "0 3 * * *", "--by", "ann")
+    put("nightly", "shop.slow", "--cron", "0 3 * * *", "--queue", "mail", "--by", "bob")
+    duetime("schedules", "pause", "nightly", "--reason", "moving", "--by", "eve")
+    changes = from_json("schedules", "history", "nightly")
+    assert [(change["who"], change["verb"]) for change in changes] == [
+        ("eve", "pause"),
+        ("bob", "put"),
+        ("ann", "put"),
+    ]
+    text = duetime("schedules", "history", "nightly", "--limit", "2").stdout
+    assert "queue: default → mail" in text
+    assert "reason: moving" in text
+    assert "ann" not in text
+    assert duetime("schedules", "history", "nobody").stdout == "nothing was done to it\n"
 
 
 @pytest.mark.parametrize(("typed", "left"), [("2", []), ("a", ["a", "b"])])

@@ -1,4 +1,4 @@
-"""`duetime schedules pause`, `resume` and `delete`: what is done to schedules that are there."""
+"""`duetime schedules pause`, `resume`, `trigger`, `skip` and `delete`: what is done to schedules that are there."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeAlias
+from zoneinfo import ZoneInfo
 
 import click
 
 from duetime.cli import options
 from duetime.cli.confirming import confirm
 from duetime.cli.database import client
-from duetime.cli.failures import ExitCode
+from duetime.cli.failures import ExitCode, Failure
+from duetime.cli.loading import known_task, load_scheduler
+from duetime.cli.schedule_view import told
 from duetime.cli.text import say, say_json
 from duetime.errors import ScheduleNotFound
+from duetime.model.instants import to_datetime
 from duetime.scheduler import Scheduler
+from duetime.scheduler.arguments import read_arguments
 
 Act: TypeAlias = Callable[[Scheduler, str], Awaitable[str]]
 
@@ -109,6 +114,81 @@ def delete(
         return "deleted"
 
     _tell(asyncio.run(_each(url, namespace, names, act)), as_json=as_json)
+
+
+@click.command()
+@options.database
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@click.option(
+    "--app",
+    metavar="MODULE:OBJECT",
+    help="The code that other arguments are checked by; its database is meant.",
+)
+@options.by
+@options.as_json
+def trigger(
+    *,
+    url: str | None,
+    namespace: str,
+    name: str,
+    arguments: tuple[str, ...],
+    app: str | None,
+    by: str | None,
+    as_json: bool,
+) -> None:
+    """Make a job of a schedule now, without moving the schedule, and print its id.
+
+    ARGUMENTS take the place of the schedule's own: name=value pairs, or one JSON object or array. They are checked
+    by the task, so they need --app.
+
+    \b
+      duetime schedules trigger nightly
+      duetime schedules trigger nightly days=30 --app jobs:scheduler
+    """  # noqa: D301
+    if arguments and app is None:
+        text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
+        raise Failure(text, ExitCode.USAGE)
+    scheduler = client(url, namespace) if app is None else load_scheduler(app)
+
+    async def act() -> str:
+        async with scheduler:
+            if not arguments:
+                return (await scheduler.schedules.trigger(name, by=by)).id
+            task = (await scheduler.schedules.get(name)).task
+            call = read_arguments(known_task(scheduler, task), arguments)
+            args = tuple(call.args)
+            return (await scheduler.schedules.trigger(name, args=args, kwargs=call.kwargs, by=by)).id
+
+    job_id = asyncio.run(act())
+    if as_json:
+        say_json({"schedule": name, "id": job_id})
+    else:
+        say(job_id)
+
+
+@click.command()
+@options.database
+@click.argument("name")
+@options.by
+@options.as_json
+def skip(*, url: str | None, namespace: str, name: str, by: str | None, as_json: bool) -> None:
+    """Leave out the next occurrence; a record tells who did.
+
+    Exits with 1 when there is none: the schedule is paused, parked or over.
+    """
+
+    async def act() -> tuple[datetime, datetime]:
+        async with client(url, namespace) as scheduler:
+            zone = ZoneInfo((await scheduler.schedules.get(name)).trigger.tz)
+            moment = (await scheduler.schedules.skip(name, by=by)).astimezone(zone)
+            return moment, to_datetime(await scheduler.store.now())
+
+    moment, now = asyncio.run(act())
+    if as_json:
+        say_json({"schedule": name, "skipped": moment.isoformat()})
+    else:
+        say(f"{name}  {told(moment, now)} is left out")
 
 
 async def _each(url: str | None, namespace: str, names: Iterable[str], act: Act) -> dict[str, str]:

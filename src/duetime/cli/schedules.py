@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -12,12 +13,13 @@ from duetime.cli.database import client
 from duetime.cli.forecast import forecast
 from duetime.cli.schedule_files import export, import_
 from duetime.cli.schedule_history import history
-from duetime.cli.schedule_moves import delete, pause, resume
+from duetime.cli.schedule_moves import delete, pause, resume, skip, trigger
 from duetime.cli.schedule_put import put
+from duetime.cli.schedule_times import backfill, preview
 from duetime.cli.schedule_view import Fleet, say_schedule, schedule_row, schedule_values, upcoming_values
 from duetime.cli.text import say, say_json, say_table
-from duetime.model.instants import from_datetime, to_datetime
-from duetime.model.triggers.preview import preview as coming
+from duetime.model.instants import to_datetime
+from duetime.model.triggers.preview import Upcoming
 from duetime.scheduler import JobRecord, ScheduleRecord
 
 _LAST = 5
@@ -42,7 +44,11 @@ for command in (
     put,
     pause,
     resume,
+    trigger,
+    skip,
     delete,
+    preview,
+    backfill,
     history,
     forecast,
     export,
@@ -98,19 +104,18 @@ def list_schedules(
 def show(*, url: str | None, namespace: str, name: str, as_json: bool) -> None:
     """Show all that is known about a schedule, its last records and its next times."""
 
-    async def read() -> tuple[ScheduleRecord, Fleet, list[JobRecord], datetime]:
+    async def read() -> tuple[ScheduleRecord, Fleet, list[JobRecord], Sequence[Upcoming], datetime]:
         async with client(url, namespace) as scheduler:
             schedule = await scheduler.schedules.get(name)
             return (
                 schedule,
                 Fleet.of(await scheduler.store.workers()),
                 await scheduler.jobs.list(schedule=name, limit=_LAST),
+                await scheduler.schedules.preview(name, _NEXT),
                 to_datetime(await scheduler.store.now()),
             )
 
-    schedule, fleet, last, now = asyncio.run(read())
-    after = from_datetime(now)
-    upcoming = [] if schedule.next_at is None else coming(schedule.trigger, after=after, count=_NEXT)
+    schedule, fleet, last, upcoming, now = asyncio.run(read())
     if not as_json:
         say_schedule(schedule, fleet, last, upcoming, now=now)
         return
