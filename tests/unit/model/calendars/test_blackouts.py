@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duetime import cron
 from duetime.calendars import blackout
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.calendars import Calendar
@@ -50,6 +51,17 @@ def test_it_goes_by_the_wall_clock_when_that_changes() -> None:
     # From 2:00 to 3:00 there is nothing to exclude; when 2:00 to 3:00 comes twice, both are.
     assert hours(dark, forward) == [1]
     assert hours(dark, back) == [0, 1, 2]
+
+
+def test_what_is_excluded_before_a_change_of_the_clock_is_not_so_for_an_hour_too_long() -> None:
+    dark = blackout("01:00", "04:00", tz="Europe/Berlin")
+    change = datetime(2030, 3, 31, 1, tzinfo=UTC)
+    # It is 1:30 in winter; the window ends at 4:00 in summer, which is an hour and a half later.
+    end = dark.until(from_datetime(change - timedelta(minutes=30)))
+    assert end is not None
+    assert end <= from_datetime(change + timedelta(hours=1))
+    rule = cron("15 * * * *", tz="Europe/Berlin") - dark
+    assert rule.next_after(change - timedelta(minutes=30)) == datetime(2030, 3, 31, 2, 15, tzinfo=UTC)
 
 
 def test_the_end_is_not_included() -> None:

@@ -196,6 +196,23 @@ def test_a_far_start_costs_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= len(taken) <= 2
 
 
+@pytest.mark.parametrize("year", [1970, 2024, 2399, 2400, 5_000, 8_999])
+def test_a_search_looks_no_further_than_five_hundred_years(
+    monkeypatch: pytest.MonkeyPatch, year: int
+) -> None:
+    trigger = rrule("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", start=datetime(1970, 1, 1, tzinfo=UTC))
+    begins: list[datetime] = []
+    original = dateutil.rrule.rrule
+
+    def remembering(*, dtstart: datetime, **options: Any) -> Any:
+        begins.append(dtstart)
+        return original(dtstart=dtstart, **options)
+
+    monkeypatch.setattr(dateutil.rrule, "rrule", remembering)
+    trigger.next_after(datetime(year, 1, 1, tzinfo=UTC))
+    assert [100 <= 9_999 - begin.year < 500 for begin in begins] == [True]
+
+
 def test_time_has_an_end() -> None:
     trigger = rrule("FREQ=YEARLY;INTERVAL=100", start=START)
     assert trigger.after(LATEST) is None

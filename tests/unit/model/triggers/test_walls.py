@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,20 +22,34 @@ INSTANTS = st.integers(
 )
 
 
+def daily(wall: int, *, hour: int, minute: int) -> int:
+    """Return the first wall second at or after `wall` that shows the time."""
+    return wall + (hour * 3600 + minute * 60 - wall) % DAY
+
+
 @settings(max_examples=300)
 @given(place=st.sampled_from(PLACES), hour=st.integers(0, 23), minute=st.integers(0, 59), instant=INSTANTS)
 def test_a_fixed_wall_time_means_what_it_means_in_cron(
     place: str, hour: int, minute: int, instant: int
 ) -> None:
-    def daily(wall: int) -> int:
-        return wall + (hour * 3600 + minute * 60 - wall) % DAY
-
     rule = cron(f"{minute} {hour} * * *", tz=place)
-    for _ in range(400):
-        found = first_after(zone(place), instant, daily)
+    for _ in range(100):
+        found = first_after(zone(place), instant, partial(daily, hour=hour, minute=minute))
         assert found is not None
         assert found == rule.after(instant)
         instant = found
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_does_so_from_any_moment_around_a_change_of_the_clock(place: str) -> None:
+    begin, end = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2011, 2013))
+    while (stretch := zone(place).stretch_at(begin)).end < end:
+        begin = stretch.end
+        for second in range(begin - 2 * 3600, begin + 2 * 3600, 600):
+            for hour in (0, 1, 2, 3, 23):
+                rule = cron(f"20 {hour} * * *", tz=place)
+                found = first_after(zone(place), second * SECOND, partial(daily, hour=hour, minute=20))
+                assert found == rule.after(second * SECOND)
 
 
 def test_nothing_comes_where_nothing_is_found_or_time_has_ended() -> None:
