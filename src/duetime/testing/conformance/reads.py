@@ -276,7 +276,7 @@ class TestNextDue(StoreSuite):
         )
 
         async def ids(**changes: Any) -> list[JobId]:
-            query = {"until": now + 2, "limit": 9} | changes
+            query: dict[str, Any] = {"until": now + 2, "limit": 9} | changes
             return [record.id for record in await store.past_occurrences("s", **query)]
 
         assert await ids() == [last, skip, first]
