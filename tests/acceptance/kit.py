@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from click.testing import CliRunner, Result
@@ -81,10 +81,15 @@ def from_json(*arguments: str) -> Any:
     return json.loads(duetime(*arguments, "--json").stdout)
 
 
-@contextmanager
-def worker(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+def worker(*arguments: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """A real worker whose output and log can be read."""
-    command = [sys.executable, "-m", "duetime.cli", "worker", "shop:scheduler", *arguments]
+    return program("worker", *arguments)
+
+
+@contextmanager
+def program(name: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on until it is stopped, in a process of its own."""
+    command = [sys.executable, "-m", "duetime.cli", name, "shop:scheduler", *arguments]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=os.environ
     ) as process:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from duetime.cli import confirming
-from tests.acceptance.kit import duetime, from_json
+from tests.acceptance.kit import duetime, from_json, program, until, worker
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -312,3 +312,29 @@ def test_a_crontab_tells_what_it_cannot_say() -> None:
     loaded = duetime("schedules", "import", "shop:scheduler", "-", "--format", "crontab", stdin=export.stdout)
     assert loaded.stdout == "a  unchanged\n"
     assert os.environ["DUETIME_URL"]
+
+
+def test_one_process_fires_and_another_runs() -> None:
+    put("often", "shop.greet", "name=ann", "--every", "1s")
+    with program("scheduler") as firing:
+        assert "firing schedules and running no jobs" in until(firing, "stop with")
+        with worker("--no-schedules") as working:
+            assert "running jobs and leaving schedules to others" in until(working, "stop with")
+            until(working, "hello ann")
+            found = from_json("schedules", "show", "often")
+            assert found["task_known"] is True
+            assert len(from_json("workers", "list")) == 2
+            until(working, "hello ann")
+            until(working, "hello ann")
+            made = [job for job in from_json("jobs", "list", "--schedule", "often") if job["worker"]]
+            assert len({job["worker"] for job in made}) == 1
+        firing.terminate()
+        assert firing.wait(timeout=30) == 0
+
+
+def test_a_worker_that_leaves_schedules_alone_fires_none() -> None:
+    put("often", "shop.greet", "name=ann", "--every", "1s")
+    with worker("--no-schedules") as working:
+        until(working, "stop with")
+        assert "no living worker fires schedules" in duetime("schedules", "list").stderr
+        assert "no living worker fires schedules" in duetime("schedules", "show", "often").stdout

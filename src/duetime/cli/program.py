@@ -19,6 +19,7 @@ from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
 from duetime.cli.queues import queues
+from duetime.cli.scheduler import scheduler
 from duetime.cli.schedules import schedules
 from duetime.cli.top import top
 from duetime.cli.worker import worker
@@ -73,6 +74,7 @@ def main(*, debug: bool) -> None:
 for command in (
     worker,
     workers,
+    scheduler,
     schedules,
     enqueue,
     jobs,

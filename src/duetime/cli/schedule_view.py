@@ -108,7 +108,7 @@ def _lines(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> Iterator[tu
     if schedule.next_at is not None:
         yield "next", told(schedule.next_at, now)
         if not fleet.fires:
-            yield "", "no living worker fires schedules; start `duetime worker`"
+            yield "", "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
     yield "made", f"{schedule.made} job(s), {schedule.live} of them pending or running"
     yield "queue", f"{schedule.queue}, priority {schedule.priority}"

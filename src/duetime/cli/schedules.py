@@ -94,7 +94,7 @@ def list_schedules(
     else:
         say("no schedules")
     if found and not fleet.fires:
-        say("no living worker fires schedules; start `duetime worker`", err=True)
+        say("no living worker fires schedules; start `duetime worker` or `duetime scheduler`", err=True)
 
 
 @schedules.command()
