@@ -174,6 +174,14 @@ async def reads_are_typed() -> None:
     assert_type(await scheduler.schedules.get("tidy.often"), ScheduleRecord)
 
 
+async def schedules_are_put_with_typed_options() -> None:
+    await scheduler.schedules.put("often", every("1h"), plain, args=(1,), overlap="queue_one", timeout=None)
+    await scheduler.schedules.edit("often", retries=None, misfire="all", misfire_limit=5)
+    assert_type(await scheduler.schedules.trigger("often"), JobHandle[Any])
+    await scheduler.schedules.put("often", every("1h"), plain, overlap="sometimes")  # type: ignore[arg-type]
+    await scheduler.schedules.edit("often", colour="red")  # type: ignore[call-arg]
+
+
 async def a_batch_takes_calls_of_several_tasks() -> None:
     handles = await scheduler.enqueue_many([plain.call(1), threaded.options(delay=5).call("a")])
     assert_type(handles, list[JobHandle[Any]])

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import EARLIEST, Instant, Micros
+from duetime.model.schedule import Change
 from duetime.model.triggers import Trigger
 from duetime.model.triggers.checks import check_comes, check_pace
+from duetime.model.triggers.text import from_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,13 +19,10 @@ class Pace:
     shortest: Micros
 
     def check(self, trigger: Trigger, *, name: str, now: Instant) -> Trigger:
-        """Return a trigger, spread by the schedule's name, that comes once more from now, and not too often."""
-        seeded = self.check_declared(trigger, name=name, now=now)
-        check_comes(seeded.anchored(now), now)
-        return seeded
+        """Return a trigger, spread by the schedule's name, unless it comes too often or never did or will.
 
-    def check_declared(self, trigger: Trigger, *, name: str, now: Instant) -> Trigger:
-        """Do the same for one that code declares: that may be over, since code outlives its last time."""
+        It may be over: what was put or declared once is put and declared again.
+        """
         if not isinstance(trigger, Trigger):
             text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
             raise InvalidTrigger(text)
@@ -33,3 +32,10 @@ class Pace:
             check_comes(anchored, EARLIEST)
         check_pace(anchored, now, self.shortest)
         return seeded
+
+    @staticmethod
+    def checked(change: Change | None, *, now: Instant) -> Change | None:
+        """Return a change, unless it brings a trigger that will not come any more."""
+        if change is not None and (change.before is None or change.before.trigger != change.after.trigger):
+            check_comes(from_text(change.after.trigger), now)
+        return change

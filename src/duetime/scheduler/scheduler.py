@@ -169,7 +169,7 @@ class Scheduler:
         **values: Unpack[ScheduleOptionValues],
     ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
-        self._pace.check_declared(trigger, name=name or "", now=(self.clock or SystemClock()).now())
+        self._pace.check(trigger, name=name or "", now=(self.clock or SystemClock()).now())
         options = schedule_options(values, owner=self)
 
         def decorate(decorated: Any) -> Any:

@@ -97,7 +97,8 @@ class Schedules:
 
         def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
             new = replace(declared.at(now), owner="user", declared="")
-            return moves.put(before, new, rule, who=asks, now=now)
+            change = moves.put(before, new, rule, who=asks, now=now)
+            return self._pace.checked(change, now=now)
 
         change = await alter(store, name, decide)
         if change is None:
@@ -130,7 +131,8 @@ class Schedules:
             after = with_options(before, values, owner=self._client)
             if args is not None or kwargs is not None:
                 after = self._with_arguments(after, tuple(args or ()), kwargs or {})
-            return moves.edit(before, after, rule, who=asks, now=now)
+            change = moves.edit(before, after, rule, who=asks, now=now)
+            return self._pace.checked(change, now=now)
 
         return "unchanged" if await alter_known(store, name, decide) is None else "changed"
 
@@ -145,12 +147,10 @@ class Schedules:
         """Stop a schedule from firing, until a time if one is given; planted jobs that have not started are withdrawn."""
         asks = who(by)
         why = None if reason is None else check_reason(reason)
-        end = from_datetime(until, what="until") if isinstance(until, datetime) else None
-        length = None if until is None or end is not None else durations.parse(until, what="until")  # type: ignore[arg-type]
+        end = _end(until)
 
         def decide(before: StoredSchedule, now: Instant) -> Change:
-            limit = end if length is None else now + length
-            return moves.pause(before, reason=why, until=limit, who=asks, now=now)
+            return moves.pause(before, reason=why, until=end(now), who=asks, now=now)
 
         await alter_known(self._store(), name, decide)
 
@@ -286,3 +286,14 @@ class Schedules:
 
     async def _stored(self, name: str) -> StoredSchedule:
         return known(next(iter(await self._store().get_schedules([name])), None), name)
+
+
+def _end(until: datetime | Duration | None) -> Callable[[Instant], Instant | None]:
+    """Return what tells the end of a pause once its beginning is known."""
+    if until is None:
+        return lambda _: None
+    if isinstance(until, datetime):
+        moment = from_datetime(until, what="until")
+        return lambda _: moment
+    length = durations.parse(until, what="until")
+    return lambda now: now + length

@@ -470,3 +470,58 @@ async def test_a_backfill_of_the_future_or_without_bound_is_refused(
         with pytest.raises(InvalidTime, match=part):
             await scheduler.schedules.backfill("minutely", start, end, dry_run=dry_run)
     assert await records(scheduler) == []
+
+
+async def test_what_is_over_can_be_put_again_as_it_was(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    once = at(NOON + timedelta(hours=1))
+    await scheduler.schedules.put("once", once, report, args=("x",))
+    clock.advance("2h")
+    await plant(scheduler)
+    assert await scheduler.schedules.put("once", once, report, args=("x",)) == "unchanged"
+    with pytest.raises(InvalidTrigger, match="never comes"):
+        await scheduler.schedules.put("twice", once, report, args=("x",))
+
+
+async def test_a_run_in_turn_waits_for_the_others_of_its_schedule(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",), overlap="queue_one")
+    handle = await scheduler.schedules.trigger("often")
+    [job] = await scheduler.store.get([handle.id])
+    assert job.gate is not None
+
+
+def test_blocking_callers_have_the_same_verbs(clock: FakeClock, sqlite_url: str) -> None:
+    scheduler = Scheduler(sqlite_url, clock=clock)
+
+    @scheduler.task(name="report")
+    def report(kind: str) -> None: ...
+
+    schedules = scheduler.sync.schedules
+    try:
+        assert schedules.put("often", every("1h"), report, args=["x"], by="alice") == "created"
+        assert schedules.edit("often", priority=3) == "changed"
+        schedules.pause("often", until=NOON + timedelta(days=1))
+        schedules.resume("often")
+        assert [one.at for one in schedules.preview("often", 1)] == [NOON + timedelta(hours=1)]
+        assert schedules.skip("often") == NOON + timedelta(hours=1)
+        assert schedules.trigger("often", args=["y"]).record().arguments == {"kind": "y"}
+        assert schedules.backfill("often", NOON - timedelta(days=1), NOON).occurrences == 0
+        assert schedules.get("often").next_at == NOON + timedelta(hours=2)
+        schedules.delete("often")
+        verbs = [change.verb for change in schedules.history("often")]
+    finally:
+        scheduler.sync.close()
+    assert verbs == ["delete", "trigger", "skip", "resume", "pause", "edit", "put"]
+
+
+async def test_an_edit_to_runs_in_turn_is_refused_where_the_task_has_a_limit(scheduler: Scheduler) -> None:
+    @scheduler.task(name="limited", limit=1)
+    async def limited() -> None: ...
+
+    await scheduler.schedules.put("often", every("1h"), limited)
+    with pytest.raises(InvalidOption, match="limited"):
+        await scheduler.schedules.edit("often", overlap="queue_one")
+    assert (await scheduler.schedules.get("often")).overlap == "skip"
