@@ -7,14 +7,16 @@ import builtins
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from duetime import Scheduler, cron, every
+from duetime import Scheduler, calendars, cron, every
 from duetime.errors import InvalidImport, InvalidOption, MissingDriver, ScheduleNotFound
+from duetime.model.schedule import Change
 
 YEAR = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -44,6 +46,16 @@ async def fill(scheduler: Scheduler) -> None:
     await put("b", every("90s", start=YEAR), "mail", args=("ann", "bob"), overlap="allow", retries=2)
     await put("c", cron("H H * * *"), "tidy", misfire="all", misfire_limit=7, pause_after=3, timeout="90s")
     await scheduler.schedules.pause("c", reason="moving house", until=YEAR, by="ann")
+    rule = (cron("0 3 * * *", tz="Asia/Tokyo") | every("7h", start=YEAR)) - calendars.days_off(
+        tz="Asia/Tokyo"
+    )
+    await put("d", rule.between(end=YEAR.replace(year=2040)).jitter("30s").at_most(9), "tidy", expires="1h")
+    await change(scheduler, "d", made=4)
+
+
+async def change(scheduler: Scheduler, name: str, **fields: Any) -> None:
+    (row,) = await scheduler.store.get_schedules([name])
+    assert await scheduler.store.write_schedules([Change(before=row, after=replace(row, **fields))])
 
 
 async def exported(scheduler: Scheduler, style: str = "json") -> str:
@@ -58,13 +70,14 @@ async def test_what_is_exported_imported_elsewhere_and_exported_again_is_the_sam
         await fill(here)
         text = await exported(here, style)
         done = await there.schedules.import_(text, format=style)
-        assert done.schedules == {"a": "created", "b": "created", "c": "created"}
+        assert done.schedules == dict.fromkeys("abcd", "created")
         assert await exported(there, style) == text
         again = await there.schedules.import_(text, format=style)
         assert set(again.schedules.values()) == {"unchanged"}
         assert [entry.verb for entry in await there.store.entries("a", limit=9)] == ["import"]
         paused = await there.schedules.get("c")
         assert (paused.paused_reason, paused.paused_by, paused.paused_until) == ("moving house", "ann", YEAR)
+        assert (await there.schedules.get("d")).made == 4
 
 
 async def test_tasks_that_nobody_knows_here_need_to_be_taken_unchecked(store_url: str) -> None:
@@ -87,6 +100,8 @@ async def test_nothing_is_stored_when_anything_is_refused_and_every_problem_is_t
             {"name": "days", "task": "tidy", "cron": "0 3 * * *", "arguments": {"days": "many"}},
             {"name": "good", "task": "tidy", "cron": "0 4 * * *"},
             7,
+            {"name": "often", "task": "tidy", "every": "10ms"},
+            {"name": "past", "task": "tidy", "at": "2001-01-01T00:00:00Z"},
         ]
     }
     async with shop(store_url) as scheduler:
@@ -94,12 +109,14 @@ async def test_nothing_is_stored_when_anything_is_refused_and_every_problem_is_t
             await scheduler.schedules.import_(json.dumps(document), source="shop.json")
         assert await scheduler.schedules.list() == []
     places = [problem.partition(": ")[2].partition(":")[0] for problem in caught.value.problems]
-    assert places == ["late", "typo", "days", "good", "schedule 6"]
-    late, typo, days, *_ = caught.value.problems
+    assert places == ["late", "typo", "days", "good", "schedule 6", "often", "past"]
+    late, typo, days, *_, often, past = caught.value.problems
     assert late.startswith("shop.json: late: bad hour '25'")
     assert "     ^^" in late
     assert "did you mean tidy?" in typo
     assert "days" in days
+    assert "closer than 1 second" in often
+    assert "never comes after" in past
 
 
 @pytest.mark.parametrize(
@@ -125,10 +142,10 @@ async def test_a_dry_run_tells_the_same_and_stores_nothing(store_url: str) -> No
         before = await exported(scheduler)
         document = json.loads(before)
         document["schedules"][0]["cron"] = "0 4 * * *"
-        document["schedules"][2]["name"] = "d"
+        document["schedules"][2]["name"] = "e"
         text = json.dumps(document)
         foreseen = await scheduler.schedules.import_(text, dry_run=True)
-        assert foreseen.schedules == {"a": "changed", "b": "unchanged", "d": "created"}
+        assert foreseen.schedules == {"a": "changed", "b": "unchanged", "e": "created", "d": "unchanged"}
         assert await exported(scheduler) == before
         assert await scheduler.schedules.import_(text) == foreseen
 
@@ -141,7 +158,7 @@ async def test_a_file_changes_what_it_has_and_leaves_the_rest_and_never_ends_a_p
         assert done.schedules == {"c": "changed"}
         changed = await scheduler.schedules.get("c")
         assert (changed.arguments, changed.pause_after, changed.paused) == ({"days": 2}, None, True)
-        assert len(await scheduler.schedules.list()) == 3
+        assert len(await scheduler.schedules.list()) == 4
         assert (await scheduler.store.entries("c", limit=1))[0].who == "bob"
 
 
@@ -205,6 +222,19 @@ async def test_some_are_exported_by_name_and_an_unknown_one_is_refused(store_url
         assert (export.count, export.notes) == (1, ())
         with pytest.raises(ScheduleNotFound):
             await scheduler.schedules.export(["a", "nobody"])
+
+
+async def test_what_is_parked_or_over_is_left_out_and_told(store_url: str) -> None:
+    async with shop(store_url) as scheduler:
+        await fill(scheduler)
+        await change(scheduler, "a", next_at=None, parked_at=1)
+        await change(scheduler, "b", next_at=None)
+        export = await scheduler.schedules.export()
+        assert [entry["name"] for entry in json.loads(export.text)["schedules"]] == ["c", "d"]
+        assert export.notes == (
+            "a is parked, since no code declares it any more; it is left out",
+            "b has ended; it is left out",
+        )
 
 
 def test_blocking_callers_can_move_schedules_too(tmp_path: Path) -> None:
