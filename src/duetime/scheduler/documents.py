@@ -52,7 +52,7 @@ def write_document(schedules: Sequence[StoredSchedule], style: Format) -> tuple[
     if style == "json":
         return json.dumps(values, indent=2, ensure_ascii=False) + "\n", []
     try:
-        return msgspec.yaml.encode(values).decode(), []
+        return msgspec.yaml.encode(values).decode().rstrip("\n") + "\n", []
     except ImportError as error:
         raise MissingDriver(_MISSING) from error
 

@@ -97,11 +97,20 @@ class Planned:
 
 
 class Importer:
-    """Reads a file against the tasks that are known, and then against a store."""
+    """Reads a file against the tasks that are known and the schedules that are stored."""
 
-    def __init__(self, tasks: Mapping[str, Handler] | None, *, pace: Pace, now: Instant, source: str) -> None:
+    def __init__(
+        self,
+        tasks: Mapping[str, Handler] | None,
+        *,
+        stored: Iterable[StoredSchedule],
+        pace: Pace,
+        now: Instant,
+        source: str,
+    ) -> None:
         """Check tasks and arguments by `tasks`; with `None` they are taken as they are."""
         self._tasks = tasks
+        self._stored = {schedule.name: schedule for schedule in stored}
         self._pace = pace
         self._now = now
         self._source = source
@@ -141,7 +150,10 @@ class Importer:
             payload=self._payload(handler, wanted),
             options=wanted.options,
         )
-        return Planned(wanted, declared, known=self._tasks is not None)
+        plan = Planned(wanted, declared, known=self._tasks is not None)
+        foreseen = plan.decide(self._stored.get(wanted.name), self._now, who=self._source)
+        self._pace.checked(foreseen, now=self._now)
+        return plan
 
     def _handler(self, task: str) -> Handler:
         if self._tasks is None:

@@ -259,7 +259,8 @@ class Schedules:
         """
         asks, store = who(by), self._store()
         tasks = self._registry.handlers if check else None
-        importer = Importer(tasks, pace=self._pace, now=await store.now(), source=source)
+        now, stored = await store.now(), await store.schedules()
+        importer = Importer(tasks, stored=stored, pace=self._pace, now=now, source=source)
         plans, notes = importer.read(text, format)
         done = await import_schedules(store, plans, who=asks, dry_run=dry_run)
         return ScheduleImport(schedules=done, notes=notes)
