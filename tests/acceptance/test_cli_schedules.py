@@ -235,8 +235,9 @@ def test_what_was_missed_is_made_up_for_once_and_can_be_counted_first() -> None:
 
 def test_the_history_tells_who_did_what() -> None:
     put("nightly", "shop.slow", "--cron", "0 3 * * *", "--by", "ann")
-    put("nightly", "shop.slow", "--cron", "0 3 * * *", "--queue", "mail", "--by", "bob")
-    duetime("schedules", "pause", "nightly", "--reason", "moving", "--by", "eve")
+    put("nightly", "shop.slow", "--cron", "0 4 * * *", "--queue", "mail", "--timeout", "90s", "--by", "bob")
+    moment = "2090-01-31T09:00:00Z"
+    duetime("schedules", "pause", "nightly", "--reason", "moving", "--until", moment, "--by", "eve")
     changes = from_json("schedules", "history", "nightly")
     assert [(change["who"], change["verb"]) for change in changes] == [
         ("eve", "pause"),
@@ -244,8 +245,10 @@ def test_the_history_tells_who_did_what() -> None:
         ("ann", "put"),
     ]
     text = duetime("schedules", "history", "nightly", "--limit", "2").stdout
+    assert "trigger: at 03:00 every day, UTC → at 04:00 every day, UTC" in text
     assert "queue: default → mail" in text
-    assert "reason: moving" in text
+    assert "timeout: null → 1 minute 30 seconds" in text
+    assert "reason: moving, until: 2090-01-31 09:00:00+00:00" in text
     assert "ann" not in text
     assert duetime("schedules", "history", "nobody").stdout == "nothing was done to it\n"
 

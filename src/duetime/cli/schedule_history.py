@@ -13,10 +13,14 @@ import msgspec
 from duetime.cli import options
 from duetime.cli.database import client
 from duetime.cli.text import relative, say, say_json, say_table
+from duetime.model import durations
 from duetime.model.instants import to_datetime
+from duetime.model.triggers.text import from_text
 from duetime.scheduler import ScheduleChange
 
 _MOST = 1_000
+_INSTANTS = {"occurrence", "until", "start", "end", "parked_at"}
+_LENGTHS = {"timeout", "misfire_window"}
 
 
 @click.command()
@@ -46,18 +50,24 @@ def history(*, url: str | None, namespace: str, name: str, limit: int, as_json: 
 
 def _row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
     at = change.at.isoformat(" ", timespec="seconds")
-    detail = ", ".join(f"{name}: {_told(value)}" for name, value in change.detail.items())
+    detail = ", ".join(f"{name}: {_told(name, value)}" for name, value in change.detail.items())
     return at, relative(change.at, now), change.who, change.verb, detail
 
 
-def _told(value: Any) -> str:
+def _told(name: str, value: Any) -> str:
     """Say what a field was and is, or what was said."""
     match value:
         case [before, after]:
-            return f"{_text(before)} → {_text(after)}"
+            return f"{_text(name, before)} → {_text(name, after)}"
         case _:
-            return _text(value)
+            return _text(name, value)
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    if name == "trigger" and isinstance(value, str):
+        return from_text(value).describe()
+    if name in _INSTANTS and isinstance(value, int):
+        return to_datetime(value).isoformat(" ")
+    if name in _LENGTHS and isinstance(value, int):
+        return durations.describe(value)
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
