@@ -109,7 +109,7 @@ class ScheduleChange:
     who: str
     """As given by `by`; for what code declares, the process; `duetime` for what nobody asked for."""
     verb: str
-    """`put`, `edit`, `declare`, `pause`, `resume`, `skip`, `trigger`, `backfill`, `park` or `delete`."""
+    """`put`, `edit`, `import`, `declare`, `pause`, `resume`, `skip`, `trigger`, `backfill`, `park` or `delete`."""
     detail: Mapping[str, Any]
     """For a change: the fields that differ, each with what it was and what it is, as they are stored."""
 
