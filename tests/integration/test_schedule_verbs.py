@@ -18,10 +18,13 @@ from duetime.errors import (
     ScheduleNotFound,
     UnknownTask,
 )
+from duetime.model.instants import SECOND
 from duetime.model.triggers import Trigger
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
+from duetime.runtime.identity import Identity
 from duetime.scheduler.task import AsyncTask
+from duetime.stores.base import Demand
 from duetime.testing.clock import FakeClock
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -33,8 +36,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def scheduler(clock: FakeClock) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler("sqlite://", clock=clock)
+async def scheduler(store_url: str, clock: FakeClock) -> AsyncIterator[Scheduler]:
+    scheduler = Scheduler(store_url, clock=clock)
     async with scheduler:
         yield scheduler
 
@@ -525,3 +528,21 @@ async def test_an_edit_to_runs_in_turn_is_refused_where_the_task_has_a_limit(sch
     with pytest.raises(InvalidOption, match="limited"):
         await scheduler.schedules.edit("often", overlap="queue_one")
     assert (await scheduler.schedules.get("often")).overlap == "skip"
+
+
+async def test_an_occurrence_that_a_worker_holds_ready_is_called_off_and_not_skipped_twice(
+    scheduler: Scheduler, clock: FakeClock, report: AsyncTask[[str, int], None]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    clock.advance(3599.5)
+    await plant(scheduler)
+    worker = Identity(queues=["slow"], slots=1).info
+    await scheduler.store.register(worker, lease=30 * SECOND)
+    demand = Demand(
+        worker=worker.id, claim_id="c", queues=(("slow", 1),), limit=1, tasks=("report",), ahead=SECOND
+    )
+    [claim] = await scheduler.store.claim(demand)
+    assert await scheduler.schedules.skip("often", by="alice") == NOON + timedelta(hours=1)
+    [job] = await records(scheduler, schedule="often")
+    assert (job.id, job.cancel_requested) == (claim.job_id, True)
+    assert (await scheduler.schedules.get("often")).next_at == NOON + timedelta(hours=2)
