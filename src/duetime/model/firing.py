@@ -11,6 +11,7 @@ from duetime.model.job import NewJob
 from duetime.model.occurrence import Span, run_of, skipped
 from duetime.model.overlap import admit, in_turn, may_plant
 from duetime.model.passed import passed
+from duetime.model.remaining import left, next_after
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger
 
@@ -33,7 +34,7 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
     """
     if schedule.paused_at is not None or schedule.parked_at is not None:
         return None
-    if _next(schedule, trigger, schedule.fired_through) == schedule.next_at:
+    if next_after(trigger, schedule.fired_through, made=schedule.made) == schedule.next_at:
         return None
     return _firing(schedule, trigger, schedule.fired_through, ())
 
@@ -57,14 +58,14 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
         return None
     floor = max(schedule.fired_through, schedule.paused_until - 1)
     jobs: tuple[NewJob, ...] = ()
-    if _left(schedule, trigger) != 0:
+    if left(trigger, made=schedule.made) != 0:
         meanwhile = passed(trigger, after=schedule.fired_through, until=floor)
         if meanwhile.earlier is not None:
             jobs = (skipped(schedule, meanwhile.earlier, reason=PAUSED),)
             if not meanwhile.whole:
                 return _firing(schedule, trigger, meanwhile.earlier.last, jobs)
     going = replace(schedule, paused_at=None, paused_until=None, fired_through=floor, streak=0)
-    going = replace(going, next_at=_next(going, trigger, floor))
+    going = replace(going, next_at=next_after(trigger, floor, made=going.made))
     then = fire(going, trigger, now=now, ahead=ahead) or _firing(going, trigger, floor, ())
     return replace(then, expected=schedule.fired_through, jobs=jobs + then.jobs, resumes=True)
 
@@ -85,9 +86,9 @@ def _pause(schedule: StoredSchedule) -> Firing:
 
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
     """Run what the policies let run of all that has fallen due, and account for the rest in few records."""
-    left = _left(schedule, trigger)
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
-    wanted = wanted if left is None else min(wanted, left)
+    if (most := left(trigger, made=schedule.made)) is not None:
+        wanted = min(wanted, most)
     due = passed(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.whole and due.earlier is not None:
         record = skipped(schedule, due.earlier, reason=MISFIRE)
@@ -123,19 +124,6 @@ def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Inst
     )
 
 
-def _left(schedule: StoredSchedule, trigger: Trigger) -> int | None:
-    """How many jobs the schedule may still make; `None` for any number."""
-    return None if trigger.times is None else max(0, trigger.times - schedule.made)
-
-
-def _next(
-    schedule: StoredSchedule, trigger: Trigger, fired_through: Instant, *, made: int = 0
-) -> Instant | None:
-    """Return the next occurrence, unless the schedule has made all the jobs it may make."""
-    left = _left(schedule, trigger)
-    return None if left is not None and made >= left else trigger.after(fired_through)
-
-
 def _firing(
     schedule: StoredSchedule,
     trigger: Trigger,
@@ -144,13 +132,13 @@ def _firing(
     *,
     cancels: bool = False,
 ) -> Firing:
-    made = sum(not job.state.terminal for job in jobs)
+    made = schedule.made + sum(not job.state.terminal for job in jobs)
     return Firing(
         name=schedule.name,
         rev=schedule.rev,
         expected=schedule.fired_through,
         fired_through=fired_through,
-        next_at=_next(schedule, trigger, fired_through, made=made),
+        next_at=next_after(trigger, fired_through, made=made),
         jobs=jobs,
         cancels=cancels,
     )

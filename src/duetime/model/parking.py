@@ -42,5 +42,4 @@ def park(before: StoredSchedule, *, now: Instant) -> Change | None:
         after=replace(before, parked_at=now, next_at=None),
         entry=AuditEntry(verb="park", target=before.name, who=ITSELF, detail={"reason": WHY}),
         withdraw="schedule parked",
-        again=False,
     )

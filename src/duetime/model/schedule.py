@@ -83,8 +83,6 @@ class Change:
     """Why planted jobs that have not started are taken back; `None` leaves them."""
     again: bool = True
     """Whether what is taken back is planted again, because the trigger still has it."""
-    floor: Instant | None = None
-    """Where to go on from when what is taken back is not planted again; `None`: from where it is."""
     held: bool = True
     """Whether those are called off, too, that a worker holds ready to start. They are not planted again, since the
     worker may start them before it hears of it; left alone, they run as they were made."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from duetime.errors import InvalidTime, InvalidTrigger, NothingToSkip
+from duetime.errors import InvalidTime, NothingToSkip
 from duetime.model.audit import AuditEntry
 from duetime.model.instants import Instant, to_datetime
 from duetime.model.job import NewJob
 from duetime.model.occurrence import Span, skipped
 from duetime.model.passed import passed
+from duetime.model.remaining import left, next_after
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers import Trigger
-from duetime.model.triggers.text import from_text, same_rule, to_text
+from duetime.model.triggers.text import from_text, readable, same_rule, to_text
 
 FIELDS: Final = (
     "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
@@ -40,7 +41,7 @@ def put(
     after = replace(before, **{name: getattr(new, name) for name in FIELDS})
     if before.parked_at is not None:
         after = replace(after, owner="user", declared="", parked_at=None)
-    times = None if same_rule(from_text(before.trigger), trigger) else new
+    times = None if _has(before, trigger) else new
     return revise(before, after, times, verb="put", who=who, now=now)
 
 
@@ -49,7 +50,7 @@ def edit(
 ) -> Change | None:
     """Return what to write so that a schedule is as in `after`, with this trigger if one is given."""
     times = None
-    if trigger is not None and not same_rule(from_text(before.trigger), trigger):
+    if trigger is not None and not _has(before, trigger):
         rule = trigger.anchored(now)
         times = replace(before, trigger=to_text(rule), next_at=rule.after(now))
     return revise(before, after, times, verb="edit", who=who, now=now)
@@ -67,17 +68,12 @@ def revise(
     """Return what to write so that a schedule is as in `after`, with the trigger of `times` if it is another one.
 
     Its times stay unless the trigger changes or it was parked: then it goes on from now, and one record tells what has
-    not run. `None` when nothing differs.
+    not run. A new trigger counts its jobs anew. `None` when nothing differs.
     """
     missed: tuple[NewJob, ...] = ()
     if times is not None or after.parked_at != before.parked_at:
-        trigger, next_at = (
-            (before.trigger, from_text(before.trigger).after(now))
-            if times is None
-            else (times.trigger, times.next_at)
-        )
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
-        after = _from_now_on(replace(after, trigger=trigger), next_at, now=now)
+        after = _from_now_on(after, now=now) if times is None else _timed(after, times, now=now)
     detail = differences(before, after)
     if not detail and times is None:
         return None
@@ -87,8 +83,8 @@ def revise(
         entry=AuditEntry(verb=verb, target=before.name, who=who, detail=detail),
         jobs=missed,
         withdraw=CHANGED,
-        again=times is None,
-        floor=now,
+        # What a new trigger has before what was planted for the old one is not lost, so it goes on from now.
+        again=times is None or after.fired_through > now,
         # Or a change a moment before an occurrence would swallow it.
         held=False,
     )
@@ -130,8 +126,7 @@ def resume(before: StoredSchedule, *, who: str, now: Instant) -> Change | None:
     if before.parked_at is not None:
         return Change(before=before, after=after, entry=entry)
     jobs = _missed(before, reason=PAUSED, now=now)
-    after = _from_now_on(after, from_text(before.trigger).after(now), now=now)
-    return Change(before=before, after=after, entry=entry, jobs=jobs)
+    return Change(before=before, after=_from_now_on(after, now=now), entry=entry, jobs=jobs)
 
 
 def skip(before: StoredSchedule, *, planted: bool, who: str) -> tuple[Instant, Change]:
@@ -169,18 +164,39 @@ def deletion(before: StoredSchedule, *, who: str) -> AuditEntry:
     return AuditEntry(verb="delete", target=before.name, who=who, detail=detail)
 
 
-def _from_now_on(schedule: StoredSchedule, next_at: Instant | None, *, now: Instant) -> StoredSchedule:
+def _has(schedule: StoredSchedule, trigger: Trigger) -> bool:
+    """Whether a schedule has this trigger; one that cannot be read here is another."""
+    stored = readable(schedule.trigger)
+    return stored is not None and same_rule(stored, trigger)
+
+
+def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> StoredSchedule:
+    """Return a schedule that goes on from now by the trigger of `times`; one that is parked waits for its code."""
+    going = replace(schedule, trigger=times.trigger, made=0, fired_through=now, next_at=times.next_at)
+    if times.next_at is not None and times.next_at == schedule.fired_through:
+        # Planted or skipped, so it is not to be made once more.
+        going = _from_now_on(going, now=times.next_at)
+    return going if going.parked_at is None else replace(going, next_at=None)
+
+
+def _from_now_on(schedule: StoredSchedule, *, now: Instant) -> StoredSchedule:
     """Return a schedule that has accounted for all until now; one that is parked waits for its code."""
-    next_at = next_at if schedule.parked_at is None else None
-    return replace(schedule, fired_through=max(schedule.fired_through, now), next_at=next_at)
+    through = max(schedule.fired_through, now)
+    next_at = _next(schedule, through) if schedule.parked_at is None else None
+    return replace(schedule, fired_through=through, next_at=next_at)
+
+
+def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
+    trigger = readable(schedule.trigger)
+    # Whoever can read it puts the time right: so let them look at once.
+    return instant if trigger is None else next_after(trigger, instant, made=schedule.made)
 
 
 def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[NewJob, ...]:
     """Return the one record of what has come and not run since the schedule last fired, if there is any."""
-    try:
-        trigger = from_text(schedule.trigger)
-    except InvalidTrigger:
-        # Stored by a later version: what it has missed cannot be told.
+    trigger = readable(schedule.trigger)
+    # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
+    if trigger is None or left(trigger, made=schedule.made) == 0:
         return ()
     found = passed(trigger, after=schedule.fired_through, until=now)
     if found.earlier is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from duetime.model.instants import Instant, from_datetime, to_datetime
+from duetime.model.remaining import left
 from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_moves import standstill
 from duetime.model.triggers import Trigger
@@ -27,9 +28,8 @@ def upcoming(
     found = [(from_datetime(one.at), one) for one in preview(trigger, after=after, count=count)]
     if trigger.times is not None:
         passed = trigger.count(schedule.fired_through, after) if after > schedule.fired_through else 0
-        left = max(0, trigger.times - schedule.made - (passed or 0))
         planted = sum(at <= schedule.fired_through for at, _ in found)
-        found = found[: planted + left]
+        found = found[: planted + (left(trigger, made=schedule.made + (passed or 0)) or 0)]
     return [
         replace(one, note="; ".join(filter(None, (one.note, skipped.get(at), _stands(schedule, at)))) or None)
         for at, one in found

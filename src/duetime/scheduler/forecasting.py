@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-import msgspec
-
-from duetime.errors import InvalidOption, InvalidValue
+from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model import forecast as model
 from duetime.model.instants import Instant, to_datetime
+from duetime.model.remaining import left
 from duetime.model.schedule import StoredSchedule
 from duetime.model.shown import shown
-from duetime.model.triggers import from_spec
+from duetime.model.triggers.text import readable
 from duetime.model.triggers.zones import zone
 from duetime.scheduler.heat_map import heat_map
 from duetime.stores.base import Store
@@ -150,9 +149,8 @@ def _plans(schedules: Sequence[StoredSchedule], *, until: Instant) -> tuple[list
         elif schedule.paused_at is not None and (resumes is None or resumes > until):
             left_out[schedule.name] = "paused"
         else:
-            try:
-                trigger = from_spec(msgspec.json.decode(schedule.trigger))
-            except (InvalidValue, msgspec.MsgspecError, ValueError):
+            trigger = readable(schedule.trigger)
+            if trigger is None:
                 left_out[schedule.name] = "its trigger cannot be read"
                 continue
             plans.append(
@@ -161,7 +159,7 @@ def _plans(schedules: Sequence[StoredSchedule], *, until: Instant) -> tuple[list
                     trigger=trigger,
                     same=schedule.trigger,
                     since=resumes or 0,
-                    most=None if trigger.times is None else max(0, trigger.times - schedule.made),
+                    most=left(trigger, made=schedule.made),
                 )
             )
     return plans, left_out

@@ -140,11 +140,10 @@ class ModelStore(JobModel):
         old = self.schedules.get(name)
         if old is None:
             return
-        old = replace(old, made=old.made - len(taken))
+        old = replace(old, made=max(0, old.made - len(taken)))
         if taken and change.again:
-            old = replace(old, fired_through=min(taken) - 1, next_at=min(taken))
-        elif change.floor is not None and not change.again:
-            old = replace(old, fired_through=change.floor)
+            next_at = old.next_at if old.parked_at is not None else min(taken)
+            old = replace(old, fired_through=min(taken) - 1, next_at=next_at)
         self.schedules[name] = old
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from duetime.errors import InvalidValue
 from duetime.model.audit import StoredEntry
 from duetime.model.explain.asking import Question
 from duetime.model.explain.facts import Facts, Situation
 from duetime.model.instants import LATEST, Instant
 from duetime.model.job import JobId, StoredJob
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger, from_spec
+from duetime.model.triggers import Trigger
+from duetime.model.triggers.text import readable
 
 
 class Version(NamedTuple):
@@ -100,9 +99,4 @@ def before_and_after(entry: StoredEntry, name: str) -> tuple[Any, Any] | None:
 
 def read_trigger(spec: object) -> Trigger | None:
     """Return the trigger of a spec; `None` when it cannot be read."""
-    if not isinstance(spec, str):
-        return None
-    try:
-        return from_spec(json.loads(spec))
-    except (InvalidValue, ValueError):
-        return None
+    return readable(spec) if isinstance(spec, str) else None

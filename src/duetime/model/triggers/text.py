@@ -29,6 +29,14 @@ def from_text(text: str) -> Trigger:
     return from_spec(spec)
 
 
+def readable(text: str) -> Trigger | None:
+    """Read what `to_text` wrote; `None` where a later version did, or one with extras that are not installed here."""
+    try:
+        return from_text(text)
+    except ValueError:
+        return None
+
+
 def same_rule(stored: Trigger, written: Trigger) -> bool:
     """Whether a stored trigger is one that was written, wherever the stored one counts from."""
     is_, one, other = (

@@ -9,6 +9,7 @@ import pytest
 from duetime.model import firing as firings
 from duetime.model.instants import SECOND, Instant
 from duetime.model.outcome import Released
+from duetime.model.parking import park
 from duetime.model.schedule import Change
 from duetime.model.states import State
 from duetime.model.triggers import Every
@@ -196,6 +197,16 @@ class TestRewind(StoreSuite):
         assert await self.fire(store, trigger) == [at]
         assert await self.fire(store, trigger) == []
         assert await self.fates(store) == [State.CANCELLED, State.PENDING]
+
+    async def test_parking_a_schedule_puts_it_back_without_a_next_time(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        _, at = await self.planted(store, clock)
+        change = park(await read_schedule(store, "s"), now=clock.now())
+        assert change is not None
+        assert await store.write_schedules([change]) == {"s"}
+        record = await read_schedule(store, "s")
+        assert (record.fired_through, record.next_at, record.made) == (at - 1, None, 0)
 
     async def test_a_job_that_was_taken_back_was_not_made(self, store: Store, clock: FakeClock) -> None:
         trigger, _ = await self.planted(store, clock)

@@ -186,10 +186,13 @@ def _withdraw(sql: Statements, changes: Sequence[Change]) -> Script[frozenset[Wo
 
 def _rewound(change: Change, occurrences: Sequence[Instant]) -> tuple[object, ...] | None:
     """Return where a schedule goes on from, and how many jobs it has not made after all."""
-    name, count = change.after.name, len(occurrences)
-    if change.again:
-        return (name, min(occurrences) - 1, min(occurrences), count) if occurrences else None
-    return (name, change.floor, None, count) if occurrences or change.floor is not None else None
+    if not occurrences:
+        return None
+    first = min(occurrences)
+    # What is parked has no next time.
+    next_at = first if change.after.parked_at is None else None
+    place = (first - 1, next_at) if change.again else (None, None)
+    return change.after.name, *place, len(occurrences)
 
 
 def _cut(skipped: Iterable[Span], jobs: Sequence[NewJob]) -> Iterator[tuple[object, ...]]:

@@ -74,10 +74,11 @@ WHERE {jobs}.state = 'running' AND {jobs}.started_at IS NULL AND {jobs}.occurren
 RETURNING {jobs}.worker
 
 -- name: rewind
--- Put schedules back to before what was withdrawn, as if those jobs had not been made.
+-- Put schedules back to before what was withdrawn, as if those jobs had not been made. A new trigger has made none.
 UPDATE {schedules} SET
     fired_through = coalesce(r.fired_through, {schedules}.fired_through),
-    next_at = coalesce(r.next_at, {schedules}.next_at), made = {schedules}.made - r.withdrawn
+    next_at = coalesce(r.next_at, {schedules}.next_at),
+    made = CASE WHEN {schedules}.made > r.withdrawn THEN {schedules}.made - r.withdrawn ELSE 0 END
 FROM {each rows: name text, fired_through int, next_at int, withdrawn int} AS r
 WHERE {schedules}.name = r.name
 
