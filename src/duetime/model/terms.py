@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Final, Self
 
 from duetime.model.instants import Micros
@@ -35,13 +35,14 @@ class Terms:
 
     @classmethod
     def from_text(cls, text: str | None) -> Self | Terms:
-        """Read what a schedule has stored."""
+        """Read what a schedule has stored; terms that only a later version knows are left out."""
         if text is None:
             return PLAIN
-        said = json.loads(text)
+        said = {name: value for name, value in json.loads(text).items() if name in _NAMES}
         return cls(**said | {"tags": tuple(said.get("tags", ()))})
 
 
+_NAMES: Final = frozenset(one.name for one in fields(Terms))
 PLAIN: Final = Terms()
 """What most jobs carry: nothing."""
 

@@ -28,6 +28,8 @@ LIMIT = 200
 """How many schedules a round looks at; one for more would keep others from the loop and the database for too long."""
 _LOOK_AGAIN: Micros = 250 * MILLISECOND
 _BREATH: Micros = 50 * MILLISECOND
+_KEPT = 10_000
+"""How many triggers are remembered; schedules that come and go leave theirs behind."""
 POLL = 10.0
 
 Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
@@ -44,6 +46,7 @@ class ScheduleFirer(Service):
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
+        self._failing: set[str] = set()
         self._corrected = False
         self._waiting = 0
 
@@ -86,8 +89,7 @@ class ScheduleFirer(Service):
         firings: list[Firing] = []
         fired, breath = 0, monotonic()
         for schedule in schedules:
-            trigger = self._trigger(schedule)
-            firing = None if trigger is None else decide(schedule, trigger)
+            firing = self._decided(schedule, decide)
             if firing is not None:
                 firings.append(firing)
             if monotonic() - breath > _BREATH:
@@ -103,9 +105,26 @@ class ScheduleFirer(Service):
             await asyncio.sleep(0)
         return len(firings)
 
+    def _decided(self, schedule: StoredSchedule, decide: Decide) -> Firing | None:
+        """Decide about one schedule; one that cannot be decided about keeps no other from firing and is told once."""
+        trigger = self._trigger(schedule)
+        if trigger is None:
+            return None
+        try:
+            firing = decide(schedule, trigger)
+        except Exception:
+            if schedule.name not in self._failing:
+                log.exception("schedule %s does not fire, since its next job cannot be told", schedule.name)
+                self._failing.add(schedule.name)
+            return None
+        self._failing.discard(schedule.name)
+        return firing
+
     def _trigger(self, schedule: StoredSchedule) -> Trigger | None:
         """Build the trigger once per spec; one that cannot be read stays put and is told once."""
         if schedule.trigger not in self._triggers:
+            if len(self._triggers) >= _KEPT:
+                self._triggers.clear()
             try:
                 self._triggers[schedule.trigger] = from_spec(msgspec.json.decode(schedule.trigger))
             except (InvalidValue, msgspec.MsgspecError, ValueError) as error:

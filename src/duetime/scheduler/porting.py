@@ -15,6 +15,7 @@ from duetime.model.porting import port
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.task import TaskOptions
 from duetime.model.terms import Terms
+from duetime.model.triggers.text import readable
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import Decision, alter_all, not_found
@@ -70,6 +71,8 @@ def _why_not(schedule: StoredSchedule) -> str | None:
     """Return why a schedule would be wrong elsewhere: it would begin to run, or never can."""
     if schedule.parked_at is not None:
         return "is parked, since no code declares it any more"
+    if readable(schedule.trigger) is None:
+        return "has a trigger that cannot be read here"
     return "has ended" if schedule.next_at is None else None
 
 

@@ -13,7 +13,7 @@ from duetime.model.instants import to_datetime
 from duetime.model.schedule import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
-from duetime.model.triggers.text import from_text
+from duetime.model.triggers.text import to_show
 from duetime.scheduler.records import loose, moment, span
 
 ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
@@ -29,7 +29,7 @@ class ScheduleRecord:
     """The arguments by parameter name, as JSON values; the raw text when it cannot be read."""
     trigger: Trigger
     description: str
-    """The trigger in English."""
+    """The trigger in English; why it cannot be read, where that is so."""
     state: ScheduleState
     """`parked`: the code that declared it does so no more. `ended`: there is no next time."""
     owner: Owner
@@ -65,7 +65,7 @@ class ScheduleRecord:
     @classmethod
     def from_stored(cls, schedule: StoredSchedule) -> Self:
         """Read a stored schedule."""
-        trigger = from_text(schedule.trigger)
+        trigger = to_show(schedule.trigger)
         next_at = moment(schedule.next_at)
         return cls(
             name=schedule.name,

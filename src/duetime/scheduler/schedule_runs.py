@@ -15,7 +15,7 @@ from duetime.model.overlap import in_turn
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.triggers.preview import Upcoming
-from duetime.model.triggers.text import from_text
+from duetime.model.triggers.text import from_text, to_show
 from duetime.model.upcoming import upcoming
 from duetime.scheduler.altering import readings, write
 from duetime.scheduler.schedule_records import Backfill
@@ -51,7 +51,7 @@ async def foresee(
         for job in ahead
         if job.state is State.SKIPPED and job.occurrence is not None
     }
-    return upcoming(schedule, from_text(schedule.trigger), after=start, count=count, skipped=skipped)
+    return upcoming(schedule, to_show(schedule.trigger), after=start, count=count, skipped=skipped)
 
 
 async def make_up_for(

@@ -17,6 +17,10 @@ def test_a_time_to_live_of_zero_is_said() -> None:
     assert Terms.from_text(Terms(result_ttl=0).to_text()).result_ttl == 0
 
 
+def test_terms_of_a_later_version_are_left_out() -> None:
+    assert Terms.from_text('{"gate": "g", "moon": "full"}') == Terms(gate="g")
+
+
 def test_tags_survive_being_joined() -> None:
     assert split_tags(join_tags(("a", "b"))) == ("a", "b")
     assert split_tags(join_tags(())) == ()

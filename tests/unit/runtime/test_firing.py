@@ -10,6 +10,7 @@ import pytest
 
 from duetime.model.instants import SECOND, Instant
 from duetime.model.schedule import Firing, StoredSchedule
+from duetime.model.triggers import Trigger
 from duetime.runtime import firing as module
 from duetime.runtime.firing import ScheduleFirer
 from duetime.stores.base import DueSchedules, Store
@@ -140,3 +141,40 @@ async def test_a_trigger_that_cannot_be_read_is_told_once_and_stops_nobody(
     assert [record.message.split(":")[0] for record in caplog.records] == [
         "schedule broken has a trigger that cannot be read"
     ]
+
+
+async def test_a_schedule_that_cannot_be_decided_about_keeps_no_other_from_firing_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    shelf = Shelf(schedule(NOW, name="broken", terms="[broken"), schedule(NOW, name="sound"))
+    firer = firer_of(shelf)
+    await firer.round()
+    await firer.round()
+    assert [[firing.name for firing in fired] for fired in shelf.fired] == [["sound"], ["sound"]]
+    [told] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert "broken" in told
+
+
+async def test_a_rule_that_fails_at_the_start_keeps_no_other_from_being_put_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(_: Trigger, after: Instant, *, made: int) -> Instant | None:
+        if after == 1:
+            raise OverflowError
+        return NOW + made
+
+    monkeypatch.setattr("duetime.model.firing.next_after", fails)
+    shelf = Shelf(others=[schedule(2, name="broken"), schedule(NOW, name="moved", next_at=NOW + 9)])
+    await firer_of(shelf).round()
+    assert [[firing.name for firing in fired] for fired in shelf.fired] == [["moved"]]
+
+
+async def test_triggers_of_schedules_that_are_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_KEPT", 3)
+    shelf = Shelf()
+    firer = firer_of(shelf)
+    for number in range(9):
+        shelf.due = (schedule(NOW - number),)
+        await firer.round()
+        assert len(firer._triggers) <= 3
+    assert len(shelf.fired) == 9

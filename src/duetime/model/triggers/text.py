@@ -10,6 +10,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model.instants import SECOND, Instant
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.unreadable import Unreadable
 
 _ONE_ANCHOR: Final[Instant] = 0
 _OTHER_ANCHOR: Final[Instant] = (400 * 86_400 + 3_661) * SECOND + 1
@@ -35,6 +36,14 @@ def readable(text: str) -> Trigger | None:
         return from_text(text)
     except ValueError:
         return None
+
+
+def to_show(text: str) -> Trigger:
+    """Read what `to_text` wrote; where it cannot be read, return what stands for it."""
+    try:
+        return from_text(text)
+    except ValueError as error:
+        return Unreadable(text, str(error))
 
 
 def same_rule(stored: Trigger, written: Trigger) -> bool:
