@@ -99,6 +99,36 @@ async def test_cancel_running_ends_the_old_job_before_the_new_one_starts(store_u
 
 
 @pytest.mark.covers("overlapping-runs")
+@pytest.mark.parametrize("overlap", ["queue_one", "cancel_running"])
+async def test_a_policy_that_is_edited_in_holds_for_the_run_that_goes_on(
+    store_url: str, overlap: Any
+) -> None:
+    async with busy(store_url, overlap="skip") as (runs, store):
+        await runs.schedulers[0].schedules.edit(NAME, overlap=overlap)
+
+        async def due() -> bool:
+            now = await store.now()
+            return any((record.occurrence or now) < now for record in await pending(store))
+
+        await until(due, what="one that waits for its turn")
+        await end(runs)
+        await until(lambda: len(runs.started) >= 2, what="the one that waited")
+        await all_ended(store, 2)
+    assert runs.peak == 1
+
+
+@pytest.mark.covers("overlapping-runs")
+async def test_a_run_by_hand_waits_for_the_one_that_goes_on(store_url: str) -> None:
+    async with busy(store_url, overlap="skip") as (runs, store):
+        handle = await runs.schedulers[0].schedules.trigger(NAME)
+        await skipped(store, "overlap", least=2)
+        assert (await handle.record()).state == "pending"
+        await end(runs)
+        await until(lambda: 0 in runs.started, what="the run by hand")
+    assert runs.peak == 1
+
+
+@pytest.mark.covers("overlapping-runs")
 async def test_allow_runs_them_side_by_side(store_url: str) -> None:
     async with busy(store_url, overlap="allow") as (runs, store):
         await until(lambda: runs.peak >= 3, what="three at once")

@@ -70,6 +70,7 @@ RUNNING: Mapping[str, object] = {
     "gates": json.dumps([["greet[key=1]"], ["greet[key=2]"]]),
     "queues": json.dumps([["default"]]),
     "now": DUE,
+    "turns": json.dumps([["[schedule:nightly]", "nightly"]]),
 }
 
 

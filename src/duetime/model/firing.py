@@ -117,7 +117,7 @@ def _records(schedule: StoredSchedule, span: Span | None, reason: str) -> list[N
 
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
-    turns = in_turn(schedule, several=len(occurrences) > 1)
+    turns = in_turn(schedule, beside=len(occurrences) > 1)
     return tuple(
         run_of(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
         for occurrence in occurrences

@@ -139,15 +139,14 @@ def gate_name(task: str, by: str | None = None, value: str = "") -> str:
     return f"{task}[{by}={value}]"
 
 
-def schedule_gate(task: str, schedule: str) -> str:
-    """Name the gate where jobs of a schedule wait for each other; a parameter has no colon, so no other is named so."""
-    return f"{task}[schedule:{schedule}]"
+def schedule_gate(schedule: str) -> str:
+    """Name the gate where jobs of a schedule wait for each other, whatever their task; no task has an empty name."""
+    return f"[schedule:{schedule}]"
 
 
 def schedule_at(gate: str) -> str | None:
     """Return the schedule whose jobs wait for each other at a gate; `None` for the gate of a task's own limit."""
-    inside = gate.partition("[")[2]
-    return inside.removeprefix("schedule:")[:-1] if inside.startswith("schedule:") else None
+    return gate.removeprefix("[schedule:")[:-1] if gate.startswith("[schedule:") else None
 
 
 def rule_at(gate: str, task: str, limits: Mapping[str, Gate]) -> Gate:

@@ -25,10 +25,10 @@ class Span:
 def run_of(
     schedule: StoredSchedule, occurrence: Instant | None, *, due_at: Instant | None, in_turn: bool
 ) -> NewJob:
-    """Return a job of a schedule; one that runs in turn starts when no other such job of it runs anywhere."""
+    """Return a job of a schedule; one that runs in turn starts when no other job of it runs anywhere."""
     terms = Terms.from_text(schedule.terms)
     if in_turn and terms.gate is None:
-        terms = replace(terms, gate=schedule_gate(schedule.task, schedule.name))
+        terms = replace(terms, gate=schedule_gate(schedule.name))
     return NewJob(
         id=new_job_id(),
         task=schedule.task,

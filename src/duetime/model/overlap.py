@@ -39,9 +39,9 @@ def may_plant(schedule: StoredSchedule) -> bool:
     return _room(schedule) != 0
 
 
-def in_turn(schedule: StoredSchedule, *, several: bool) -> bool:
-    """Whether jobs are to wait for each other: by the policy, or since several are made up for at once."""
-    return schedule.overlap in TAKES_TURNS or (several and schedule.overlap == "skip")
+def in_turn(schedule: StoredSchedule, *, beside: bool) -> bool:
+    """Whether jobs are to wait for each other: by the policy, or since they are made beside others of the schedule."""
+    return schedule.overlap in TAKES_TURNS or (beside and schedule.overlap == "skip")
 
 
 def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool) -> None:

@@ -64,7 +64,7 @@ async def make_up_for(
     missing = [occurrence for occurrence in wanted if occurrence not in made]
     enqueued = len(missing)
     if not dry_run:
-        turns = in_turn(schedule, several=enqueued > 1)
+        turns = in_turn(schedule, beside=True)
         jobs = [run_of(schedule, occurrence, due_at=None, in_turn=turns) for occurrence in missing]
         detail = {"start": start, "end": end}
         # One entry for all: it is kept once, with the first that is stored.

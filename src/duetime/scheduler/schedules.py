@@ -182,7 +182,7 @@ class Schedules:
         schedule = await self._stored(name)
         if args is not None or kwargs is not None:
             schedule = self._with_arguments(schedule, tuple(args or ()), kwargs or {})
-        job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, several=False))
+        job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)
         call: Call[Any] = Call(job, reader)

@@ -121,7 +121,7 @@ def test_only_the_latest_can_run_unless_all_are_wanted(misfire: str, window: int
 def test_all_that_were_missed_run_one_after_the_other() -> None:
     firing = decide(now=START + 3 * HOUR, misfire="all", misfire_window=100 * HOUR)
     assert [job.occurrence for job in firing.jobs] == [START + n * HOUR for n in range(4)]
-    assert {job.terms.gate for job in firing.jobs} == {schedule_gate("greet", "hourly")}
+    assert {job.terms.gate for job in firing.jobs} == {schedule_gate("hourly")}
     assert firing.made == 4
 
 
@@ -156,7 +156,7 @@ def test_the_one_that_runs_is_ended_for_the_new_one_at_its_instant() -> None:
     assert fire(record(live=1, overlap="cancel_running"), HOURLY, now=START - 1, ahead=SECOND) is None
     firing = decide(now=START, live=1, overlap="cancel_running")
     assert firing.cancels
-    assert [job.terms.gate for job in firing.jobs] == [schedule_gate("greet", "hourly")]
+    assert [job.terms.gate for job in firing.jobs] == [schedule_gate("hourly")]
 
 
 def test_nothing_is_ended_where_nothing_runs_or_nothing_comes() -> None:

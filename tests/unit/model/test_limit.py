@@ -174,7 +174,7 @@ def test_gates_have_names_that_no_two_share() -> None:
 
 def test_at_the_gate_of_a_schedule_one_passes_at_a_time_whatever_the_task_allows() -> None:
     limits = {"send": Gate(most=5)}
-    assert rule_at(schedule_gate("send", "nightly"), "send", limits) is ONE_AT_A_TIME
+    assert rule_at(schedule_gate("nightly"), "send", limits) is ONE_AT_A_TIME
     assert rule_at("send", "send", limits) == Gate(most=5)
     assert rule_at("send", "send", {}) is UNLIMITED
 
@@ -187,5 +187,5 @@ def test_no_value_of_an_argument_passes_for_a_schedule(by: str, value: str) -> N
 
 @pytest.mark.parametrize("name", ["nightly", "a:b/c@<d>-e", "x" * 200])
 def test_the_schedule_of_a_gate_is_known_by_its_name(name: str) -> None:
-    assert schedule_at(schedule_gate("send", name)) == name
+    assert schedule_at(schedule_gate(name)) == name
     assert schedule_at(gate_name("send")) is None

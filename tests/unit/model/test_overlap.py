@@ -57,7 +57,7 @@ def test_a_job_is_planted_only_where_the_instant_cannot_decide_otherwise(
 
 
 @pytest.mark.parametrize(
-    ("overlap", "several", "turns"),
+    ("overlap", "beside", "turns"),
     [
         ("allow", True, False),
         ("skip", False, False),
@@ -68,9 +68,9 @@ def test_a_job_is_planted_only_where_the_instant_cannot_decide_otherwise(
     ],
 )
 def test_jobs_wait_for_each_other_where_they_must_not_run_side_by_side(
-    overlap: str, several: bool, turns: bool
+    overlap: str, beside: bool, turns: bool
 ) -> None:
-    assert in_turn(record(overlap=overlap), several=several) is turns
+    assert in_turn(record(overlap=overlap), beside=beside) is turns
 
 
 @pytest.mark.parametrize("overlap", ["queue_one", "queue_all", "cancel_running"])

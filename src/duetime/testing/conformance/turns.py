@@ -23,11 +23,13 @@ from duetime.testing.conformance.kit import (
     firing,
     hire,
     job,
+    occurrence_job,
     read_schedule,
     rescue,
     schedule,
+    take,
 )
-from duetime.testing.conformance.limits import ask, pass_all
+from duetime.testing.conformance.limits import ask, gated, pass_all
 from duetime.testing.conformance.suite import StoreSuite
 from duetime.testing.conformance.wakeups import listening
 
@@ -36,7 +38,7 @@ def turn(clock: FakeClock, *, name: str = "s", ago: int = 0, **changes: Any) -> 
     """A job of a schedule that waits for the others of it."""
     occurrence = clock.now() - ago * SECOND
     new = job(schedule=name, occurrence=occurrence, due_at=occurrence, **changes)
-    return replace(new, terms=replace(new.terms, gate=schedule_gate(TASK, name)))
+    return replace(new, terms=replace(new.terms, gate=schedule_gate(name)))
 
 
 class TestTurns(StoreSuite):
@@ -72,6 +74,42 @@ class TestTurns(StoreSuite):
             *(ask((store, other)[n % 2], f"w{n % 2 + 1}", limits={}) for n in range(6))
         )
         assert sum(len(found.claims) for found in claimed) == 1
+
+    async def test_it_waits_for_a_job_that_was_made_before_the_schedule_took_turns(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([occurrence_job("s", clock.now() - 9), occurrence_job("other", clock.now() - 9)])
+        claims = await take(store)
+        await store.enqueue([second := turn(clock)])
+        waiting = await ask(store, limits={})
+        assert waiting.claims == []
+        assert waiting.again_at is not None, "nobody tells when such a job has ended"
+        for claim in claims:
+            await finish(store, claim, now=clock.now())
+        assert [claim.job_id for claim in await pass_all(store, limits={})] == [second.id]
+
+    async def test_it_waits_for_a_job_of_the_task_that_the_schedule_had_before(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([turn(clock, ago=2)])
+        (claim,) = await pass_all(store, limits={})
+        await store.enqueue([second := turn(clock, task="another")])
+        tasks = (TASK, "another")
+        assert (await ask(store, limits={}, tasks=tasks)).claims == []
+        await finish(store, claim, now=clock.now())
+        found = await ask(store, limits={}, tasks=tasks)
+        assert [claim.job_id for claim in found.claims] == [second.id]
+
+    async def test_jobs_of_a_schedule_do_not_count_at_the_gate_of_their_task(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([occurrence_job("s", clock.now() - 9)])
+        await take(store)
+        await store.enqueue([gated(schedule="s")])
+        assert len((await ask(store, rule=Gate(most=1))).claims) == 1
 
     async def test_one_that_failed_waits_for_its_retry_and_lets_the_next_pass(
         self, store: Store, clock: FakeClock

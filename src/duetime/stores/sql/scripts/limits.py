@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from duetime.model.instants import Instant
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId
-from duetime.model.limit import UNLIMITED, Gate, rule_at
+from duetime.model.limit import UNLIMITED, Gate, rule_at, schedule_at
 from duetime.stores.base import Demand, LimitedClaims
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
@@ -28,6 +28,8 @@ _LATEST: Final = 100
 _SPARE: Final = 20
 """How many more gates are offered than are wanted, for those that others have locked."""
 _STRETCH: Final = 1_000
+_UNHEARD: Final[Micros] = SECOND // 2
+"""When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
 
 Place: TypeAlias = tuple[str, str, int]
 """A gate, a queue and a priority: one range of the index."""
@@ -119,7 +121,7 @@ def _judge(
     gates: dict[str, Barrier] = {}
     heads: dict[Place, Head] = {}
     cut: dict[str, Place] = {}
-    for task, gate, queue, priority, due_at, step, ready, name, starts, running, now in walked:
+    for task, gate, queue, priority, due_at, step, ready, name, starts, passed, of_schedule, now in walked:
         place = (gate, queue, priority)
         if step == _STEPS:
             cut[task] = place
@@ -127,7 +129,10 @@ def _judge(
             continue
         if gate not in gates:
             gates[gate] = Barrier(rule_at(gate, task, demand.limits), rows.starts(starts))
+            running = passed if schedule_at(gate) is None else of_schedule
             gates[gate].measure(running=running, now=now)
+            if running > passed:
+                gates[gate].again_at = now + _UNHEARD
         if gates[gate].free and (queue not in queues or queues[queue].free):
             head = Head(task, gate, queue, priority, due_at, name is not None)
             heads[place] = min(head, heads.get(place, head), key=lambda one: one.due_at)
@@ -212,7 +217,11 @@ def _count(sql: Statements, gates: Barriers, queues: Barriers) -> Script[None]:
     if not gates and not queues:
         return
     values = {
-        "gates": rows.batch((name,) for name in gates),
+        "gates": rows.batch((name,) for name in gates if schedule_at(name) is None),
+        # What was made before the schedule took turns, or for another task, has no such gate and is waited for, too.
+        "turns": rows.batch(
+            (name, schedule) for name in gates if (schedule := schedule_at(name)) is not None
+        ),
         "queues": rows.batch((name,) for name in queues),
     }
     counted = yield Query(sql.running_under, values)

@@ -30,7 +30,8 @@ def outlook(sql: Statements, queue: str, *, gate: str | None) -> Script[Outlook]
     """Tell what a queue and a gate say about the jobs in them."""
     found = yield Query(sql.outlook, {"queue": queue})
     now, paused_at, reason = found[0]
-    limits = yield Query(sql.limits_on, {"queue": queue, "gate": gate})
+    schedule = None if gate is None else schedule_at(gate)
+    limits = yield Query(sql.limits_on, {"queue": queue, "gate": gate, "schedule": schedule})
     return Outlook(now, paused_at, reason, tuple(_limit_facts(row, now) for row in limits))
 
 

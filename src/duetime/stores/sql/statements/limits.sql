@@ -25,6 +25,10 @@ FROM {each queues: name text} AS d
 JOIN {queues} AS q ON q.name = d.name
 WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 
+-- fragment: running_of
+-- What runs of a schedule, by the index of what it has not finished.
+j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running') AND j.state = 'running'
+
 -- name: waiting_gates
 -- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
 -- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
@@ -32,8 +36,8 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 -- there is no walk: it would pass by the gates of the future, too.
 -- For SQLite the end of a range is given in full, since it starts to look at what is equal, and its bounds go through
 -- coalesce: with the affinity of a column it would use no more than the first of them.
-WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
-    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, 1
+WITH RECURSIVE walk (task, gate, queue, priority, due_at, schedule, step) AS (
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, 1
     FROM {each tasks: name text, gate text, queue text, priority int} AS t
     JOIN {jobs} AS j ON j.id = (
         SELECT n.id FROM {jobs} AS n {index gated}
@@ -44,7 +48,7 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
     )
     WHERE (SELECT count(*) FROM latest) = :latest
     UNION ALL
-    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, walk.step + 1
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, walk.step + 1
     FROM walk
     JOIN {jobs} AS j ON j.id = (
         SELECT n.id FROM {jobs} AS n {index gated}
@@ -56,7 +60,7 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
     )
     WHERE walk.step < :steps
 ), latest AS (
-    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, 0 AS step
+    SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, 0 AS step
     FROM {jobs} AS j {index gated_due}
     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at <= {now} AND j.due_at >= 0
     ORDER BY j.due_at DESC LIMIT :latest
@@ -68,6 +72,9 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, step) AS (
 )
 SELECT f.task, f.gate, f.queue, f.priority, f.due_at, f.step, f.ready, g.name, g.starts,
        CASE WHEN f.ready THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = f.gate) END,
+       CASE WHEN f.ready AND f.schedule IS NOT NULL THEN (
+           SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = f.schedule
+       ) END,
        {now}
 FROM found AS f
 LEFT JOIN {gates} AS g ON g.name = f.gate
@@ -103,6 +110,10 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 -- Count what runs under limits. A statement of its own: it sees what was committed before the locks were taken.
 SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = r.name), {now}
 FROM {each gates: name text} AS r
+UNION ALL
+SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = r.schedule),
+       {now}
+FROM {each turns: name text, schedule text} AS r
 UNION ALL
 SELECT 'queue', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = r.name), {now}
 FROM {each queues: name text} AS r
@@ -177,7 +188,9 @@ ON CONFLICT (name) DO UPDATE SET most = excluded.most, rate_count = excluded.rat
 -- name: limits_on
 -- Tell the limits that a job runs under, as they were last seen, and how full they are.
 SELECT 'task', g.name, g.most, g.rate_count, g.rate_period, g.starts,
-       (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = g.name)
+       CASE WHEN CAST(:schedule AS text) IS NULL
+            THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = g.name)
+            ELSE (SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = :schedule) END
 FROM {gates} AS g WHERE g.name = CAST(:gate AS text)
 UNION ALL
 SELECT 'queue', q.name, q.most, q.rate_count, q.rate_period, q.starts,
