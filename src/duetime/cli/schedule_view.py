@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from duetime.cli.text import relative, say, say_table, shortened
 from duetime.model import durations
+from duetime.model.fleet import Fleet
 from duetime.model.triggers.preview import Upcoming
-from duetime.model.worker import StoredWorker
 from duetime.scheduler import JobRecord, ScheduleRecord
 
 _REASON_WIDTH = 40
 _NAME_WIDTH = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleet:
-    """What the workers that are alive can do for schedules."""
-
-    tasks: frozenset[str] | None
-    """The tasks that at least one of them knows; `None` when nobody is alive to tell."""
-    fires: bool
-    """Whether one of them fires schedules."""
-
-    @classmethod
-    def of(cls, workers: Iterable[StoredWorker]) -> Self:
-        """Look at the workers that are alive."""
-        alive = [worker for worker in workers if worker.state == "alive"]
-        tasks = frozenset(task for worker in alive for task in worker.tasks)
-        return cls(tasks=tasks if alive else None, fires=any(worker.fires for worker in alive))
-
-    def knows(self, task: str) -> bool | None:
-        """Tell whether somebody can run a task; `None` when nobody is alive to tell."""
-        return None if self.tasks is None else task in self.tasks
+def lack(fleet: Fleet) -> str | None:
+    """Say that nobody fires schedules, or that nobody runs their jobs, and what to start."""
+    if not fleet.fires:
+        return "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
+    return None if fleet.queues else "no living worker runs jobs; start `duetime worker`"
 
 
 def schedule_row(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> tuple[str, ...]:
@@ -107,8 +93,8 @@ def _lines(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> Iterator[tu
     yield "state", _state(schedule, now)
     if schedule.next_at is not None:
         yield "next", told(schedule.next_at, now)
-        if not fleet.fires:
-            yield "", "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
+        if (hint := lack(fleet)) is not None:
+            yield "", hint
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
     yield "made", f"{schedule.made} job(s), {schedule.live} of them pending or running"
     yield "queue", f"{schedule.queue}, priority {schedule.priority}"

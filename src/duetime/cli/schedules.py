@@ -16,8 +16,9 @@ from duetime.cli.schedule_history import history
 from duetime.cli.schedule_moves import delete, pause, resume, skip, trigger
 from duetime.cli.schedule_put import put
 from duetime.cli.schedule_times import backfill, preview
-from duetime.cli.schedule_view import Fleet, say_schedule, schedule_row, schedule_values, upcoming_values
+from duetime.cli.schedule_view import lack, say_schedule, schedule_row, schedule_values, upcoming_values
 from duetime.cli.text import say, say_json, say_table
+from duetime.model.fleet import Fleet
 from duetime.model.instants import to_datetime
 from duetime.model.triggers.preview import Upcoming
 from duetime.scheduler import JobRecord, ScheduleRecord
@@ -93,8 +94,8 @@ def list_schedules(
         say_table(head, (schedule_row(schedule, fleet, now) for schedule in found))
     else:
         say("no schedules")
-    if found and not fleet.fires:
-        say("no living worker fires schedules; start `duetime worker` or `duetime scheduler`", err=True)
+    if found and (hint := lack(fleet)) is not None:
+        say(hint, err=True)
 
 
 @schedules.command()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from duetime.model.durations import MINUTE
 from duetime.model.explain.words import length
+from duetime.model.fleet import Fleet
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
-from duetime.model.worker import StoredWorker
 from duetime.stores.base import Check, Store
 
 _LATE = MINUTE
@@ -19,27 +19,33 @@ _START = "duetime scheduler MODULE:SCHEDULER, or a worker without --no-schedules
 async def check_schedules(store: Store) -> Check:
     """Tell whether somebody fires the schedules, in time, and knows their tasks."""
     schedules, workers, now = await store.schedules(), await store.workers(), await store.now()
-    return judge(schedules, [worker for worker in workers if worker.state == "alive"], now=now)
+    return judge(schedules, Fleet.of(workers), now=now)
 
 
-def judge(schedules: list[StoredSchedule], alive: list[StoredWorker], *, now: Instant) -> Check:
+def judge(schedules: list[StoredSchedule], fleet: Fleet, *, now: Instant) -> Check:
     """Return the first thing that is wrong, in the order in which it is to be mended."""
     active = [s for s in schedules if s.next_at is not None and s.paused_at is None and s.parked_at is None]
     if not active:
         return Check(name="schedules", ok=True, detail="no active schedules")
     what = f"{len(active):,} active"
-    if not any(worker.fires for worker in alive):
+    if not fleet.fires:
         return Check(
             name="schedules", ok=False, detail=f"{what}, and nobody fires them", fix=f"start {_START}"
         )
-    known = {task for worker in alive for task in worker.tasks}
-    if unknown := [schedule for schedule in active if schedule.task not in known]:
+    if not fleet.queues:
+        return Check(
+            name="schedules",
+            ok=False,
+            detail=f"{what}, and nobody runs their jobs",
+            fix="start duetime worker MODULE:SCHEDULER",
+        )
+    if unknown := [schedule for schedule in active if not fleet.knows(schedule.task)]:
         tasks = sorted({schedule.task for schedule in unknown})
         return Check(
             name="schedules",
             ok=False,
             detail=f"{what}, {len(unknown):,} with tasks that no living worker knows: {_some(tasks)}",
-            fix="deploy the code that has them, or delete these schedules",
+            fix="start a worker with the code that has them; delete only schedules that are no longer wanted",
         )
     late = [(schedule.next_at or 0, schedule.name) for schedule in active]
     if overdue := sorted(pair for pair in late if pair[0] < now - _LATE):

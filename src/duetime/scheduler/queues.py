@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from duetime.errors import InvalidOption, NotConfirmed
 from duetime.model import limit as limits
+from duetime.model.fleet import Fleet
 from duetime.model.limit import Limit, Rate
 from duetime.model.names import check_name, check_reason
 from duetime.model.registries import count_up
@@ -86,9 +87,7 @@ class Queues:
         """
         store = self._store()
         census = await store.census(most=_MOST)
-        served = {
-            name for worker in await store.workers() if worker.state == "alive" for name in worker.queues
-        }
+        served = Fleet.of(await store.workers()).queues
         settings = {queue.name: queue for queue in census.queues}
         counts = count_up(census, served | settings.keys())
         return [QueueRecord.from_stored(name, settings.get(name), counts[name]) for name in sorted(counts)]

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from duetime import ScheduleRecord, cron
-from duetime.cli.schedule_view import Fleet, say_schedule, schedule_row, schedule_values
+from duetime.cli.schedule_view import say_schedule, schedule_row, schedule_values
+from duetime.model.fleet import Fleet
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers.text import to_text
+from tests.unit.model.test_explain import WORKER
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
-NOBODY = Fleet(tasks=None, fires=False)
-SOMEBODY = Fleet(tasks=frozenset({"shop.tidy"}), fires=True)
-STRANGERS = Fleet(tasks=frozenset({"other"}), fires=False)
+NOBODY = Fleet()
+SOMEBODY = Fleet((replace(WORKER, tasks=("shop.tidy",), fires=True),))
+STRANGERS = Fleet((replace(WORKER, tasks=("other",), fires=False),))
+FIRES_ONLY = Fleet((replace(WORKER, tasks=(), queues=(), slots=0, fires=True),))
 
 
 def record(**fields: Any) -> ScheduleRecord:
@@ -82,6 +85,8 @@ def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.C
     assert lines(record(), capsys, NOBODY)["task"] == "shop.tidy"
     assert lines(record(), capsys, STRANGERS)["task"] == "shop.tidy, which no living worker knows"
     assert "no living worker fires schedules" in lines(record(), capsys, STRANGERS)[""]
+    assert lines(record(), capsys, FIRES_ONLY)["task"] == "shop.tidy"
+    assert lines(record(), capsys, FIRES_ONLY)[""] == "no living worker runs jobs; start `duetime worker`"
     assert [schedule_values(record(), fleet)["task_known"] for fleet in (SOMEBODY, NOBODY, STRANGERS)] == [
         True,
         None,

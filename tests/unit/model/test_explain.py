@@ -123,7 +123,9 @@ def test_a_queue_that_nobody_serves_is_told_with_those_that_are() -> None:
     (text,) = told(workers=[replace(WORKER, queues=("a",)), replace(WORKER, queues=("b", "a"))])
     assert text == "No worker serves queue mail; those that are alive serve a, b."
     (text,) = told(workers=[replace(WORKER, queues=())])
-    assert text == "No worker serves queue mail; those that are alive serve none."
+    assert text == (
+        "No worker runs jobs: worker w1 (pid 7 on h) only fires schedules; start one with: duetime worker MODULE:SCHEDULER"
+    )
 
 
 def test_a_task_that_nobody_knows_is_told_with_the_workers_of_the_queue() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from duetime.model.durations import HOUR
+from duetime.model.fleet import Fleet
 from duetime.model.instants import SECOND
 from duetime.scheduler.checks import judge
 from tests.unit.model.explain_kit import ALIVE, NOW, SCHEDULE
@@ -18,12 +19,12 @@ def test_without_active_schedules_nobody_has_to_fire() -> None:
         replace(DUE, paused_at=NOW),
         replace(DUE, parked_at=NOW),
     ]
-    assert judge(still, [], now=NOW).ok
-    assert not judge([*still, DUE], [], now=NOW).ok
+    assert judge(still, Fleet(), now=NOW).ok
+    assert not judge([*still, DUE], Fleet(), now=NOW).ok
 
 
 def test_workers_that_leave_schedules_alone_do_not_count() -> None:
-    check = judge([DUE], [replace(ALIVE, fires=False)], now=NOW)
+    check = judge([DUE], Fleet((replace(ALIVE, fires=False),)), now=NOW)
     assert (check.ok, check.detail) == (False, "1 active, and nobody fires them")
     assert check.fix is not None
     assert "duetime scheduler" in check.fix
@@ -31,22 +32,28 @@ def test_workers_that_leave_schedules_alone_do_not_count() -> None:
 
 def test_tasks_that_no_living_worker_knows_are_named() -> None:
     unknown = [replace(DUE, name=f"s{n}", task=f"gone{n}") for n in range(5)]
-    check = judge([DUE, *unknown], [ALIVE], now=NOW)
+    check = judge([DUE, *unknown], Fleet((ALIVE,)), now=NOW)
     assert not check.ok
     assert (
         check.detail == "6 active, 5 with tasks that no living worker knows: gone0, gone1, gone2 and 2 more"
     )
 
 
+def test_where_nobody_runs_jobs_no_task_is_called_unknown() -> None:
+    check = judge([DUE], Fleet((replace(ALIVE, queues=(), slots=0, tasks=()),)), now=NOW)
+    assert (check.ok, check.detail) == (False, "1 active, and nobody runs their jobs")
+    assert check.fix == "start duetime worker MODULE:SCHEDULER"
+
+
 def test_schedules_that_are_overdue_are_named_the_latest_first() -> None:
     late = replace(DUE, name="late", next_at=NOW - HOUR)
     later = replace(DUE, name="later", next_at=NOW - 2 * HOUR)
-    check = judge([DUE, late, later], [ALIVE], now=NOW)
+    check = judge([DUE, late, later], Fleet((ALIVE,)), now=NOW)
     assert (check.ok, check.detail) == (False, "3 active, 2 overdue for up to 2 hours: later, late")
     assert check.fix is not None
     assert check.fix.endswith("duetime explain later")
 
 
 def test_what_has_just_fallen_due_is_not_overdue() -> None:
-    check = judge([replace(DUE, next_at=NOW - SECOND)], [ALIVE], now=NOW)
+    check = judge([replace(DUE, next_at=NOW - SECOND)], Fleet((ALIVE,)), now=NOW)
     assert (check.ok, check.detail) == (True, "1 active, none overdue")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from duetime.model.fleet import Fleet
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.worker import StoredWorker
@@ -52,9 +53,9 @@ class Situation:
         return self.now - instant
 
     @property
-    def alive(self) -> list[StoredWorker]:
+    def fleet(self) -> Fleet:
         """The workers that are there."""
-        return [worker for worker in self.workers if worker.state == "alive"]
+        return Fleet.of(self.workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,13 +18,16 @@ def by_queue(facts: Situation, queue: str) -> Iterator[str]:
 
 def by_workers(facts: Situation, *, queue: str, task: str) -> Iterator[str]:
     """Say the first thing that is missing: a worker, one for the queue, one for the task, one that goes on."""
-    if not facts.alive:
-        yield "No worker is alive; start one with: duetime worker MODULE:SCHEDULER"
+    fleet = facts.fleet
+    if not fleet.queues:
+        why = "only fires schedules" if len(fleet.alive) == 1 else "only fire schedules"
+        what = f"runs jobs: {names(facts, fleet.alive)} {why}" if fleet.alive else "is alive"
+        yield f"No worker {what}; start one with: duetime worker MODULE:SCHEDULER"
         return
-    serving = [worker for worker in facts.alive if queue in worker.queues]
+    serving = fleet.serving(queue)
     if not serving:
-        served = ", ".join(sorted({queue for worker in facts.alive for queue in worker.queues}))
-        yield f"No worker serves queue {queue}; those that are alive serve {served or 'none'}."
+        served = ", ".join(sorted(fleet.queues))
+        yield f"No worker serves queue {queue}; those that are alive serve {served}."
         return
     knowing = [worker for worker in serving if task in worker.tasks]
     if not knowing:
@@ -38,8 +41,8 @@ def able(facts: Situation, *, queue: str, task: str) -> list[StoredWorker]:
     """Return the workers that take jobs of a task from a queue now."""
     return [
         worker
-        for worker in facts.alive
-        if queue in worker.queues and task in worker.tasks and worker.stats.paused_at is None
+        for worker in facts.fleet.serving(queue)
+        if task in worker.tasks and worker.stats.paused_at is None
     ]
 
 

@@ -27,7 +27,7 @@ def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
     else:
         yield from nobody_firing(facts)
     yield from by_queue(facts, schedule.queue)
-    if facts.alive:
+    if facts.fleet.alive:
         yield from by_workers(facts, queue=schedule.queue, task=schedule.task)
 
 
@@ -59,14 +59,15 @@ def ending(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
 
 def nobody_firing(facts: ScheduleFacts) -> Iterator[str]:
     """Say that no process fires schedules, if none does."""
-    if not facts.alive:
+    fleet = facts.fleet
+    if not fleet.alive:
         yield (
             "Nobody fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
             "or only fire schedules with: duetime scheduler MODULE:SCHEDULER"
         )
-    elif not any(worker.fires for worker in facts.alive):
+    elif not fleet.fires:
         yield (
-            f"Nobody fires schedules: {names(facts, facts.alive)} was told to leave them alone. Start a worker without "
+            f"Nobody fires schedules: {names(facts, fleet.alive)} was told to leave them alone. Start a worker without "
             "--no-schedules, or: duetime scheduler MODULE:SCHEDULER"
         )
 
