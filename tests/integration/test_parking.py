@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, State, cron
+from duetime.model.parking import GRACE
+from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.parking import Parker
 from duetime.testing.clock import FakeClock
 from tests.unit.runtime.kit import NoHealth
@@ -22,6 +24,12 @@ class Deployment:
     def __init__(self, url: str) -> None:
         self.url = url
         self.clock = FakeClock(NOON)
+
+    async def gone(self, *names: str) -> None:
+        """A version that was up, longer ago than anybody waits for it."""
+        async with self.running(*names):
+            pass
+        self.clock.advance(timedelta(microseconds=GRACE))
 
     def version(self, *names: str, tasks: tuple[str, ...] = ("work",)) -> Scheduler:
         """A version whose code declares these schedules."""
@@ -60,13 +68,12 @@ def deployment(store_url: str) -> Deployment:
 
 @pytest.mark.covers("vanished-schedule")
 async def test_a_schedule_that_has_vanished_from_the_code_is_parked_and_shown(deployment: Deployment) -> None:
-    async with deployment.running("old", "both"):
-        pass
+    await deployment.gone("old", "both")
     async with deployment.running("both", "new") as scheduler:
         await look(scheduler)
         assert await states(scheduler) == {"both": "active", "new": "active", "old": "parked"}
         old = await scheduler.schedules.get("old")
-        assert (old.parked, old.parked_at, old.next_at) == (True, NOON, None)
+        assert (old.parked, old.parked_at, old.next_at) == (True, NOON + timedelta(microseconds=GRACE), None)
         [change, *_] = await scheduler.schedules.history("old")
         assert (change.verb, change.who) == ("park", "duetime")
 
@@ -80,8 +87,7 @@ async def test_what_another_living_worker_declares_stays(deployment: Deployment)
 async def test_it_takes_two_looks_so_that_a_worker_that_is_about_to_start_is_not_overlooked(
     deployment: Deployment,
 ) -> None:
-    async with deployment.running("old"):
-        pass
+    await deployment.gone("old")
     async with deployment.running("new") as scheduler:
         await look(scheduler, times=1)
         assert (await states(scheduler))["old"] == "active"
@@ -102,16 +108,40 @@ async def test_schedules_that_were_put_and_those_of_unknown_tasks_keep_their_pla
 
 @pytest.mark.covers("vanished-schedule")
 async def test_one_record_tells_what_did_not_run_until_the_code_came_back(deployment: Deployment) -> None:
-    async with deployment.running("old"):
-        pass
+    await deployment.gone("old")
     async with deployment.running("new") as scheduler:
         await look(scheduler)
-    deployment.clock.advance("3h30m")
+    deployment.clock.advance("3h20m")
     async with deployment.running("old") as scheduler:
         old = await scheduler.schedules.get("old")
         assert (old.state, old.next_at) == ("active", NOON + timedelta(hours=4))
         [record] = await scheduler.jobs.list(schedule="old")
         assert (record.state, record.reason, record.occurrences) == (State.SKIPPED, "parked", 3)
+
+
+async def test_a_program_that_is_down_for_a_deployment_keeps_its_schedules(deployment: Deployment) -> None:
+    async with deployment.running("old"):
+        pass
+    deployment.clock.advance("9m")
+    async with deployment.running("new") as scheduler:
+        await look(scheduler)
+        assert (await states(scheduler))["old"] == "active"
+
+
+async def test_an_occurrence_that_fell_due_while_its_schedule_was_parked_for_a_short_time_runs(
+    deployment: Deployment,
+) -> None:
+    await deployment.gone("old")
+    deployment.clock.advance("49m")
+    async with deployment.running("new") as scheduler:
+        await look(scheduler)
+    deployment.clock.advance("5m")
+    scheduler = deployment.version("old")
+    async with scheduler:
+        await scheduler.put_declared()
+        await ScheduleFirer(scheduler.store, NoHealth()).round()
+        [record] = await scheduler.jobs.list(schedule="old")
+        assert (record.state, record.occurrence) == (State.PENDING, NOON + timedelta(hours=1))
 
 
 async def test_what_was_parked_while_its_worker_started_is_declared_again(deployment: Deployment) -> None:
@@ -127,8 +157,7 @@ async def test_what_was_parked_while_its_worker_started_is_declared_again(deploy
 
 
 async def test_putting_a_parked_schedule_takes_it_over(deployment: Deployment) -> None:
-    async with deployment.running("old"):
-        pass
+    await deployment.gone("old")
     async with deployment.running("new") as scheduler:
         await look(scheduler)
         assert await scheduler.schedules.put("old", cron("0 * * * *"), "work") == "changed"

@@ -11,6 +11,7 @@ from duetime.model.audit import AuditEntry
 from duetime.model.instants import Instant
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_moves import FIELDS, revise
+from duetime.model.triggers.text import readable, same_rule
 
 
 def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
@@ -31,10 +32,17 @@ def declare(before: StoredSchedule | None, new: StoredSchedule, *, who: str, now
     was, wants = _said(before), _said(new)
     fresh = {name: getattr(new, name) for name in FIELDS if wants[name] != was[name]}
     after = replace(before, declared=new.declared, owner="code", parked_at=None, **fresh)
-    times = None if wants["trigger"] == was["trigger"] else new
+    same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
+    times = None if same else new
     change = revise(before, after, times, verb="declare", who=who, now=now)
     # The code may have come to what operators have made of it.
     return Change(before=before, after=after) if change is None else change
+
+
+def _runs_by(schedule: StoredSchedule, declared: str) -> bool:
+    """Whether a schedule that was not declared has the trigger of a declaration, wherever it counts from."""
+    stored, written = readable(schedule.trigger), readable(declared)
+    return not schedule.declared and stored is not None and written is not None and same_rule(stored, written)
 
 
 def _said(schedule: StoredSchedule) -> Mapping[str, Any]:

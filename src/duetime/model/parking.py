@@ -7,10 +7,13 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry
-from duetime.model.instants import Instant
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.worker import StoredWorker
 
 WHY: Final = "no code declares it any more"
+GRACE: Final[Micros] = 600 * SECOND
+"""How long nobody has to have declared it: longer than a program is down that is deployed or restarted."""
 
 
 class CodeSchedule(NamedTuple):
@@ -31,6 +34,15 @@ def undeclared(
     return frozenset(
         one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
     )
+
+
+def forsaken(names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant) -> frozenset[str]:
+    """Return those schedules that no worker has declared for long; none while a worker does not say what it declares."""
+    recent = [
+        worker.declares for worker in workers if worker.state == "alive" or worker.lease_until > now - GRACE
+    ]
+    said = [declares for declares in recent if declares is not None]
+    return frozenset() if len(said) < len(recent) else names.difference(*said)
 
 
 def park(before: StoredSchedule, *, now: Instant) -> Change | None:

@@ -67,11 +67,14 @@ def revise(
 ) -> Change | None:
     """Return what to write so that a schedule is as in `after`, with the trigger of `times` if it is another one.
 
-    Its times stay unless the trigger changes or it was parked: then it goes on from now, and one record tells what has
-    not run. A new trigger counts its jobs anew. `None` when nothing differs.
+    Its times stay unless the trigger changes or it was parked for long: then it goes on from now, and one record tells
+    what has not run. A new trigger counts its jobs anew. `None` when nothing differs.
     """
     missed: tuple[NewJob, ...] = ()
-    if times is not None or after.parked_at != before.parked_at:
+    if times is None and before.parked_at is not None and now - before.parked_at <= after.misfire_window:
+        # As after an outage: what has fallen due meanwhile is late, and its misfire policy says what becomes of it.
+        after = replace(after, next_at=_next(after, after.fired_through))
+    elif times is not None or after.parked_at != before.parked_at:
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
         after = _from_now_on(after, now=now) if times is None else _timed(after, times, now=now)
     detail = differences(before, after)

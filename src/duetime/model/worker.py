@@ -61,7 +61,8 @@ class StoredWorker:
     version: str
     queues: tuple[str, ...]
     tasks: tuple[str, ...]
-    declares: tuple[str, ...]
+    declares: tuple[str, ...] | None
+    """The schedules that its code declares; `None` for code of a version that did not say so."""
     fires: bool
     slots: int
     started_at: Instant

@@ -7,7 +7,7 @@ import random
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
-from duetime.model.parking import CodeSchedule, park, undeclared
+from duetime.model.parking import CodeSchedule, forsaken, park, undeclared
 from duetime.runtime.service import Health, Service
 from duetime.stores.base import Store
 
@@ -27,7 +27,7 @@ class Declarations:
 
 
 class Parker(Service):
-    """Compares what code has declared with what living workers declare; any worker may, there is no leader."""
+    """Compares what code has declared with what workers declare; any worker may, there is no leader."""
 
     name = "schedule parker"
 
@@ -62,8 +62,7 @@ class Parker(Service):
         foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)
         if not foreign:
             return foreign
-        living = [worker for worker in await self._store.workers() if worker.state == "alive"]
-        return foreign.difference(*(worker.declares for worker in living))
+        return forsaken(foreign, await self._store.workers(), now=await self._store.now())
 
     async def _park(self, names: Collection[str]) -> None:
         if not names:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from duetime import cron, every
 from duetime.model.declaring import declaration, declare
-from duetime.model.instants import SECOND, Instant
-from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.firing import fire
+from duetime.model.instants import SECOND, Instant, to_datetime
+from duetime.model.schedule import Change, Misfire, StoredSchedule
+from duetime.model.states import State
 from duetime.model.triggers import Trigger
-from duetime.model.triggers.text import to_text
+from duetime.model.triggers.text import from_text, to_text
 
 HOUR = 3600 * SECOND
 NOW: Instant = 500_000 * HOUR
@@ -82,6 +86,31 @@ def test_a_schedule_that_was_put_becomes_the_codes_own_when_it_is_declared() -> 
     found = change(put, said())
     assert (found.after.owner, found.after.priority) == ("code", 5)
     assert decide(found.after, said()) is None
+
+
+def test_code_that_declares_what_was_put_takes_over_its_times_too() -> None:
+    later = NOW + HOUR + 600 * SECOND
+    put = replace(said(), owner="user", declared="")
+    found = change(put, said(now=later), now=later)
+    assert found.after == replace(put, owner="code", declared=said().declared, streak_from=later)
+    assert (found.jobs, found.again) == ((), True)
+
+
+def test_another_start_in_the_code_is_another_trigger() -> None:
+    assert change(said(every("1h", start=to_datetime(NOW))), said()).after.trigger == said().trigger
+
+
+@pytest.mark.parametrize("misfire", ["latest", "all"])
+def test_what_fell_due_while_a_schedule_was_parked_for_a_short_time_is_left_to_its_misfire_policy(
+    misfire: Misfire,
+) -> None:
+    parked = replace(said(misfire=misfire), parked_at=NOW + HOUR - SECOND, next_at=None)
+    later = NOW + HOUR + 600 * SECOND
+    found = change(parked, said(misfire=misfire, now=later), now=later)
+    assert (found.after.fired_through, found.after.next_at, found.jobs) == (NOW, NOW + HOUR, ())
+    firing = fire(found.after, from_text(found.after.trigger), now=later, ahead=SECOND)
+    assert firing is not None
+    assert [(job.occurrence, job.state) for job in firing.jobs] == [(NOW + HOUR, State.PENDING)]
 
 
 def test_a_parked_schedule_comes_back_with_its_own_anchor_and_one_record() -> None:

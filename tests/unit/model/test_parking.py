@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from duetime.model.audit import ITSELF
-from duetime.model.parking import CodeSchedule, park, undeclared
+from duetime.model.parking import GRACE, CodeSchedule, forsaken, park, undeclared
 from duetime.model.schedule import StoredSchedule
+from duetime.model.worker import StoredWorker, WorkerState, WorkerStats
 
 SCHEDULE = StoredSchedule(
     name="s", task="work", payload="{}", trigger="{}", declared="{}", fired_through=5, next_at=9, rev=1
@@ -21,6 +22,47 @@ def test_what_nobody_declares_is_found() -> None:
 def test_what_is_parked_already_and_what_runs_tasks_of_others_is_left_alone() -> None:
     found = [CodeSchedule("a", "work", parked=True), CodeSchedule("b", "foreign", parked=False)]
     assert undeclared(found, declared=(), tasks={"work"}) == frozenset()
+
+
+def worker(*declares: str, state: WorkerState = "alive", until: int = 0) -> StoredWorker:
+    return StoredWorker(
+        id="w",
+        state=state,
+        host="h",
+        host_key=None,
+        pid=1,
+        pid_started=None,
+        version="1",
+        queues=(),
+        tasks=(),
+        declares=declares,
+        fires=True,
+        slots=1,
+        started_at=0,
+        beat_at=0,
+        lease_until=until,
+        stats=WorkerStats(),
+    )
+
+
+NAMES = frozenset("ab")
+
+
+def test_what_a_living_worker_declares_is_not_forsaken_however_late_it_is() -> None:
+    assert forsaken(NAMES, [worker("a"), worker("c")], now=2 * GRACE) == {"b"}
+
+
+@pytest.mark.parametrize("state", ["stopped", "dead"])
+def test_what_a_worker_declared_that_is_gone_is_forsaken_after_a_while(state: WorkerState) -> None:
+    gone = worker("a", state=state, until=7)
+    assert forsaken(NAMES, [gone], now=7 + GRACE - 1) == {"b"}
+    assert forsaken(NAMES, [gone], now=7 + GRACE) == {"a", "b"}
+
+
+def test_nothing_is_forsaken_while_a_worker_does_not_say_what_it_declares() -> None:
+    silent = replace(worker(), declares=None)
+    assert forsaken(NAMES, [worker("a"), silent], now=0) == frozenset()
+    assert forsaken(NAMES, [replace(silent, state="stopped")], now=GRACE) == NAMES
 
 
 def test_a_parked_schedule_has_no_next_time_and_its_history_says_why() -> None:

@@ -186,7 +186,9 @@ def worker(row: Row) -> StoredWorker:
     of_itself, stats = row[: len(_WORKER_FIELDS)], row[len(_WORKER_FIELDS) :]
     values: dict[str, Any] = dict(zip(_WORKER_FIELDS, of_itself, strict=True))
     for name in ("queues", "tasks", "declares"):
-        values[name] = tuple(msgspec.json.decode(values[name], type=list[str]))
+        values[name] = (
+            None if values[name] is None else tuple(msgspec.json.decode(values[name], type=list[str]))
+        )
     values["fires"] = bool(values["fires"])
     return StoredWorker(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
 

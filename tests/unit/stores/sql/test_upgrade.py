@@ -16,12 +16,14 @@ from duetime import Scheduler, at, cron, every
 from duetime.model import firing as firings
 from duetime.model.instants import SECOND, Instant, to_datetime
 from duetime.model.triggers import from_spec
+from duetime.runtime.parking import Declarations, Parker
 from duetime.stores.base import JobFilter
 from duetime.stores.sql.migrate import migrations
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import occurrence_job
+from tests.unit.runtime.kit import NoHealth
 
 HOUR = 3_600 * SECOND
 OLD = {
@@ -44,6 +46,10 @@ OLD = {
     ),
 }
 PAUSED = "office"
+OLD_WORKER = """
+INSERT INTO duetime_workers (id, state, host, pid, version, queues, slots, started_at, beat_at, lease_until)
+VALUES ('old', 'alive', 'h', 1, '0.2', '[]', 1, 0, 0, 4102444800000000);
+"""
 COLUMNS = (
     "name, task, payload, trigger_spec, declared, queue, priority, on_crash, overlap, misfire_window, owner,"
     " paused_at, paused_reason, fired_through, next_at, rev, created_at, updated_at, options"
@@ -71,6 +77,7 @@ def rows(now: Instant) -> list[tuple[object, ...]]:
 async def make_old_tables(url: str, now: Instant) -> None:
     """Make the tables of version 2, with schedules in them."""
     steps = [step.text for step in migrations(POSTGRES if "postgres" in url else SQLITE, "duetime")[:2]]
+    steps.append(OLD_WORKER)
     count = len(COLUMNS.split(","))
     if url.startswith("sqlite:"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
@@ -139,6 +146,17 @@ async def test_registration_writes_the_declaration_and_nothing_else(scheduler: S
     again = await store.schedules()
     await scheduler.put_declared()
     assert await store.schedules() == again
+
+
+async def test_nothing_is_parked_while_a_worker_of_the_old_version_may_declare_it(
+    scheduler: Scheduler,
+) -> None:
+    [old] = await scheduler.store.workers()
+    assert old.declares is None
+    parker = Parker(scheduler.store, NoHealth(), declared=Declarations(), tasks=scheduler.tasks)
+    for _ in range(2):
+        await parker.round()
+    assert {record.parked_at for record in await scheduler.store.schedules()} == {None}
 
 
 async def test_nothing_is_fired_twice(scheduler: Scheduler, clock: FakeClock) -> None:

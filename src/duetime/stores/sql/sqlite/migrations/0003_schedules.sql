@@ -27,9 +27,9 @@ WHERE schedule IS NOT NULL AND (state = 'succeeded' OR state = 'failed');
 -- What happened to each schedule, in order.
 CREATE INDEX {audit}_target ON {audit} (target, at, id);
 
--- Whether a worker fires schedules, and which ones its code declares.
+-- Whether a worker fires schedules, and which ones its code declares; NULL for workers that do not tell, of before.
 ALTER TABLE {workers} ADD COLUMN fires integer NOT NULL DEFAULT 0;
-ALTER TABLE {workers} ADD COLUMN declares text NOT NULL DEFAULT '[]';
+ALTER TABLE {workers} ADD COLUMN declares text;
 
 INSERT INTO {meta} (version, name, code, applied_at)
 VALUES (3, 'schedules', '{code}', CAST(strftime('%s', 'now') AS integer) * 1000000);
