@@ -271,3 +271,58 @@ async def test_two_imports_at_once_agree(store_url: str) -> None:
         text = await exported(here)
         await asyncio.gather(*(there.schedules.import_(text) for _ in range(4)))
         assert await exported(there) == text
+
+
+async def test_a_crontab_leaves_the_policies_of_a_schedule_that_is_there(store_url: str) -> None:
+    async with shop(store_url) as scheduler:
+        kept: dict[str, Any] = {
+            "queue": "slow",
+            "overlap": "queue_one",
+            "retries": 5,
+            "pause_after": 3,
+            "tags": ["x"],
+        }
+        await scheduler.schedules.put("a", cron("0 3 * * *"), "tidy", kwargs={"days": 7}, **kept)
+        export = await scheduler.schedules.export(format="crontab")
+        assert "queue" in export.notes[0]
+        same = await scheduler.schedules.import_(export.text, format="crontab")
+        assert same.schedules == {"a": "unchanged"}
+        later = export.text.replace("0 3 * * *", "0 4 * * *").replace("7", "8")
+        assert (await scheduler.schedules.import_(later, format="crontab")).schedules == {"a": "changed"}
+        record = await scheduler.schedules.get("a")
+        assert (record.arguments, record.description) == ({"days": 8}, "at 04:00 every day, UTC")
+        assert (record.queue, record.overlap, record.retries) == ("slow", "queue_one", 5)
+        assert (record.pause_after, [*record.tags]) == (3, ["x"])
+
+
+async def test_a_line_that_calls_another_task_has_the_policies_of_that(tmp_path: Path) -> None:
+    async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
+        await scheduler.schedules.put("a", cron("0 3 * * *"), "mail", args=("ann",), retries=5)
+        await scheduler.schedules.import_("# name: a\n0 3 * * * tidy\n", format="crontab")
+        record = await scheduler.schedules.get("a")
+        assert (record.task, record.queue, record.retries) == ("tidy", "default", None)
+
+
+@pytest.mark.parametrize("style", ["json", "yaml", "crontab"])
+async def test_the_mark_that_some_editors_write_first_is_no_part_of_a_file(
+    tmp_path: Path, style: str
+) -> None:
+    async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
+        await scheduler.schedules.put("a", cron("0 3 * * *"), "tidy")
+        text = await exported(scheduler, style)
+        done = await scheduler.schedules.import_("\ufeff" + text, format=style)
+        assert done.schedules == {"a": "unchanged"}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [(".nan", "cannot be written as JSON"), ("[-.inf]", "cannot be"), ("2030-01-01", "in quotes")],
+)
+async def test_an_argument_that_would_become_something_else_is_refused(
+    tmp_path: Path, value: str, problem: str
+) -> None:
+    text = f"schedules:\n- name: a\n  task: b\n  cron: '@daily'\n  arguments: {{x: {value}}}\n"
+    async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
+        with pytest.raises(InvalidImport, match=problem):
+            await scheduler.schedules.import_(text, format="yaml", check=False)
+        assert await scheduler.schedules.list() == []

@@ -11,12 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from duetime.errors import InvalidTrigger, InvalidValue
 from duetime.model.names import MAX_NAME
-from duetime.model.portable import written
+from duetime.model.portable import Text, written
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import from_spec
+from duetime.model.shown import shown
+from duetime.model.triggers import cron
+from duetime.model.triggers.text import from_text, to_text
 
 _ZONES: Final = ("CRON_TZ", "TZ")
-_NAMED: Final = re.compile(r"#\s*name:\s*(\S+)\s*")
+_NAMED: Final = re.compile(r"#\s*name:\s*(.*)")
 _SETTING: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
 _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
@@ -24,6 +26,19 @@ _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT)
 _FIELDS: Final = 5
 _HASH: Final = 8
 _HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
+_SAID: Final = frozenset({"name", "cron", "tz", "task", "arguments", "made"})
+_PLAIN: Final = written(
+    StoredSchedule(
+        name="plain",
+        task="plain",
+        payload="{}",
+        trigger=to_text(cron("@daily")),
+        declared="",
+        fired_through=0,
+        next_at=None,
+    )
+)
+"""A schedule of which a line says everything."""
 
 
 class Line(NamedTuple):
@@ -41,16 +56,16 @@ class Crontab(NamedTuple):
     """What it says besides, and what comes of that."""
 
 
-def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, list[str]]:
+def write_crontab(schedules: Iterable[StoredSchedule]) -> Text:
     """Return the text of a crontab, and what a crontab cannot say."""
-    lines, notes, zone = [_HEAD], list[str](), "UTC"
+    lines, notes, zone, count = [_HEAD], list[str](), "UTC", 0
     for schedule in schedules:
         entry = written(schedule)
         arguments = json.dumps(entry["arguments"]) if "arguments" in entry else ""
         command = f"{entry['task']} {arguments}".rstrip()
         lines += ["", f"# name: {schedule.name}"]
         if "cron" not in entry:
-            rule = from_spec(json.loads(schedule.trigger)).describe()
+            rule = from_text(schedule.trigger).describe()
             lines.append(f"# no cron expression says this: {rule}: {command}")
             notes.append(f"{schedule.name} has no cron expression ({rule}); it is only a comment")
             continue
@@ -60,9 +75,12 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, list[str]]:
         if schedule.paused_at is not None:
             lines.append(f"# paused: {entry['cron']} {command}")
             notes.append(f"{schedule.name} is paused; it is only a comment")
-        else:
-            lines.append(f"{entry['cron']} {command}")
-    return "\n".join(lines) + "\n", notes
+            continue
+        lines.append(f"{entry['cron']} {command}")
+        count += 1
+        if unsaid := [key for key, value in entry.items() if key not in _SAID and value != _PLAIN.get(key)]:
+            notes.append(f"{schedule.name}: a crontab says nothing of its {', '.join(unsaid)}")
+    return Text("\n".join(lines) + "\n", count, notes)
 
 
 def read_crontab(text: str) -> Crontab:
@@ -73,13 +91,15 @@ def read_crontab(text: str) -> Crontab:
     """
     lines, notes = list[Line](), list[str]()
     zone, name = "UTC", None
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate([*text.splitlines(), ""], 1):
         line = raw.strip()
-        if not line:
-            name = None
+        named = _NAMED.fullmatch(line)
+        if name is not None and (named or not line):
+            notes.append(f"no schedule stands below the name {name!r}")
+        if named or not line:
+            name = named and named[1]
         elif line.startswith("#"):
-            named = _NAMED.fullmatch(line)
-            name = named[1] if named else name
+            continue
         elif (setting := _SETTING.fullmatch(line)) and not _ZONE_PREFIX.fullmatch(line):
             if setting[1] in _ZONES:
                 zone = setting[2].strip("\"'") or "UTC"
@@ -107,7 +127,7 @@ def _entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
     *_, rest = line.split(maxsplit=count)
     task, _, arguments = rest.partition(" ")
     entry = {
-        "name": name or _name(task, arguments.strip()),
+        "name": _name(task, arguments.strip()) if name is None else name,
         "task": task,
         "cron": " ".join(words[:count]),
         "tz": zone,
@@ -128,8 +148,8 @@ def _arguments(text: str) -> Mapping[str, Any] | tuple[str, ...]:
         return (text,)
     try:
         return json.loads(text) if text.startswith("{") else tuple(shlex.split(text))
-    except ValueError as error:
-        raise InvalidTrigger(f'the arguments "{text}" cannot be read: {error}') from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidTrigger(f"the arguments {shown(text)} cannot be read: {error}") from None
 
 
 def _name(task: str, arguments: str) -> str:

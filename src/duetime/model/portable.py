@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
@@ -18,7 +18,8 @@ from duetime.model.schedule_options import ScheduleOptions, ScheduleOptionValues
 from duetime.model.shown import shown
 from duetime.model.task import check_on_crash
 from duetime.model.terms import FOREVER, Terms
-from duetime.model.triggers import Trigger, from_spec
+from duetime.model.triggers import Trigger
+from duetime.model.triggers.text import from_text
 
 _FOREVER = "forever"
 _TTLS = ("result_ttl", "failure_ttl")
@@ -27,6 +28,16 @@ _OPTIONS = ScheduleOptionValues.__optional_keys__ - {"on_success", "on_failure",
 _KEYS = (
     {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"} | TRIGGER_KEYS | _OPTIONS
 )
+
+
+class Text(NamedTuple):
+    """A file of schedules."""
+
+    text: str
+    size: int
+    """How many schedules it has; what is only a comment does not count."""
+    notes: list[str]
+    """What this kind of file cannot say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +69,7 @@ class Wanted:
 def written(schedule: StoredSchedule) -> dict[str, Any]:
     """Return a schedule as JSON values that `read` takes; what leaves something to the task is left out."""
     terms = Terms.from_text(schedule.terms)
-    trigger = from_spec(json.loads(schedule.trigger))
+    trigger = from_text(schedule.trigger)
     entry: dict[str, Any] = {
         "name": schedule.name,
         **written_trigger(trigger, name=schedule.name),

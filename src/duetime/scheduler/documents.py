@@ -10,7 +10,7 @@ import msgspec
 
 from duetime.errors import InvalidOption, InvalidValue, MissingDriver
 from duetime.model.crontab import read_crontab, write_crontab
-from duetime.model.portable import written
+from duetime.model.portable import Text, written
 from duetime.model.schedule import StoredSchedule
 from duetime.model.shown import shown
 
@@ -44,21 +44,23 @@ def check_format(value: str) -> Format:
     return cast("Format", value)
 
 
-def write_document(schedules: Sequence[StoredSchedule], style: Format) -> tuple[str, list[str]]:
-    """Return the text of a file, and what this kind of file cannot say."""
+def write_document(schedules: Sequence[StoredSchedule], style: Format) -> Text:
+    """Return a file of schedules, and what this kind of file cannot say."""
     if style == "crontab":
         return write_crontab(schedules)
     values = {"duetime": VERSION, "schedules": [written(schedule) for schedule in schedules]}
     if style == "json":
-        return json.dumps(values, indent=2, ensure_ascii=False) + "\n", []
+        return Text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", len(schedules), [])
     try:
-        return msgspec.yaml.encode(values).decode().rstrip("\n") + "\n", []
+        return Text(msgspec.yaml.encode(values).decode().rstrip("\n") + "\n", len(schedules), [])
     except ImportError as error:
         raise MissingDriver(_MISSING) from error
 
 
 def read_document(text: str, style: Format) -> Document:
     """Read a file as far as it can be read; raises `InvalidValue` when it is none of its kind at all."""
+    # Some editors begin a file with this mark, which is no part of what it says.
+    text = text.removeprefix("\ufeff")
     if style == "crontab":
         crontab = read_crontab(text)
         return Document([Found(str(line.number), line.entry) for line in crontab.lines], crontab.notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
@@ -13,6 +14,7 @@ from duetime.model.instants import Instant
 from duetime.model.portable import Wanted, read
 from duetime.model.porting import port
 from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.schedule_moves import FIELDS
 from duetime.model.task import TaskOptions
 from duetime.model.terms import Terms
 from duetime.model.triggers.text import readable
@@ -62,9 +64,9 @@ async def export_schedules(store: Store, names: Sequence[str] | None, style: str
         if name not in known:
             raise not_found(name)
     kept = [schedule for schedule in found if _why_not(schedule) is None]
-    text, notes = write_document(kept, checked)
+    made = write_document(kept, checked)
     left_out = [f"{schedule.name} {why}; it is left out" for schedule in found if (why := _why_not(schedule))]
-    return ScheduleExport(text=text, count=len(kept), notes=(*left_out, *notes))
+    return ScheduleExport(text=made.text, count=made.size, notes=(*left_out, *made.notes))
 
 
 def _why_not(schedule: StoredSchedule) -> str | None:
@@ -84,10 +86,15 @@ class Planned:
     declared: Declared
     known: bool
     """Whether its task is known here, so that the task's own limit counts and not the one in the file."""
+    terse: bool
+    """Whether the file says nothing of policies, as a crontab: those of a schedule that is there stay."""
 
     def decide(self, before: StoredSchedule | None, now: Instant, *, who: str) -> Change | None:
         """Return what to write, `None` when it is so already."""
         new = self._row(now)
+        if self.terse and before is not None and before.task == new.task:
+            kept = {name: getattr(before, name) for name in FIELDS if name not in ("task", "payload")}
+            new = replace(new, **kept | {"terms": self._terms(before)})
         return port(before, new, self.wanted.trigger, pause=self.wanted.pause, who=who, now=now)
 
     def _row(self, now: Instant) -> StoredSchedule:
@@ -97,6 +104,9 @@ class Planned:
         if not self.known and self.wanted.gate is not None:
             terms = replace(Terms.from_text(terms), gate=self.wanted.gate).to_text()
         return replace(row, owner="user", declared="", on_crash=on_crash, terms=terms, made=self.wanted.made)
+
+    def _terms(self, before: StoredSchedule) -> str | None:
+        return self.declared.handler.terms_of(self.declared.payload, Terms.from_text(before.terms)).to_text()
 
 
 class Importer:
@@ -127,21 +137,22 @@ class Importer:
             if isinstance(error, ImportError):
                 raise
             raise InvalidImport([f"{self._source}: {error}"]) from None
-        return self._planned(document, apart=":" if checked == "crontab" else ": "), tuple(document.notes)
+        return self._planned(document, terse=checked == "crontab"), tuple(document.notes)
 
-    def _planned(self, document: Document, *, apart: str) -> list[Planned]:
+    def _planned(self, document: Document, *, terse: bool) -> list[Planned]:
+        apart = ":" if terse else ": "
         plans: list[Planned] = []
         problems: list[str] = []
         for found in document.found:
             try:
-                plans.append(self._plan(found))
+                plans.append(self._plan(found, terse=terse))
             except DuetimeError as error:
                 problems.append(f"{self._source}{apart}{found.place}: {error}")
         if problems:
             raise InvalidImport(problems)
         return plans
 
-    def _plan(self, found: Found) -> Planned:
+    def _plan(self, found: Found, *, terse: bool) -> Planned:
         if isinstance(found.entry, Exception):
             raise found.entry
         wanted = read(found.entry)
@@ -153,7 +164,7 @@ class Importer:
             payload=self._payload(handler, wanted),
             options=wanted.options,
         )
-        plan = Planned(wanted, declared, known=self._tasks is not None)
+        plan = Planned(wanted, declared, known=self._tasks is not None, terse=terse)
         foreseen = plan.decide(self._stored.get(wanted.name), self._now, who=self._source)
         self._pace.checked(foreseen, now=self._now)
         return plan
@@ -171,7 +182,7 @@ class Importer:
             if self._tasks is None:
                 return _unchecked(call)
             return handler.arguments.encode(tuple(call.args), call.kwargs)
-        text = msgspec.json.encode(wanted.arguments).decode()
+        text = _json(wanted.arguments, exact=self._tasks is None)
         if self._tasks is None:
             return text
         args, kwargs = handler.arguments.decode(text)
@@ -204,6 +215,24 @@ def _outcome(change: Change | None) -> Ported:
     if change is None:
         return "unchanged"
     return "created" if change.before is None else "changed"
+
+
+def _json(arguments: Mapping[str, object], *, exact: bool) -> str:
+    """Return arguments as JSON; raises `InvalidArguments` for what would silently become something else."""
+
+    def other(value: object) -> object:
+        if exact:
+            text = f"{value} is a {type(value).__name__} here, and JSON has none; write it in quotes"
+            raise InvalidArguments(text)
+        return msgspec.to_builtins(value)
+
+    try:
+        json.dumps(arguments, allow_nan=False, default=other)
+        return msgspec.json.encode(arguments).decode()
+    except InvalidArguments:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidArguments(f"the arguments cannot be written as JSON: {error}") from None
 
 
 def _unchecked(call: Call) -> str:

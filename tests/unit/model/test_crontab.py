@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duetime.errors import InvalidValue
+from duetime.errors import InvalidName, InvalidValue
 from duetime.model.crontab import read_crontab, write_crontab
 from duetime.model.portable import read
 from duetime.model.schedule import StoredSchedule
@@ -118,7 +118,7 @@ def test_what_is_written_is_read_back() -> None:
         stored("b", cron("H 4 * * *", tz="Europe/Riga"), '{"text":"it\'s \\"so\\"","n":[1,null]}'),
         stored("c", cron("0 5 * * *", tz="Europe/Riga")),
     ]
-    text, notes = write_crontab(schedules)
+    text, _, notes = write_crontab(schedules)
     assert notes == []
     assert text.count("CRON_TZ=") == 1
     found = entries(text)
@@ -130,8 +130,39 @@ def test_what_is_written_is_read_back() -> None:
 
 
 def test_what_no_line_can_say_is_a_comment_and_told() -> None:
-    text, notes = write_crontab([stored("a", every("15m")), stored("b", cron("0 3 * * *"), paused_at=1)])
+    text, _, notes = write_crontab([stored("a", every("15m")), stored("b", cron("0 3 * * *"), paused_at=1)])
     assert entries(text) == []
     assert "every 15 minutes: shop.tidy" in text
     assert "# paused: 0 3 * * * shop.tidy" in text
     assert [note.split()[0] for note in notes] == ["a", "b"]
+
+
+def test_a_count_leaves_out_what_is_only_a_comment() -> None:
+    schedules = [stored("a", every("15m")), stored("b", cron("0 3 * * *"))]
+    assert write_crontab(schedules).size == 1
+
+
+def test_policies_that_no_line_can_say_are_told() -> None:
+    text, _, notes = write_crontab([stored("a", cron("0 3 * * *"), queue="slow", retries=5, pause_after=3)])
+    assert len(entries(text)) == 1
+    assert notes == ["a: a crontab says nothing of its queue, retries, pause_after"]
+
+
+@pytest.mark.parametrize("name", ["bad name!", "", "a # b"])
+def test_a_name_above_a_line_that_is_none_is_refused_and_not_replaced_by_another(name: str) -> None:
+    (entry,) = entries(f"# name: {name}\n0 3 * * * shop.tidy\n")
+    with pytest.raises(InvalidName, match="schedule name"):
+        read(entry)
+
+
+def test_a_name_that_no_schedule_stands_below_is_told() -> None:
+    crontab = read_crontab("# name: lost\n\n# name: other\n# name: kept\n# why\n0 3 * * * a\n# name: end")
+    assert crontab.notes == [
+        f"no schedule stands below the name '{name}'" for name in ("lost", "other", "end")
+    ]
+
+
+def test_arguments_that_are_nested_too_deep_are_refused_in_short() -> None:
+    ((_, text),) = problems('0 3 * * * t {"a":' + "[" * 100_000)
+    assert "cannot be read" in text
+    assert len(text) < 300
