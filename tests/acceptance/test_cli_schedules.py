@@ -95,6 +95,54 @@ def test_policies_are_options() -> None:
     assert "overlap          queue_all, at most 3 waiting" in duetime("schedules", "show", "rates").stdout
 
 
+def test_an_edit_changes_what_is_given_and_nothing_else() -> None:
+    put(
+        "rates",
+        "shop.greet",
+        "name=ann",
+        "--every",
+        "15m",
+        "--queue",
+        "mail",
+        "--retries",
+        "4",
+        "--tag",
+        "money",
+    )
+    done = duetime(
+        "schedules", "edit", "rates", "--cron", "0 4 * * *", "--overlap", "queue_one", "--by", "ann"
+    )
+    assert done.stdout.startswith("rates  changed: at 04:00 every day, UTC\nnext: "), done.output
+    kept = {"queue": "mail", "retries": 4, "tags": ["money"], "arguments": {"name": "ann"}}
+    rates = shown("rates")
+    assert {key: rates[key] for key in kept} == kept
+    assert rates["overlap"] == "queue_one"
+    assert from_json("schedules", "edit", "rates", "--queue", "mail")["answer"] == "unchanged"
+    assert duetime("schedules", "edit", "rates", "name=bob", "--app", "shop:scheduler").exit_code == 0
+    assert shown("rates")["arguments"] == {"name": "bob"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (("rates",), 2, "say what to change, such as --queue slow"),
+        (("rates", "--tz", "Europe/Riga"), 2, "this has none"),
+        (("rates", "name=bob"), 2, "say --app MODULE:OBJECT"),
+        (("rates", "names=bob", "--app", "shop:scheduler"), 2, "cannot be called"),
+        (("nobody", "--queue", "mail"), 3, "there is no schedule 'nobody'"),
+    ],
+    ids=str,
+)
+def test_an_edit_of_nothing_or_with_nonsense_is_refused(
+    arguments: tuple[str, ...], code: int, text: str
+) -> None:
+    put("rates", "shop.greet", "name=ann", "--every", "15m")
+    before = shown("rates")["updated_at"]
+    refused = duetime("schedules", "edit", *arguments)
+    assert (refused.exit_code, text in refused.stderr) == (code, True), refused.output
+    assert shown("rates")["updated_at"] == before
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
@@ -104,6 +152,7 @@ def test_policies_are_options() -> None:
         (("--every", "15m", "--cron", "0 3 * * *"), "this has cron and every"),
         ((), "this has none"),
         (("--every", "15m", "--priority", "12"), "priority must be"),
+        (("--every", "15m", "--times", "0"), "'--times': 0 is not in the range x>=1"),
         (("--every", "15m", "--overlap-limit", "3"), "overlap_limit"),
         (("--every", "15m", "names=bob"), "names"),
     ],

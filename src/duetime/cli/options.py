@@ -72,6 +72,12 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
+app = click.option(
+    "--app",
+    metavar="MODULE:OBJECT",
+    help="The code that other arguments are checked by; its database is meant.",
+)
+
 by = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
 
 

@@ -120,11 +120,7 @@ def delete(
 @options.database
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
-@click.option(
-    "--app",
-    metavar="MODULE:OBJECT",
-    help="The code that other arguments are checked by; its database is meant.",
-)
+@options.app
 @options.by
 @options.as_json
 def trigger(
@@ -146,9 +142,7 @@ def trigger(
       duetime schedules trigger nightly
       duetime schedules trigger nightly days=30 --app jobs:scheduler
     """  # noqa: D301
-    if arguments and app is None:
-        text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
-        raise Failure(text, ExitCode.USAGE)
+    needs_code(arguments, app)
     scheduler = client(url, namespace) if app is None else load_scheduler(app)
 
     async def act() -> str:
@@ -189,6 +183,13 @@ def skip(*, url: str | None, namespace: str, name: str, by: str | None, as_json:
         say_json({"schedule": name, "skipped": moment.isoformat()})
     else:
         say(f"{name}  {told(moment, now)} is left out")
+
+
+def needs_code(arguments: tuple[str, ...], app: str | None) -> None:
+    """Refuse arguments that no code is there to check."""
+    if arguments and app is None:
+        text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
+        raise Failure(text, ExitCode.USAGE)
 
 
 async def _each(url: str | None, namespace: str, names: Iterable[str], act: Act) -> dict[str, str]:

@@ -1,22 +1,23 @@
-"""`duetime schedules put`."""
+"""`duetime schedules put` and `edit`."""
 
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
-from typing import Any, cast, get_args
+from typing import Any
 
 import click
 
 from duetime.cli import options
+from duetime.cli.database import client
+from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import known_task, load_scheduler
+from duetime.cli.schedule_moves import needs_code
+from duetime.cli.schedule_options import split, when_and_policies
 from duetime.cli.schedule_view import told
 from duetime.cli.text import say, say_json
 from duetime.model.instants import to_datetime
 from duetime.model.portable_triggers import read_trigger
-from duetime.model.schedule import Misfire, Overlap
-from duetime.model.schedule_options import ScheduleOptionValues
-from duetime.scheduler import ScheduleRecord
+from duetime.scheduler import Scheduler
 from duetime.scheduler.arguments import read_arguments
 
 
@@ -25,35 +26,7 @@ from duetime.scheduler.arguments import read_arguments
 @click.argument("name")
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
-@click.option("--cron", metavar="EXPRESSION", help="By a cron expression, such as '0 3 * * MON-FRI'.")
-@click.option("--every", metavar="DURATION", help="At equal intervals, such as 15m.")
-@click.option("--at", type=options.moment, multiple=True, metavar="MOMENT", help="Then; may be repeated.")
-@click.option("--rrule", metavar="RULE", help="By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'.")
-@click.option(
-    "--tz", metavar="ZONE", help="The zone of --cron or --rrule, such as Europe/Riga.  [default: UTC]"
-)
-@click.option("--start", type=options.moment, metavar="MOMENT", help="Where --every or --rrule counts from.")
-@click.option("--end", type=options.moment, metavar="MOMENT", help="When it ends.")
-@click.option("--times", type=int, metavar="N", help="How many jobs it makes at most.")
-@click.option(
-    "--jitter",
-    type=options.duration,
-    metavar="DURATION",
-    help="Put each job off by its own amount, up to this.",
-)
-@click.option("--overlap", type=click.Choice(get_args(Overlap)), help="When the one before has not ended.")
-@click.option("--overlap-limit", type=int, metavar="N", help="How many may wait with queue_all.")
-@click.option("--misfire", type=click.Choice(get_args(Misfire)), help="What runs of what was missed.")
-@click.option(
-    "--misfire-window", type=options.duration, metavar="DURATION", help="How late one may still run."
-)
-@click.option("--misfire-limit", type=int, metavar="N", help="How many of those missed run with all.")
-@click.option("--pause-after", type=int, metavar="N", help="Pause it after so many failures in a row.")
-@click.option("--queue", metavar="NAME", help="In place of the task's own.")
-@click.option("--priority", type=int, metavar="N", help="From 0 (first) to 9, in place of the task's own.")
-@click.option("--retries", type=int, metavar="N", help="In place of the task's own.")
-@click.option("--timeout", type=options.duration, metavar="DURATION", help="In place of the task's own.")
-@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Mark its jobs; may be repeated.")
+@when_and_policies
 @options.by
 @options.as_json
 def put(
@@ -62,20 +35,14 @@ def put(
     name: str,
     task: str,
     arguments: tuple[str, ...],
-    cron: str | None,
-    every: str | None,
-    at: tuple[datetime, ...],
-    rrule: str | None,
-    tz: str | None,
-    start: datetime | None,
-    end: datetime | None,
-    times: int | None,
-    jitter: timedelta | None,
     by: str | None,
     as_json: bool,
-    **policies: Any,
+    **given: Any,
 ) -> None:
-    """Store a schedule that calls TASK, or change the one of this name.
+    """Store a schedule that calls TASK, in place of the one of this name if there is one.
+
+    All of it is replaced: arguments and options that are not given are as for a new schedule. To change some and keep
+    the others, use `duetime schedules edit`.
 
     ARGUMENTS are name=value pairs, read as the type of the parameter, or one JSON object or array. Give one of
     --cron, --every, --at and --rrule. Nothing is stored when anything is refused.
@@ -86,25 +53,80 @@ def put(
     """  # noqa: D301
     scheduler = load_scheduler(target)
     handler = known_task(scheduler, task)
-    when = {"cron": cron, "every": every, "at": list(at) or None, "rrule": rrule, "tz": tz}
-    bounds = {"start": start, "end": end, "times": times, "jitter": jitter}
-    trigger = read_trigger(when | bounds, name=name)
+    when, policies = split(given)
+    trigger = read_trigger(when, name=name)
     call = read_arguments(handler, arguments)
-    given = {option: value for option, value in policies.items() if value not in (None, ())}
-    values = cast("ScheduleOptionValues", given)
 
-    async def act() -> tuple[str, ScheduleRecord, datetime]:
+    async def act() -> None:
         async with scheduler:
             answer = await scheduler.schedules.put(
-                name, trigger, task, args=tuple(call.args), kwargs=call.kwargs, by=by, **values
+                name, trigger, task, args=tuple(call.args), kwargs=call.kwargs, by=by, **policies
             )
-            return answer, await scheduler.schedules.get(name), to_datetime(await scheduler.store.now())
+            await _tell(scheduler, name, answer, as_json=as_json)
 
-    answer, schedule, now = asyncio.run(act())
+    asyncio.run(act())
+
+
+@click.command()
+@options.database
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@when_and_policies
+@options.app
+@options.by
+@options.as_json
+def edit(
+    *,
+    url: str | None,
+    namespace: str,
+    name: str,
+    arguments: tuple[str, ...],
+    app: str | None,
+    by: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Change what is given of a schedule, and nothing else.
+
+    ARGUMENTS take the place of the schedule's own: name=value pairs, or one JSON object or array. They are checked
+    by the task, so they need --app. What is said about time is the whole of it: --cron "0 4 * * *" without --tz
+    means UTC. Tags take the place of those before. Nothing is changed when anything is refused.
+
+    \b
+      duetime schedules edit nightly --cron "0 4 * * *" --tz Europe/Riga
+      duetime schedules edit nightly --queue slow --retries 5
+      duetime schedules edit nightly days=30 --app jobs:scheduler
+    """  # noqa: D301
+    needs_code(arguments, app)
+    scheduler = client(url, namespace) if app is None else load_scheduler(app)
+    when, values = split(given)
+    changes: dict[str, Any] = dict(values)
+    if not (when or values or arguments):
+        raise Failure("say what to change, such as --queue slow", ExitCode.USAGE)
+    if when:
+        changes["trigger"] = read_trigger(when, name=name)
+
+    async def act() -> None:
+        async with scheduler:
+            if arguments:
+                task = (await scheduler.schedules.get(name)).task
+                call = read_arguments(known_task(scheduler, task), arguments)
+                changes.update(args=tuple(call.args), kwargs=call.kwargs)
+            answer = await scheduler.schedules.edit(name, by=by, **changes)
+            await _tell(scheduler, name, answer, as_json=as_json)
+
+    asyncio.run(act())
+
+
+async def _tell(scheduler: Scheduler, name: str, answer: str, *, as_json: bool) -> None:
+    """Say what came of it, and when the schedule runs next."""
+    schedule = await scheduler.schedules.get(name)
+    following = schedule.next_at
     if as_json:
-        next_at = None if schedule.next_at is None else schedule.next_at.isoformat()
+        next_at = None if following is None else following.isoformat()
         say_json({"schedule": name, "answer": answer, "when": schedule.description, "next_at": next_at})
         return
     say(f"{name}  {answer}: {schedule.description}")
-    if schedule.next_at is not None:
-        say(f"next: {told(schedule.next_at, now)}")
+    if following is not None:
+        now = to_datetime(await scheduler.store.now())
+        say(f"next: {told(following, now)}")

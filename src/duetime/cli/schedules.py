@@ -14,7 +14,7 @@ from duetime.cli.forecast import forecast
 from duetime.cli.schedule_files import export, import_
 from duetime.cli.schedule_history import history
 from duetime.cli.schedule_moves import delete, pause, resume, skip, trigger
-from duetime.cli.schedule_put import put
+from duetime.cli.schedule_put import edit, put
 from duetime.cli.schedule_times import backfill, preview
 from duetime.cli.schedule_view import lack, say_schedule, schedule_row, schedule_values, upcoming_values
 from duetime.cli.text import say, say_json, say_table
@@ -29,7 +29,7 @@ _NEXT = 5
 
 @click.group()
 def schedules() -> None:
-    """List, show, put and change schedules, and move them between databases.
+    """List, show, put and edit schedules, and move them between databases.
 
     \b
       duetime schedules list
@@ -43,6 +43,7 @@ def schedules() -> None:
 
 for command in (
     put,
+    edit,
     pause,
     resume,
     trigger,
