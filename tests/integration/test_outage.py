@@ -24,7 +24,7 @@ WEEK = 7 * 24 * 60
 """In minutes."""
 POLICIES: list[dict[str, Any]] = [
     {},
-    {"misfire": "skip", "misfire_window": 0},
+    {"misfire": "skip", "misfire_window": "1s"},
     {"misfire": "all", "misfire_limit": 3},
     {"misfire": "all", "misfire_limit": 5, "overlap": "allow"},
     {

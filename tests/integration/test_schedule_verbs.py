@@ -130,6 +130,12 @@ async def test_put_leaves_a_pause_alone(scheduler: Scheduler, report: AsyncTask[
         (InvalidTask, {"task": print}),
         (InvalidArguments, {"args": ()}),
         (InvalidArguments, {"args": ("x", "many")}),
+        (InvalidArguments, {"args": 5}),
+        (InvalidArguments, {"args": "x"}),
+        (InvalidArguments, {"kwargs": ["x"]}),
+        (InvalidOption, {"tags": None}),
+        (InvalidOption, {"misfire_window": 0}),
+        (InvalidOption, {"misfire_window": "999ms"}),
         (InvalidOption, {"overlap": "sometimes"}),
         (InvalidOption, {"colour": "red"}),
         (InvalidOption, {"by": ""}),
@@ -194,6 +200,26 @@ async def test_an_edit_of_arguments_is_checked_by_the_signature(
         await scheduler.schedules.edit("daily", kwargs={"colour": "red"})
     await scheduler.schedules.edit("daily", args=["y"], kwargs={"copies": 2})
     assert (await scheduler.schedules.get("daily")).arguments == {"kind": "y", "copies": 2}
+
+
+@pytest.mark.parametrize(
+    ("error", "change"),
+    [
+        (InvalidArguments, {"args": 5}),
+        (InvalidArguments, {"kwargs": 5}),
+        (InvalidOption, {"tags": None}),
+        (InvalidOption, {"tags": 5}),
+        (InvalidOption, {"misfire_window": 0}),
+    ],
+)
+async def test_an_edit_to_what_is_none_changes_nothing(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None], error: type[Exception], change: dict[str, Any]
+) -> None:
+    await scheduler.schedules.put("daily", every("1h"), report, args=("x",))
+    before = await scheduler.schedules.get("daily")
+    with pytest.raises(error):
+        await scheduler.schedules.edit("daily", **change)
+    assert await scheduler.schedules.get("daily") == before
 
 
 async def test_an_edit_says_what_to_change(scheduler: Scheduler, report: AsyncTask[[str, int], None]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from duetime.model.callbacks import overlay
 from duetime.model.overlap import check_turns
 from duetime.model.schedule import StoredSchedule
-from duetime.model.schedule_options import POLICIES, ScheduleOptionValues, schedule_options
+from duetime.model.schedule_options import POLICIES, SHORTEST_WINDOW, ScheduleOptionValues, schedule_options
 from duetime.model.task import JobOptions
 from duetime.model.terms import Terms
 
@@ -40,7 +40,7 @@ def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str
     if schedule.overlap_limit is not None and given.get("overlap", schedule.overlap) == schedule.overlap:
         found["overlap_limit"] = schedule.overlap_limit
     if given.get("misfire", schedule.misfire) == schedule.misfire:
-        found["misfire_window"] = timedelta(microseconds=schedule.misfire_window)
+        found["misfire_window"] = timedelta(microseconds=max(schedule.misfire_window, SHORTEST_WINDOW))
         if schedule.misfire == "all":
             found["misfire_limit"] = schedule.misfire_limit
     return found

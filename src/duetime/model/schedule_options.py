@@ -20,6 +20,8 @@ MOST_WAITING = 1_000
 MOST_MISSED = 10_000
 MOST_FAILURES = 100
 
+SHORTEST_WINDOW: Micros = SECOND
+"""A job is late by some milliseconds always; with a shorter window, what comes in time would count as missed."""
 _WINDOWS: dict[Misfire, Micros] = {
     "latest": DEFAULT_MISFIRE_WINDOW,
     "all": durations.LONGEST,
@@ -89,9 +91,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
         overlap=overlap,
         overlap_limit=_overlap_limit(values, overlap),
         misfire=misfire,
-        misfire_window=_WINDOWS[misfire]
-        if window is None
-        else durations.parse(window, what="misfire_window"),
+        misfire_window=_WINDOWS[misfire] if window is None else _window(window),
         misfire_limit=_misfire_limit(values, misfire),
         pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
         job=job_options(cast("JobOptionValues", rest), owner=owner),
@@ -113,6 +113,14 @@ def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
         text = f"misfire_limit= is for misfire='all', not {misfire!r}"
         raise InvalidOption(text)
     return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
+
+
+def _window(value: Duration) -> Micros:
+    window = durations.parse(value, what="misfire_window")
+    if window < SHORTEST_WINDOW:
+        text = f"misfire_window must be at least {durations.describe(SHORTEST_WINDOW)}, not {shown(value)}"
+        raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
+    return window
 
 
 def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:

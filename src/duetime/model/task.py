@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
@@ -218,6 +218,9 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags, each once, or raise when one is not a name."""
     if isinstance(tags, str):
         text = f"tags must be a list such as [{tags!r}]"
+        raise InvalidOption(text)
+    if not isinstance(tags, Iterable):
+        text = f"tags must be a list such as ['billing'], or [] for none, not {tags!r:.100}"
         raise InvalidOption(text)
     return tuple(dict.fromkeys(check_name(tag, what="tag") for tag in tags))
 

@@ -49,6 +49,8 @@ class ScheduleFirer(Service):
         self._failing: set[str] = set()
         self._corrected = False
         self._waiting = 0
+        self.behind = False
+        """Whether the last round has left something that is due to the next."""
 
     async def round(self) -> float | None:
         """Fire what is due or nearly so, and sleep until shortly before the next."""
@@ -59,6 +61,7 @@ class ScheduleFirer(Service):
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
         moments = [due.now + int(POLL * SECOND)]
+        self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
             firing = fire(schedule, trigger, now=due.now, ahead=_AHEAD)
@@ -67,6 +70,7 @@ class ScheduleFirer(Service):
                 moments.append(min(due.now + _LOOK_AGAIN, schedule.next_at))
             elif firing is not None and firing.next_at is not None:
                 moments.append(firing.next_at - self._latest)
+                self.behind = self.behind or firing.next_at <= due.now
             return firing
 
         fired = await self._apply(due.schedules, decide)

@@ -1,4 +1,4 @@
-"""Arguments as people write them in commands: name=value pairs, or JSON."""
+"""Arguments as people write them: in a list and by name, or in commands as name=value pairs or JSON."""
 
 from __future__ import annotations
 
@@ -15,8 +15,17 @@ from duetime.runtime.handler import Handler
 class Arguments(NamedTuple):
     """The arguments of a call."""
 
-    args: Sequence[object]
+    args: tuple[object, ...]
     kwargs: Mapping[str, object]
+
+
+def call_of(args: Sequence[object] | None, kwargs: Mapping[str, object] | None) -> Arguments:
+    """Return the arguments that were given in a list and by name; raise `InvalidArguments` for anything else."""
+    if args is not None and (isinstance(args, str | bytes) or not isinstance(args, Sequence)):
+        raise InvalidArguments(f"args must be a list such as args=[{args!r:.100}]")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise InvalidArguments(f"kwargs must be a dict such as kwargs={{'size': 3}}, not {kwargs!r:.100}")
+    return Arguments(tuple(args or ()), kwargs or {})
 
 
 def read_arguments(handler: Handler, given: Sequence[str]) -> Arguments:
@@ -42,7 +51,7 @@ def _read_json(text: str) -> Arguments:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise InvalidArguments(f"the arguments are not JSON: {error}") from None
-    return Arguments((), value) if isinstance(value, dict) else Arguments(value, {})
+    return Arguments((), value) if isinstance(value, dict) else Arguments(tuple(value), {})
 
 
 def _read_value(text: str, kind: Any) -> object:

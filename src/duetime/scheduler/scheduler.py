@@ -28,6 +28,7 @@ from duetime.runtime.options import worker_options
 from duetime.runtime.parking import Declarations
 from duetime.runtime.transaction import JobTransaction
 from duetime.runtime.worker import Worker
+from duetime.scheduler.arguments import call_of
 from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
 from duetime.scheduler.declaring import declare_all
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
@@ -180,7 +181,7 @@ class Scheduler:
                     name=check_name(handler.name if name is None else name, what="schedule name"),
                     handler=handler,
                     trigger=trigger,
-                    payload=handler.arguments.encode(args, kwargs or {}),
+                    payload=handler.arguments.encode(*call_of(args, kwargs)),
                     options=options,
                 )
             )

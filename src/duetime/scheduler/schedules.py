@@ -26,6 +26,7 @@ from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import alter, alter_known, known, not_found
+from duetime.scheduler.arguments import call_of
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecasting import Forecast, forecast
 from duetime.scheduler.handle import JobHandle
@@ -89,7 +90,7 @@ class Schedules:
             name=check_name(name, what="schedule name"),
             handler=handler,
             trigger=trigger,
-            payload=handler.arguments.encode(tuple(args), kwargs or {}),
+            payload=handler.arguments.encode(*call_of(args, kwargs)),
             options=schedule_options(values, owner=self._client),
         )
         store = self._store()
@@ -125,12 +126,13 @@ class Schedules:
             text = "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
             raise InvalidOption(text)
         store = self._store()
+        call = call_of(args, kwargs)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
 
         def decide(before: StoredSchedule, now: Instant) -> Change | None:
             after = with_options(before, values, owner=self._client)
             if args is not None or kwargs is not None:
-                after = self._with_arguments(after, tuple(args or ()), kwargs or {})
+                after = self._with_arguments(after, *call)
             change = moves.edit(before, after, rule, who=asks, now=now)
             return self._pace.checked(change, now=now)
 
@@ -181,7 +183,7 @@ class Schedules:
         asks, store = who(by), self._store()
         schedule = await self._stored(name)
         if args is not None or kwargs is not None:
-            schedule = self._with_arguments(schedule, tuple(args or ()), kwargs or {})
+            schedule = self._with_arguments(schedule, *call_of(args, kwargs))
         job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)

@@ -77,7 +77,8 @@ class Hand(Worker):
             # Nobody listens for hints here, such as that a limited job has ended.
             self._fetcher.limited.stir()
             pause = await self._fetcher.round()
-            quiet = pause != 0 and not self._dispatcher.runs and self._dispatcher.done == done
+            idle = pause != 0 and not self._firer.behind
+            quiet = idle and not self._dispatcher.runs and self._dispatcher.done == done
 
     async def _catch_up(self) -> None:
         """Let jobs end, but not for long: one may wait for another that is still to be claimed."""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime import Ended, JobContext, Retry, Scheduler, Snooze, current_job, every
+from duetime import Ended, JobContext, Retry, Scheduler, Snooze, cron, current_job, every
 from duetime.errors import InvalidOption
 from duetime.model.states import State
 from duetime.testing import FakeClock, drain
@@ -258,3 +258,16 @@ async def test_without_a_clock_of_its_own_it_runs_what_is_due_by_the_databases(s
         assert [ran.id for ran in await drain(scheduler)] == [job.id]
         with pytest.raises(InvalidOption, match="FakeClock"):
             await drain(scheduler, until="1h")
+
+
+async def test_a_schedule_that_has_much_to_account_for_is_done_with_it_after_a_jump_of_the_clock(
+    scheduler: Scheduler, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @scheduler.task(name="work")
+    async def work() -> None: ...
+
+    # A trigger that cannot count is walked, so many occurrences at a time.
+    monkeypatch.setattr("duetime.model.passed.MOST_WALKED", 10)
+    await scheduler.schedules.put("s", cron("* * * * *") & cron("*/2 * * * *"), "work")
+    clock.advance("2h")
+    assert [job.occurrence for job in await drain(scheduler)] == [START + timedelta(hours=2)]
