@@ -30,9 +30,12 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
     """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
 
-    The data of its zone may have changed since, or an edit may have named a time that was already accounted for.
+    The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
+    that has come to the end of its number of jobs stays there, also if whoever made them did not count.
     """
     if schedule.paused_at is not None or schedule.parked_at is not None:
+        return None
+    if schedule.next_at is None and trigger.times is not None:
         return None
     if next_after(trigger, schedule.fired_through, made=schedule.made) == schedule.next_at:
         return None

@@ -284,6 +284,7 @@ def test_a_schedule_that_the_zone_has_ended_or_begun_again_is_put_right() -> Non
     firing = fire(record(), over, now=START, ahead=SECOND)
     assert firing is not None
     assert (firing.jobs, firing.next_at) == ((), None)
+    assert correct(record(next_at=None), replace(HOURLY, times=3)) is None, "it is over whatever was counted"
     begun = correct(record(next_at=None), HOURLY)
     assert begun is not None
     assert begun.next_at == START

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TypeAlias
 
 import asyncpg
 import pytest
@@ -15,7 +16,10 @@ import pytest
 from duetime import Scheduler, at, cron, every
 from duetime.model import firing as firings
 from duetime.model.instants import SECOND, Instant, to_datetime
+from duetime.model.schedule import Change
 from duetime.model.triggers import from_spec
+from duetime.runtime.firing import ScheduleFirer
+from duetime.runtime.health import ServiceHealth
 from duetime.runtime.parking import Declarations, Parker
 from duetime.stores.base import JobFilter
 from duetime.stores.sql.migrate import migrations
@@ -62,7 +66,10 @@ def next_of(name: str, moment: Instant) -> Instant:
     return occurrence
 
 
-def rows(now: Instant) -> list[tuple[object, ...]]:
+Rows: TypeAlias = list[tuple[object, ...]]
+
+
+def rows(now: Instant) -> Rows:
     """The schedules as they were stored three hours ago, and have fired since."""
     return [
         (
@@ -74,7 +81,17 @@ def rows(now: Instant) -> list[tuple[object, ...]]:
     ]
 
 
-async def make_old_tables(url: str, now: Instant) -> None:
+def counted(name: str, now: Instant, *, start: Instant, times: int) -> tuple[object, ...]:
+    """A schedule with a number of times, of which each hour counted from its start, until an hour ago."""
+    trigger = f'{{"interval":{HOUR},"start":{start},"times":{times},"type":"every"}}'
+    gone = max(0, (now - HOUR - start) // HOUR + 1)
+    return (
+        *(name, name, "{}", trigger, trigger, "default", 5, "retry", "skip", HOUR, "code", None, None),
+        *(now - HOUR, None if gone >= times else start + gone * HOUR, 7, now, now, None),
+    )
+
+
+async def make_old_tables(url: str, stored: Rows) -> None:
     """Make the tables of version 2, with schedules in them."""
     steps = [step.text for step in migrations(POSTGRES if "postgres" in url else SQLITE, "duetime")[:2]]
     steps.append(OLD_WORKER)
@@ -83,12 +100,12 @@ async def make_old_tables(url: str, now: Instant) -> None:
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
             file.executescript("".join(steps))
             marks = ", ".join("?" * count)
-            file.executemany(f"INSERT INTO duetime_schedules ({COLUMNS}) VALUES ({marks})", rows(now))
+            file.executemany(f"INSERT INTO duetime_schedules ({COLUMNS}) VALUES ({marks})", stored)
         return
     connection = await asyncpg.connect(url)
     await connection.execute("".join(steps))
     marks = ", ".join(f"${n + 1}" for n in range(count))
-    await connection.executemany(f"INSERT INTO duetime_schedules ({COLUMNS}) VALUES ({marks})", rows(now))
+    await connection.executemany(f"INSERT INTO duetime_schedules ({COLUMNS}) VALUES ({marks})", stored)
     await connection.close()
 
 
@@ -116,7 +133,7 @@ def code(url: str, clock: FakeClock) -> Scheduler:
 
 @pytest.fixture
 async def scheduler(store_url: str, clock: FakeClock) -> AsyncIterator[Scheduler]:
-    await make_old_tables(store_url, clock.now())
+    await make_old_tables(store_url, rows(clock.now()))
     async with code(store_url, clock) as scheduler:
         yield scheduler
 
@@ -177,7 +194,7 @@ async def test_nothing_is_fired_twice(scheduler: Scheduler, clock: FakeClock) ->
 
 
 async def test_a_change_that_comes_with_the_new_code_is_applied(store_url: str, clock: FakeClock) -> None:
-    await make_old_tables(store_url, clock.now())
+    await make_old_tables(store_url, rows(clock.now()))
     scheduler = Scheduler(store_url, clock=clock)
 
     @scheduler.schedule(every("20m"), name="often")
@@ -191,3 +208,39 @@ async def test_a_change_that_comes_with_the_new_code_is_applied(store_url: str, 
     assert (record.queue, json.loads(record.trigger)["interval"]) == ("mail", 1_200 * SECOND)
     assert entry.detail["queue"] == ["default", "mail"]
     assert to_datetime(record.next_at or 0) > to_datetime(clock.now())
+
+
+async def test_those_with_a_number_of_times_come_to_the_same_end(store_url: str, clock: FakeClock) -> None:
+    now = clock.now()
+    await make_old_tables(
+        store_url,
+        [
+            counted("over", now, start=now - 3 * HOUR, times=3),
+            counted("half", now, start=now - 3 * HOUR, times=4),
+            counted("later", now, start=now + 3 * HOUR, times=2),
+        ],
+    )
+    async with Scheduler(store_url, clock=clock) as scheduler:
+        store = scheduler.store
+        assert {s.name: s.made for s in await store.schedules()} == {"over": 3, "half": 3, "later": 0}
+        firer = ScheduleFirer(store, ServiceHealth())
+        for _ in range(9):
+            await firer.round()
+            clock.advance("1h")
+        fired = [job.schedule for job in await store.find(JobFilter(limit=99)) if job.state != "skipped"]
+        assert sorted(map(str, fired)) == ["half", "later"], (
+            "the second of them finds the first still waiting"
+        )
+        assert {s.name: s.next_at for s in await store.schedules()}["over"] is None
+
+
+async def test_one_that_is_over_stays_over_whatever_was_counted(store_url: str, clock: FakeClock) -> None:
+    now = clock.now()
+    await make_old_tables(store_url, [counted("over", now, start=now - 3 * HOUR, times=3)])
+    async with Scheduler(store_url, clock=clock) as scheduler:
+        (over,) = await scheduler.store.schedules()
+        # As a worker of the version before leaves it, which counts nothing.
+        uncounted = Change(before=over, after=replace(over, made=0))
+        assert await scheduler.store.write_schedules([uncounted]) == {"over"}
+        await ScheduleFirer(scheduler.store, ServiceHealth()).round()
+        assert (await scheduler.store.schedules())[0].next_at is None

@@ -6,8 +6,15 @@ ALTER TABLE {schedules} ADD COLUMN misfire_limit integer NOT NULL DEFAULT 100;
 ALTER TABLE {schedules} ADD COLUMN pause_after integer;
 -- Failures before this instant do not count towards a pause.
 ALTER TABLE {schedules} ADD COLUMN streak_from bigint NOT NULL DEFAULT 0;
--- How many jobs it has made.
+-- How many jobs it has made. Where their number is limited, each occurrence has counted so far, from the start on.
 ALTER TABLE {schedules} ADD COLUMN made bigint NOT NULL DEFAULT 0;
+UPDATE {schedules} SET made = least((spec ->> 'times')::bigint, (fired_through - start) / interval + 1)
+FROM (
+    SELECT name AS of, trigger_spec::json AS spec, (trigger_spec::json ->> 'start')::bigint AS start,
+           (trigger_spec::json ->> 'interval')::bigint AS interval
+    FROM {schedules} WHERE trigger_spec LIKE '%"times"%'
+) AS counted
+WHERE name = of AND fired_through >= start;
 -- Since when no code declares it any more.
 ALTER TABLE {schedules} ADD COLUMN parked_at bigint;
 

@@ -6,8 +6,13 @@ ALTER TABLE {schedules} ADD COLUMN misfire_limit integer NOT NULL DEFAULT 100;
 ALTER TABLE {schedules} ADD COLUMN pause_after integer;
 -- Failures before this instant do not count towards a pause.
 ALTER TABLE {schedules} ADD COLUMN streak_from integer NOT NULL DEFAULT 0;
--- How many jobs it has made.
+-- How many jobs it has made. Where their number is limited, each occurrence has counted so far, from the start on.
 ALTER TABLE {schedules} ADD COLUMN made integer NOT NULL DEFAULT 0;
+UPDATE {schedules} SET made = min(
+    json_extract(trigger_spec, '$.times'),
+    (fired_through - json_extract(trigger_spec, '$.start')) / json_extract(trigger_spec, '$.interval') + 1
+)
+WHERE trigger_spec LIKE '%"times"%' AND fired_through >= json_extract(trigger_spec, '$.start');
 -- Since when no code declares it any more.
 ALTER TABLE {schedules} ADD COLUMN parked_at integer;
 
