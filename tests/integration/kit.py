@@ -108,7 +108,7 @@ class Fleet:
         ticking: bool = False,
         waiting: str | None = None,
         cpu: bool = False,
-        schedules: Mapping[str, str] | None = None,
+        declares: Mapping[str, str] | None = None,
         host_key: str | None = None,
         failpoint: str | None = None,
         **settings: Any,
@@ -119,7 +119,7 @@ class Fleet:
             "ticking": ticking,
             "waiting": waiting,
             "cpu": cpu,
-            "schedules": schedules,
+            "declares": declares,
             "host_key": host_key,
             "settings": settings,
         }

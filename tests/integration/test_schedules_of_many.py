@@ -64,7 +64,7 @@ async def test_eight_processes_declare_two_hundred_schedules_while_operators_cha
     app = fleet.app()
     async with app.scheduler:
         operators = asyncio.gather(*(change(app, name) for name in PAUSED + EDITED))
-        await fleet.start_many(STARTING, schedules=DECLARED, concurrency=20)
+        await fleet.start_many(STARTING, declares=DECLARED, concurrency=20)
         await operators
         # Each unpaused one comes at least once more.
         since = len(fleet.ledger.entries("start"))
@@ -97,12 +97,12 @@ async def test_each_occurrence_has_one_record_though_a_process_is_killed_every_f
     length = LONG if fleet.url.startswith("postgres") else SHORT
     app = fleet.app()
     async with app.scheduler:
-        workers = await fleet.start_many(FIRING, schedules=EVERY_SECOND)
+        workers = await fleet.start_many(FIRING, declares=EVERY_SECOND)
         begin = (from_datetime(datetime.now(UTC)) // SECOND + 1) * SECOND
         for _ in range(length // KILL_EVERY):
             await asyncio.sleep(KILL_EVERY)
             workers.pop(0).kill()
-            workers.append(fleet.launch(schedules=EVERY_SECOND))
+            workers.append(fleet.launch(declares=EVERY_SECOND))
         end = begin + length * SECOND
 
         async def told() -> dict[str, list[StoredJob]]:

@@ -24,7 +24,7 @@ async def serve(plan: dict[str, Any]) -> None:
         ticking=plan["ticking"],
         waiting=plan["waiting"],
         cpu=plan["cpu"],
-        schedules=plan["schedules"],
+        schedules=plan["declares"],
     )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -127,6 +127,6 @@ async def _tell(scheduler: Scheduler, name: str, answer: str, *, as_json: bool) 
         say_json({"schedule": name, "answer": answer, "when": schedule.description, "next_at": next_at})
         return
     say(f"{name}  {answer}: {schedule.description}")
-    if following is not None:
+    if following is not None and not schedule.paused:
         now = to_datetime(await scheduler.store.now())
         say(f"next: {told(following, now)}")

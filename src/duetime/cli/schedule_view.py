@@ -34,8 +34,7 @@ def schedule_row(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> tuple
         state += f": {shortened(schedule.paused_reason, _REASON_WIDTH)}"
     if fleet.knows(schedule.task) is False:
         state += ", unknown task"
-    coming = "" if schedule.next_at is None else told(schedule.next_at, now)
-    return schedule.name, state, coming, schedule.task, schedule.description
+    return schedule.name, state, _coming(schedule, now), schedule.task, schedule.description
 
 
 def say_schedule(
@@ -91,8 +90,8 @@ def _lines(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> Iterator[tu
     yield "arguments", msgspec.json.encode(schedule.arguments).decode()
     yield "when", schedule.description
     yield "state", _state(schedule, now)
-    if schedule.next_at is not None:
-        yield "next", told(schedule.next_at, now)
+    if schedule.state == "active":
+        yield "next", _coming(schedule, now)
         if (hint := lack(fleet)) is not None:
             yield "", hint
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
@@ -124,9 +123,21 @@ def _state(schedule: ScheduleRecord, now: datetime) -> str:
         text = f"paused {paused}" if schedule.state == "paused" else f"{text}; paused {paused}"
         text += f": {schedule.paused_reason}" if schedule.paused_reason else ""
         if schedule.paused_until is not None:
-            until = schedule.paused_until.astimezone(ZoneInfo(schedule.trigger.tz))
-            text += f"; until {told(until, now)}"
+            text += f"; {_pause_end(schedule, now)}"
     return text
+
+
+def _coming(schedule: ScheduleRecord, now: datetime) -> str:
+    """Say when it runs next; of one that is paused, when the pause ends, if that is known."""
+    if schedule.paused:
+        return _pause_end(schedule, now)
+    return "" if schedule.next_at is None else told(schedule.next_at, now)
+
+
+def _pause_end(schedule: ScheduleRecord, now: datetime) -> str:
+    if schedule.paused_until is None:
+        return ""
+    return f"until {told(schedule.paused_until.astimezone(ZoneInfo(schedule.trigger.tz)), now)}"
 
 
 def _overlap(schedule: ScheduleRecord) -> str:

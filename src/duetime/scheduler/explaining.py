@@ -79,7 +79,7 @@ async def explain_occurrence(store: Store, name: str, at: datetime | None) -> Sc
     if facts.trigger is not None:
         facts = replace(facts, tz=facts.trigger.tz)
     if at is None:
-        facts = replace(facts, before=await store.past_occurrences(name, until=LATEST, limit=1))
+        facts = replace(facts, before=await store.past_occurrences(name, until=LATEST, limit=_BEFORE))
     else:
         facts = await _about(store, facts, ask(at, facts.tz))
     return ScheduleExplanation(schedule=name, tz=facts.tz, lines=_lines(explain_schedule(facts), facts.tz))

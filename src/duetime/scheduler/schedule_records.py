@@ -35,7 +35,7 @@ class ScheduleRecord:
     owner: Owner
     """`code` for one that is declared, `user` for one that was put."""
     next_at: datetime | None
-    """The next occurrence, in the zone of its trigger."""
+    """The next occurrence, in the zone of its trigger; while it is paused, the first that has not run."""
     queue: str
     priority: int
     retries: int | None

@@ -63,6 +63,14 @@ def test_a_row_says_why_it_stands_still_and_that_nobody_knows_its_task() -> None
     assert schedule_row(record(next_at=None, parked_at=1), NOBODY, NOW)[1:3] == ("parked", "")
 
 
+def test_a_pause_leaves_no_next_time_but_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert schedule_row(record(paused_at=1), SOMEBODY, NOW)[2] == ""
+    until = from_datetime(NOW + timedelta(hours=3))
+    paused = record(paused_at=1, paused_until=until)
+    assert schedule_row(paused, SOMEBODY, NOW)[2] == "until 2030-01-31 17:00:00+02:00 (in 3h)"
+    assert "next" not in lines(paused, capsys)
+
+
 def test_a_pause_is_told_with_who_why_and_until_when(capsys: pytest.CaptureFixture[str]) -> None:
     at = from_datetime(NOW)
     until = from_datetime(NOW + timedelta(hours=3))

@@ -245,3 +245,34 @@ def test_a_trigger_that_cannot_be_read_is_told() -> None:
     broken = replace(SCHEDULE, trigger='{"type": "moon"}')
     assert "Its trigger cannot be read by this version" in told(asked=None, schedule=broken)
     assert "cannot be told" in told(schedule=broken)
+
+
+def test_how_it_stands_says_why_the_last_one_was_skipped() -> None:
+    ran = record(id="k", occurrence=THREE - DAY, started_at=THREE - DAY, state=State.RUNNING)
+    text = told(asked=None, before=[skipped("overlap", created_at=THREE), ran])
+    assert "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin was skipped." in text
+    assert "Job k of its occurrence at 2026-11-14 03:00:00 Europe/Berlin, which ran since" in text
+    assert "had not ended; overlap is skip" in text
+
+
+def test_what_is_left_out_ahead_is_told_one_by_one_beside_what_was_last() -> None:
+    ahead = [skipped("skipped by ann", occurrence=THREE + days * DAY) for days in (2, 1)]
+    lines = told(asked=None, before=[*ahead, record(state=State.SUCCEEDED)]).splitlines()
+    assert lines[1].startswith(
+        "The job of its occurrence at 2026-11-15 03:00:00 Europe/Berlin ran and succeeded"
+    )
+    assert lines[2:4] == [
+        "Its occurrence at 2026-11-16 03:00:00 Europe/Berlin will not run: skipped by ann.",
+        "Its occurrence at 2026-11-17 03:00:00 Europe/Berlin will not run: skipped by ann.",
+    ]
+    assert told(records=[skipped("skipped by ann")], now=THREE - HOUR).count("skipped by ann") == 1
+
+
+def test_a_pause_leaves_nothing_overdue() -> None:
+    stale = {"paused_at": THREE - HOUR, "paused_by": "ann", "next_at": THREE}
+    text = told(asked=None, schedule=stale)
+    assert "has not been fired yet" not in text
+    assert "It would run next at 2026-11-16 03:00:00 Europe/Berlin" in text
+    assert "has not been fired yet" in told(asked=None, schedule={"next_at": THREE})
+    text = told(asked=None, schedule={**stale, "paused_until": THREE + 3 * DAY + HOUR})
+    assert "It runs next at 2026-11-19 03:00:00 Europe/Berlin" in text

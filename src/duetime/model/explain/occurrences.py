@@ -36,7 +36,13 @@ def told(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[
             yield from () if briefly else story(job)
             yield from hindrances(job)
         return
-    yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
+    yield from reasons(facts, record)
+
+
+def reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
+    """Tell why an occurrence made no job, if its summary does not."""
+    if not (was_made(record) or ahead(facts, record)):
+        yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
 
 
 def summary(facts: ScheduleFacts, record: StoredJob) -> str:
@@ -48,6 +54,8 @@ def summary(facts: ScheduleFacts, record: StoredJob) -> str:
                 f"It was skipped: one record stands for {record.span_count:,} occurrences, from {_first(facts, record)} "
                 f"to {when}."
             )
+        if ahead(facts, record):
+            return f"Its occurrence at {when} will not run: {first_line(record.reason or 'skipped')}."
         return f"Its occurrence at {when} was skipped."
     what = f"The job of its occurrence at {when} {_MADE[record.state]}: {record.id}"
     if record.started_at is None:
@@ -59,6 +67,11 @@ def summary(facts: ScheduleFacts, record: StoredJob) -> str:
 def was_made(record: StoredJob) -> bool:
     """Whether there was a job, however it ended; not only a record that there was none."""
     return record.state is not State.SKIPPED or record.reason == "expired"
+
+
+def ahead(facts: ScheduleFacts, record: StoredJob) -> bool:
+    """Whether the time of a record is still to come."""
+    return _place(record) > facts.now
 
 
 def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Instant, str]]:

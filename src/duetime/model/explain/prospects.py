@@ -77,14 +77,20 @@ def upcoming(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Sentenc
     trigger, occurrence = facts.trigger, schedule.next_at
     if trigger is None or occurrence is None:
         return
+    again = facts.now if schedule.paused_until is None else schedule.paused_until
+    if stop(facts, schedule) and occurrence <= again:
+        # What comes during a pause is not overdue: it does not run.
+        occurrence = trigger.after(again)
     shown: list[Instant] = []
     while occurrence is not None and len(shown) < _SHOWN:
         shown.append(occurrence)
         occurrence = trigger.after(occurrence)
+    if not shown:
+        return
     if shown[0] <= facts.now:
         yield Sentence(None, overdue(facts, shown[0]))
         return
-    verb = "would run" if stop(facts, schedule) else "runs"
+    verb = "would run" if stop(facts, schedule) and schedule.paused_until is None else "runs"
     first, rest = shown[0], ", ".join(moment(facts, one) for one in shown[1:])
     then = f"; then at {rest}" if rest else ""
     yield Sentence(None, f"It {verb} next at {moment(facts, first)}, {since(facts, first)}{then}.")

@@ -8,7 +8,7 @@ from duetime.model.explain.absence import absence
 from duetime.model.explain.asking import Question, Window
 from duetime.model.explain.exclusion import occurs
 from duetime.model.explain.facts import Sentence
-from duetime.model.explain.occurrences import summary, told
+from duetime.model.explain.occurrences import ahead, reasons, summary, told
 from duetime.model.explain.prospects import in_the_way, upcoming
 from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.job import StoredJob
@@ -51,9 +51,13 @@ def _standing(facts: ScheduleFacts) -> Iterator[Sentence]:
             schedule.created_at,
             f"Schedule {facts.name} was created: task {schedule.task} in queue {schedule.queue}, {rule}.",
         )
-    if facts.before:
-        last = facts.before[0]
+    last = next((record for record in facts.before if not ahead(facts, record)), None)
+    if last is not None:
         yield Sentence(last.finished_at or last.started_at or last.created_at, summary(facts, last))
+        yield from reasons(facts, last)
+    for record in reversed(facts.before):
+        if ahead(facts, record):
+            yield Sentence(record.created_at, summary(facts, record))
     if schedule is not None:
         yield from upcoming(facts, schedule)
         found = [*in_the_way(facts, schedule)] or ["Nothing is in its way."]
