@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 import msgspec
@@ -15,6 +16,8 @@ from duetime.model.firing import correct, fire
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger, from_spec
+from duetime.runtime.gating import under_limit
+from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import Store
@@ -32,6 +35,7 @@ _KEPT = 10_000
 """How many triggers are remembered; schedules that come and go leave theirs behind."""
 POLL = 10.0
 
+_NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
@@ -40,9 +44,12 @@ class ScheduleFirer(Service):
 
     name = "schedule firer"
 
-    def __init__(self, store: Store, health: Health) -> None:
+    def __init__(
+        self, store: Store, health: Health, *, handlers: Mapping[str, Handler] = _NO_HANDLERS
+    ) -> None:
         super().__init__(health)
         self._store = store
+        self._handlers = handlers
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
@@ -115,7 +122,7 @@ class ScheduleFirer(Service):
         if trigger is None:
             return None
         try:
-            firing = decide(schedule, trigger)
+            firing = decide(under_limit(schedule, self._handlers), trigger)
         except Exception:
             if schedule.name not in self._failing:
                 log.exception("schedule %s does not fire, since its next job cannot be told", schedule.name)

@@ -24,6 +24,7 @@ from duetime.model.schedule_options import ScheduleOptionValues, schedule_option
 from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
+from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import alter, alter_known, known, not_found
 from duetime.scheduler.arguments import call_of
@@ -181,7 +182,7 @@ class Schedules:
     ) -> JobHandle[Any]:
         """Store a job of a schedule now, with other arguments if given; the schedule goes on as it would, even paused."""
         asks, store = who(by), self._store()
-        schedule = await self._stored(name)
+        schedule = under_limit(await self._stored(name), self._registry.handlers)
         if args is not None or kwargs is not None:
             schedule = self._with_arguments(schedule, *call_of(args, kwargs))
         job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
@@ -213,7 +214,7 @@ class Schedules:
         `InvalidTime` for an end in the future, and for more than 10,000 occurrences.
         """
         first, last = from_datetime(start, what="start"), from_datetime(end, what="end")
-        schedule = await self._stored(name)
+        schedule = under_limit(await self._stored(name), self._registry.handlers)
         return await make_up_for(self._store(), schedule, start=first, end=last, dry_run=dry_run, who=who(by))
 
     async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
