@@ -30,8 +30,10 @@ async def alter_known(
     return await alter(store, name, lambda found, now: decide(known(found, name), now))
 
 
-async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str, Change]:
-    """Write what is decided for each schedule, all that hold in one step; return what was written."""
+async def alter_all(
+    store: Store, decisions: Mapping[str, Decision], *, whole: bool = False
+) -> dict[str, Change]:
+    """Write what is decided for each schedule, all that hold in one step, or all or none; return what was written."""
     written: dict[str, Change] = {}
     open_names: list[str] = list(decisions)
     if not open_names:
@@ -40,7 +42,7 @@ async def alter_all(store: Store, decisions: Mapping[str, Decision]) -> dict[str
         found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
         changes = {name: decisions[name](found.get(name), now) for name in open_names}
         due = {name: change for name, change in changes.items() if change is not None}
-        applied = await write(store, list(due.values()))
+        applied = await write(store, list(due.values()), whole=whole)
         written |= {name: due[name] for name in applied}
         open_names[:] = [name for name in due if name not in applied]
         if not open_names:
@@ -54,12 +56,12 @@ async def readings(store: Store, name: str) -> AsyncIterator[tuple[StoredSchedul
         yield known(next(iter(await store.get_schedules([name])), None), name), now
 
 
-async def write(store: Store, changes: Sequence[Change]) -> frozenset[str]:
+async def write(store: Store, changes: Sequence[Change], *, whole: bool = False) -> frozenset[str]:
     """Write; once more if no answer comes, since what had been written is known by its entry."""
     try:
-        return await store.write_schedules(changes)
+        return await store.write_schedules(changes, whole=whole)
     except StoreUnavailable:
-        return await store.write_schedules(changes)
+        return await store.write_schedules(changes, whole=whole)
 
 
 def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:

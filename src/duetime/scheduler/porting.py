@@ -200,7 +200,7 @@ async def import_schedules(
         foreseen = {name: decide(found.get(name), now) for name, decide in decisions.items()}
         changes = {name: change for name, change in foreseen.items() if change is not None}
     else:
-        changes = await alter_all(store, decisions)
+        changes = await alter_all(store, decisions, whole=True)
     return {name: _outcome(changes.get(name)) for name in decisions}
 
 

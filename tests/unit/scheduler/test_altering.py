@@ -115,7 +115,12 @@ async def test_somebody_who_was_faster_is_not_overwritten(store: Store) -> None:
     assert details == [{"queue": ["faster", "slower"]}, {"queue": ["default", "faster"]}]
 
 
-async def test_those_that_hold_are_written_together_and_the_others_again(store: Store) -> None:
+@pytest.mark.parametrize(("whole", "expected"), [(False, ["a", "b", "b"]), (True, ["a", "b", "a", "b"])])
+async def test_those_that_hold_are_written_together_and_the_others_again_or_all_of_them(
+    store: Store,
+    whole: bool,
+    expected: list[str],
+) -> None:
     rounds: list[str] = []
 
     def decide(name: str) -> Decision:
@@ -127,8 +132,9 @@ async def test_those_that_hold_are_written_together_and_the_others_again(store: 
 
         return decision
 
-    assert set(await alter_all(store, {name: decide(name) for name in ("a", "b")})) == {"a", "b"}
-    assert rounds == ["a", "b", "b"]
+    decisions = {name: decide(name) for name in ("a", "b")}
+    assert set(await alter_all(store, decisions, whole=whole)) == {"a", "b"}
+    assert rounds == expected
 
 
 async def test_a_schedule_that_never_holds_still_is_given_up(

@@ -16,10 +16,10 @@ from duetime.stores.base.values import DueSchedules
 class ScheduleStore(Protocol):
     """Schedules."""
 
-    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
+    async def write_schedules(self, changes: Sequence[Change], *, whole: bool = False) -> frozenset[str]:
         """Write, in one atomic step, each change whose schedule is as it was read; return the names written.
 
-        With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
+        `whole`: all of them or, where one cannot be written, none. With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
         A change that had been written before, which its entry tells, counts as written, so a lost answer can be repeated.
         """
         ...

@@ -43,6 +43,10 @@ start after a conflict, so a script is handed over as a function that makes it.
 """
 
 
+class TakenBack(Exception):
+    """Raised by a script that undoes all it has done."""
+
+
 def script_name(script: Script[T]) -> str:
     """Return the verb a script was made by; failpoints are called by it."""
     name: str = getattr(script, "__name__", "")

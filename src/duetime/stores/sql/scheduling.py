@@ -10,6 +10,7 @@ from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.stores.base import DueSchedules, Hint
+from duetime.stores.sql.driver import TakenBack
 from duetime.stores.sql.enqueuing import Enqueuing
 from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import reads
@@ -21,11 +22,14 @@ class Scheduling(Operations):
 
     _enqueuing: Enqueuing
 
-    async def write_schedules(self, changes: Sequence[Change]) -> frozenset[str]:
+    async def write_schedules(self, changes: Sequence[Change], *, whole: bool = False) -> frozenset[str]:
         """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
         if not changes:
             return frozenset()
-        written = await self._driver.write(lambda: on_schedules.write(self._sql, changes))
+        try:
+            written = await self._driver.write(lambda: on_schedules.write(self._sql, changes, whole=whole))
+        except TakenBack:
+            return frozenset()
         self._hint_schedules(written)
         self._enqueuing.hint(job for c in changes if c.after.name in written.names for job in c.jobs)
         return written.names

@@ -78,6 +78,25 @@ class TestWriteSchedules(StoreSuite):
                 assert [e.who for e in await store.entries(name, limit=9)] == [f"p{number}"]
         assert len(await store.find(JobFilter())) == len(names)
 
+    async def test_changes_that_belong_together_are_all_written_or_none(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await declare(store, *[declared(clock, f"s{n}") for n in range(3)])
+        read = await store.schedules()
+        together = [replace(edit(s, priority=9), jobs=(job(),)) for s in read]
+        new = declared(clock, "new")
+        together.append(Change(before=None, after=new, entry=AuditEntry(verb="put", target="new", who="ann")))
+        assert await other.write_schedules([edit(read[1], priority=1)]) == {"s1"}
+        assert await store.write_schedules(together, whole=True) == frozenset()
+        assert [s.priority for s in await store.schedules()] == [5, 1, 5]
+        assert (await store.find(JobFilter()), await store.entries("new", limit=9)) == ([], [])
+        together[1] = edit(await read_schedule(store, "s1"), priority=9)
+        names = {"new", "s0", "s1", "s2"}
+        for _ in range(2):
+            # Told again after a lost answer, it is as it was.
+            assert await store.write_schedules(together, whole=True) == names
+        assert [s.rev for s in await store.schedules()] == [1, 2, 3, 2]
+
     async def test_an_edit_and_a_firing_at_once_lose_neither(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:

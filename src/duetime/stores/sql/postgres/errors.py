@@ -17,6 +17,7 @@ from duetime.errors import (
     StoreUnusable,
 )
 from duetime.failpoints import InjectedFault
+from duetime.stores.sql.driver import TakenBack
 
 
 class Place(NamedTuple):
@@ -142,7 +143,7 @@ def was_never_sent(error: BaseException) -> bool:
 
 def spares_connection(error: BaseException) -> bool:
     """Whether the connection can go on to be used once its transaction is rolled back."""
-    if isinstance(error, KeyTaken):
+    if isinstance(error, KeyTaken | TakenBack):
         return True
     return isinstance(error, asyncpg.PostgresError) and not is_lost(error) and _code(error) != _READ_ONLY
 

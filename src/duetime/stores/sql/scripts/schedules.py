@@ -14,7 +14,7 @@ from duetime.model.spans import Span, without
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
-from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.driver import Query, Row, Script, TakenBack
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import control
 from duetime.stores.sql.scripts.jobs import insertion
@@ -29,8 +29,8 @@ class Written(NamedTuple):
     workers: frozenset[WorkerId]
 
 
-def write(sql: Statements, changes: Sequence[Change]) -> Script[Written]:
-    """Add and change schedules that are as they were read, with all that belongs to each.
+def write(sql: Statements, changes: Sequence[Change], *, whole: bool = False) -> Script[Written]:
+    """Add and change schedules that are as they were read, with all that belongs to each; `whole`: all or none.
 
     What had been written before is known by its entry, and counts as written.
     """
@@ -53,7 +53,10 @@ def write(sql: Statements, changes: Sequence[Change]) -> Script[Written]:
         change.entry for change in changes if change.entry is not None and change.after.name not in names
     ]
     repeated = yield from _noted(sql, refused)
-    return Written(names | {entry.target for entry in repeated}, workers)
+    names |= {entry.target for entry in repeated}
+    if whole and len(names) < len(changes):
+        raise TakenBack
+    return Written(names, workers)
 
 
 def note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
