@@ -5,7 +5,7 @@ DuetimeError
 │   └── MissingDriver      (ImportError) a package that is not installed; names the extra
 ├── InvalidValue           (ValueError)  a value that can never be accepted
 │   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed  InvalidCursor
-│   ├── InvalidTrigger ── InvalidCron
+│   ├── InvalidTrigger ── InvalidCron  InvalidZone
 │   ├── InvalidTransaction               a tx= that a job cannot be stored in
 │   ├── InvalidImport                    a file of schedules with problems; nothing of it was stored
 │   └── InvalidArguments ── PayloadTooLarge
@@ -81,6 +81,10 @@ class InvalidTrigger(InvalidValue):
 
 class InvalidCron(InvalidTrigger):
     """A cron expression that cannot be read or never comes."""
+
+
+class InvalidZone(InvalidTrigger):
+    """A time zone that is not known."""
 
 
 class InvalidTransaction(InvalidValue):

@@ -13,14 +13,19 @@ from duetime.model.schedule_options import ScheduleOptionValues
 
 _WHEN = (
     click.option("--cron", metavar="EXPRESSION", help="By a cron expression, such as '0 3 * * MON-FRI'."),
-    click.option("--every", metavar="DURATION", help="At equal intervals, such as 15m."),
+    click.option("--every", metavar="DURATION", help="At equal intervals, such as 15m or '1 month'."),
     click.option("--at", type=options.moment, multiple=True, metavar="MOMENT", help="Then; may be repeated."),
     click.option("--rrule", metavar="RULE", help="By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
     click.option(
-        "--tz", metavar="ZONE", help="The zone of --cron or --rrule, such as Europe/Riga.  [default: UTC]"
+        "--tz",
+        metavar="ZONE",
+        help="The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]",
     ),
     click.option(
-        "--start", type=options.moment, metavar="MOMENT", help="Where --every or --rrule counts from."
+        "--start",
+        type=options.moment,
+        metavar="MOMENT",
+        help="When it begins; --every and --rrule count from it.",
     ),
     click.option("--end", type=options.moment, metavar="MOMENT", help="When it ends."),
     click.option("--times", type=click.IntRange(1), metavar="N", help="How many jobs it makes at most."),

@@ -168,8 +168,8 @@ def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
 
 
 def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
-    said: Mapping[str, Any] = cast("Any", value) if isinstance(value, Mapping) else {what: value}
-    if set(said) - keys:
+    said = cast("Mapping[str, Any]", value)
+    if not isinstance(value, Mapping) or set(said) - keys:
         text = f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}"
         raise InvalidOption(text)
     return said

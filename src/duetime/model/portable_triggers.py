@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, cast
 
-from duetime.errors import InvalidTime, InvalidTrigger
+from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model import durations
 from duetime.model.instants import Instant, from_datetime, to_datetime
 from duetime.model.shown import shown
 from duetime.model.triggers import Trigger, at, cron, every, from_spec, rrule
+from duetime.model.triggers.base import check_times
 
 TRIGGER_KEYS: Final = frozenset(
     {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}
 )
 
 _KINDS = ("cron", "every", "at", "rrule", "trigger")
-_BESIDE = {"cron": {"tz"}, "every": {"start"}, "rrule": {"start", "tz"}}
+_BESIDE = {"cron": {"tz", "start"}, "every": {"tz", "start"}, "rrule": {"tz", "start"}}
+_STEPS = re.compile(r"(?:(\d{1,4}) ?(?:years?|y))? ?(?:(\d{1,4}) ?(?:months?|mo))?")
+_YEAR = 12
 _EXAMPLE = "2030-01-31T09:00:00+01:00"
 
 
 def written_trigger(trigger: Trigger, *, name: str) -> dict[str, Any]:
-    """Return a trigger in words where there are some, else its spec under `trigger`."""
-    spec: dict[str, Any] = trigger.to_spec()
-    keys = set(spec)
-    if spec["type"] == "cron" and spec.get("seed", name) == name:
-        zone = {} if spec["tz"] == "UTC" else {"tz": spec["tz"]}
-        return {"cron": spec["expression"], **zone}
-    if spec["type"] == "every" and keys == {"type", "interval", "start"}:
-        return {"every": durations.describe(spec["interval"]), "start": _iso(spec["start"])}
-    if spec["type"] == "rrule":
-        return {"rrule": spec["rule"], "tz": spec["tz"], "start": _iso(spec["start"])}
-    if spec["type"] == "at":
-        return {"at": [_iso(instant) for instant in spec["instants"]]}
-    return {"trigger": spec}
+    """Return a trigger in words where there are some that say the same, else its spec under `trigger`."""
+    spec = trigger.to_spec()
+    words = _words(spec)
+    try:
+        same = read_trigger(words, name=name) == trigger.seeded(name)
+    except InvalidValue:
+        same = False
+    return words if same and "trigger" not in words else {"trigger": spec}
 
 
 def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
@@ -49,31 +48,64 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
         if entry.get(beside) is not None and beside not in _BESIDE.get(kind, ()):
             text = f"{beside} does not go with {kind}"
             raise InvalidTrigger(text)
-    return _bounded(_read(kind, entry), entry).seeded(name)
+    trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
+    jitter = entry.get("jitter")
+    return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
 
 
 def check_moment(value: object, *, what: str) -> Instant:
     """Read a moment, as text in ISO 8601 or as what YAML makes of it; raises `InvalidTime`."""
+    moment = value
     if isinstance(value, str):
         try:
-            value = datetime.fromisoformat(value)
+            moment = datetime.fromisoformat(value)
         except ValueError:
-            raise InvalidTime(f"{what} {shown(value)} is no moment; write {_EXAMPLE}") from None
-    return from_datetime(cast("datetime", value), what=what)
+            moment = None
+    if not isinstance(moment, datetime):
+        raise InvalidTime(f"{what} {shown(value)} is no moment; write {_EXAMPLE}")
+    if moment.utcoffset() is None:
+        raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; write {_EXAMPLE}")
+    return from_datetime(moment, what=what)
+
+
+def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words for a spec, from the inside out; together they may mean something else when they are read."""
+    inner: dict[str, Any] = _words(spec["trigger"]) if "trigger" in spec else {}
+    bounds = {key: _iso(spec[key]) for key in ("start", "end") if key in spec}
+    own: dict[str, Any]
+    match spec["type"]:
+        case "cron":
+            own = {"cron": spec["expression"]} | ({} if spec["tz"] == "UTC" else {"tz": spec["tz"]})
+        case "every":
+            own = {"every": durations.describe(spec["interval"])}
+        case "steps":
+            months = spec["months"]
+            own = {"every": f"{months} month{'s' * (months > 1)}", "tz": spec["tz"]}
+        case "rrule":
+            own = {"rrule": spec["rule"], "tz": spec["tz"]}
+        case "at":
+            own = {"at": [_iso(instant) for instant in spec["instants"]]}
+        case "between":
+            own = {}
+        case "at_most":
+            own = {"times": spec["most"]}
+        case "jitter":
+            own = {"jitter": durations.describe(spec["most"])}
+        case _:
+            return {"trigger": spec}
+    times = {"times": spec["times"]} if "times" in spec else {}
+    return inner | own | bounds | times
 
 
 def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
-    value, tz, start = entry[kind], entry.get("tz"), entry.get("start")
-    begin = None if start is None else to_datetime(check_moment(start, what="start"))
+    value, tz = entry[kind], entry.get("tz")
     match kind:
         case "cron":
             return cron(value, tz=tz or "UTC")
-        case "every":
-            return every(value, start=begin)
         case "rrule":
-            if begin is None:
+            if (start := _moment(entry, "start")) is None:
                 raise InvalidTrigger("rrule needs a start, from which it counts")
-            return rrule(value, start=begin, tz=tz)
+            return rrule(value, start=start, tz=tz)
         case "at":
             moments = cast("list[object]", value) if isinstance(value, list) else [value]
             return at([to_datetime(check_moment(moment, what="at")) for moment in moments])
@@ -81,14 +113,34 @@ def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
             return from_spec(value)
 
 
+def _every(entry: Mapping[str, Any]) -> Trigger:
+    """Return equal intervals, or steps on the calendar for months and years."""
+    value, tz, times = entry["every"], entry.get("tz"), entry.get("times")
+    start, end = _moment(entry, "start"), _moment(entry, "end")
+    steps = _STEPS.fullmatch(value.strip()) if isinstance(value, str) and value.strip() else None
+    if steps is not None:
+        months = int(steps[1] or 0) * _YEAR + int(steps[2] or 0)
+        return every(months=months, start=start, end=end, times=times, tz=tz)
+    if tz is not None:
+        raise InvalidTrigger("tz goes with every where it counts months or years, e.g. every: 1 month")
+    return every(value, start=start, end=end, times=times)
+
+
 def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
-    """Return a trigger with the end, the number of jobs and the jitter that are written beside it."""
-    end, times, jitter = (entry.get(key) for key in ("end", "times", "jitter"))
-    if end is not None:
-        trigger = trigger.between(end=to_datetime(check_moment(end, what="end")))
+    """Return a trigger with the range and the number of jobs that are written beside it."""
+    start = None if entry.get("rrule") is not None else _moment(entry, "start")
+    end, times = _moment(entry, "end"), entry.get("times")
+    if start is not None or end is not None:
+        trigger = trigger.between(start, end)
     if times is not None:
+        check_times(times, what="times")
         trigger = trigger.at_most(times)
-    return trigger if jitter is None else trigger.jitter(jitter)
+    return trigger
+
+
+def _moment(entry: Mapping[str, Any], key: str) -> datetime | None:
+    value = entry.get(key)
+    return None if value is None else to_datetime(check_moment(value, what=key))
 
 
 def _iso(instant: Instant) -> str:

@@ -2,20 +2,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
 
-from duetime.errors import InvalidCron, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
+from duetime.errors import InvalidCron, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue, InvalidZone
 from duetime.model.calendars import weekends
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.portable import Pause, read, written
+from duetime.model.portable_triggers import TRIGGER_KEYS
 from duetime.model.schedule import StoredSchedule
 from duetime.model.terms import FOREVER, Terms
 from duetime.model.triggers import Trigger, at, cron, every, rrule
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
+EVE = datetime(2030, 1, 30, 12, tzinfo=UTC)
 NIGHTLY: dict[str, Any] = {"name": "nightly", "task": "shop.tidy", "cron": "0 3 * * *"}
 
 
@@ -63,6 +65,13 @@ def test_a_schedule_is_written_in_words_and_nothing_that_is_left_to_the_task() -
         rrule("FREQ=MONTHLY;BYDAY=-1FR", start=NOON, tz="Europe/Riga"),
         ((cron("H 3 * * *", tz="Asia/Tokyo") | every("1h", start=NOON)) & cron("* * * * *")) - weekends(),
         cron("0 3 * * *").between(end=NOON).at_most(3).jitter("30s"),
+        every(months=14, start=NOON, end=NOON.replace(year=2040), times=3, tz="Asia/Tokyo"),
+        every(months=1, start=NOON, missing="skip"),
+        every("1h", start=NOON).between(start=NOON.replace(year=2031)),
+        at([NOON]).between(start=EVE),
+        rrule("FREQ=DAILY", start=EVE).between(start=NOON),
+        cron("0 3 * * *").jitter("30s").at_most(3),
+        (cron("0 3 * * *") - weekends()).between(end=NOON),
     ],
     ids=lambda trigger: trigger.describe(),
 )
@@ -128,14 +137,72 @@ def test_an_end_a_number_of_jobs_and_a_jitter_may_be_written_beside_any_trigger(
 
 
 @pytest.mark.parametrize(
+    ("words", "trigger"),
+    [
+        (
+            {"cron": "0 3 * * *", "start": EVE.isoformat(), "end": NOON.isoformat(), "times": 3},
+            cron("0 3 * * *").between(EVE, NOON).at_most(3),
+        ),
+        (
+            {
+                "every": "1 hour",
+                "start": EVE.isoformat(),
+                "end": NOON.isoformat(),
+                "times": 3,
+                "jitter": "5 minutes",
+            },
+            every("1h", start=EVE, end=NOON, times=3).jitter("5m"),
+        ),
+        (
+            {"every": "1 month", "tz": "Europe/Riga", "start": NOON.isoformat()},
+            every(months=1, start=NOON, tz="Europe/Riga"),
+        ),
+    ],
+    ids=["cron", "every", "months"],
+)
+def test_what_has_words_is_written_in_words(words: dict[str, Any], trigger: Trigger) -> None:
+    entry = written(stored(trigger))
+    assert {key: entry[key] for key in entry if key in TRIGGER_KEYS} == words
+    assert read(entry).trigger == trigger.seeded("nightly")
+
+
+@pytest.mark.parametrize(
+    ("text", "months"), [("1 month", 1), ("6mo", 6), ("2 years", 24), ("1y", 12), (" 1 year 2 months ", 14)]
+)
+def test_months_and_years_are_steps_on_the_calendar(text: str, months: int) -> None:
+    entry = {"name": "nightly", "task": "shop.tidy", "every": text, "start": "2030-01-31T12:00:00Z"}
+    assert read(entry).trigger == every(months=months, start=NOON)
+
+
+@pytest.mark.parametrize(
     ("entry", "error", "text"),
     [
         ({"cron": "0 25 * * *"}, InvalidCron, "     ^^"),
         ({"cron": None}, InvalidTrigger, "this has none"),
         ({"every": "15m"}, InvalidTrigger, "this has cron and every"),
-        ({"start": "2030-01-31T12:00:00Z"}, InvalidTrigger, "start does not go with cron"),
+        ({"cron": None, "at": NOON, "start": NOON}, InvalidTrigger, "start does not go with at"),
+        ({"cron": None, "every": "15m", "tz": "UTC"}, InvalidTrigger, "where it counts months or years"),
+        (
+            {"cron": None, "every": "15m", "start": NOON, "end": EVE},
+            InvalidTrigger,
+            "must not lie before start",
+        ),
+        ({"start": NOON, "end": EVE}, InvalidTrigger, "must not lie before start"),
+        ({"start": NOON.replace(tzinfo=None)}, InvalidTime, "no time zone; write 2030-"),
+        ({"start": date(2030, 1, 1)}, InvalidTime, "is no moment; write 2030-"),
+        ({"cron": None, "every": "0 months"}, InvalidTrigger, "months must be"),
+        ({"cron": None, "every": "0s"}, InvalidTrigger, "from 1 ms to 100 years, not 0 seconds"),
+        ({"jitter": "2d"}, InvalidTrigger, "from 1 ms to 1 day, not 2 days"),
+        ({"times": 10**23}, InvalidTrigger, "times must be a whole number from 1 to 1,000,000,000"),
+        (
+            {"cron": None, "trigger": {"type": "every"}},
+            InvalidTrigger,
+            "'every' lacks 'interval'; its keys are",
+        ),
+        ({"cron": None, "trigger": {"type": "cron", "x": 1}}, InvalidTrigger, "'cron' has no key 'x'"),
+        ({"tz": "Europe/Rigga"}, InvalidZone, "did you mean 'Europe/Riga'?"),
         ({"cron": None, "at": ["2030-01-31T12:00:00"]}, InvalidTime, "no time zone"),
-        ({"times": 0}, InvalidTrigger, "a whole number from 1"),
+        ({"times": 0}, InvalidTrigger, "times must be a whole number from 1"),
         ({"jitter": "1y"}, InvalidValue, "jitter"),
         ({"cron": None, "at": "tomorrow"}, InvalidTime, "'tomorrow' is no moment"),
         ({"cron": None, "rrule": "FREQ=DAILY"}, InvalidTrigger, "rrule needs a start"),
@@ -148,7 +215,7 @@ def test_an_end_a_number_of_jobs_and_a_jitter_may_be_written_beside_any_trigger(
         ({"priority": "5"}, InvalidOption, "priority"),
         ({"tags": "money"}, InvalidOption, "tags must be a list"),
         ({"arguments": [7]}, InvalidOption, "arguments must be an object"),
-        ({"paused": "yes"}, InvalidOption, "paused must be"),
+        ({"paused": 5}, InvalidOption, "paused must be an object with by, reason, until, not 5"),
         ({"paused": {"until": "noon"}}, InvalidTime, "paused.until"),
         ({"callbacks": {"never": {}}}, InvalidOption, "callbacks must be"),
         ({"made": -1}, InvalidOption, "made must be"),

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from duetime import Scheduler, cron, every
-from duetime.errors import InvalidCron, InvalidOption
+from duetime.errors import InvalidOption, InvalidZone
 from duetime.model.durations import DAY, HOUR
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import Change, StoredSchedule
@@ -149,7 +149,7 @@ async def test_only_a_whole_number_of_days_up_to_a_month_can_be_looked_at(days: 
 
 
 async def test_an_unknown_zone_is_refused() -> None:
-    with pytest.raises(InvalidCron, match="did you mean 'Europe/Riga'"):
+    with pytest.raises(InvalidZone, match="did you mean 'Europe/Riga'"):
         await forecast(tz="Europe/Rigga")
 
 

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import EARLIEST, LATEST, Instant, from_datetime, to_datetime
+from duetime.model import durations
+from duetime.model.instants import EARLIEST, LATEST, Instant, Micros, from_datetime, to_datetime
 from duetime.model.shown import shown
 
 if TYPE_CHECKING:
@@ -117,7 +118,6 @@ class Trigger(Protocol):
 
     def jitter(self, most: Duration) -> Jitter:
         """Return this rule with jobs that fall due up to `most` later, each by its own amount."""
-        from duetime.model import durations
         from duetime.model.triggers.jitter import Jitter
 
         return Jitter(self, durations.parse(most, what="jitter"))
@@ -125,12 +125,22 @@ class Trigger(Protocol):
 
 def check_times(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
-    check_whole(value, what=what, low=1, high=_MOST_TIMES, expected="a whole number from 1")
+    check_whole(
+        value, what=what, low=1, high=_MOST_TIMES, expected=f"a whole number from 1 to {_MOST_TIMES:,}"
+    )
 
 
 def check_instant(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is an instant in range."""
     check_whole(value, what=what, low=EARLIEST, high=LATEST, expected="an instant between 1970 and 9000")
+
+
+def check_length(value: object, *, what: str, low: Micros, high: Micros, expected: str) -> None:
+    """Raise `InvalidTrigger` unless `value` is a length of time in range; the message has it in words."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidTrigger(f"{what} must be {expected}, not {shown(value)}")
+    if not low <= value <= high:
+        raise InvalidTrigger(f"{what} must be {expected}, not {durations.describe(value)}")
 
 
 def check_whole(value: object, *, what: str, low: int, high: int, expected: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
-from duetime.errors import InvalidCron, InvalidValue
+from duetime.errors import InvalidCron, InvalidValue, InvalidZone
 from duetime.model.instants import LATEST, SECOND, Instant
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron_describe import describe
@@ -122,7 +122,7 @@ def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron
 def _zone_in_front(part: Part) -> str:
     try:
         return zone(part.text).key
-    except InvalidCron:
+    except InvalidZone:
         near = nearest(part.text)
         expected = f"the IANA name of a time zone{f' (did you mean {near!r}?)' if near else ''}"
         part.refuse("time zone", expected=expected, example="TZ=Europe/Riga 0 3 * * *")

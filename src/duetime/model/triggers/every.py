@@ -11,7 +11,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros, from_datetime, to_datetime
-from duetime.model.triggers.base import Trigger, check_instant, check_times, check_whole
+from duetime.model.triggers.base import Trigger, check_instant, check_length, check_times
 from duetime.model.triggers.steps import Missing, Steps, steps
 
 SHORTEST: Micros = MILLISECOND
@@ -32,8 +32,8 @@ class Every(Trigger):
     times: int | None = None
 
     def __post_init__(self) -> None:
-        expected = "from 1 ms to 100 years, in microseconds"
-        check_whole(self.interval, what="interval", low=SHORTEST, high=durations.LONGEST, expected=expected)
+        expected = "from 1 ms to 100 years"
+        check_length(self.interval, what="interval", low=SHORTEST, high=durations.LONGEST, expected=expected)
         for name, value in (("start", self.start), ("end", self.end)):
             if value is not None:
                 check_instant(value, what=name)

@@ -10,7 +10,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model import durations
 from duetime.model.durations import DAY
 from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros
-from duetime.model.triggers.base import check_whole
+from duetime.model.triggers.base import check_length
 from duetime.model.triggers.compound import Wrapper, quoted
 
 
@@ -26,8 +26,7 @@ class Jitter(Wrapper):
 
     def __post_init__(self) -> None:
         Wrapper.__post_init__(self)
-        expected = "from 1 ms to 1 day, in microseconds"
-        check_whole(self.most, what="jitter", low=MILLISECOND, high=DAY, expected=expected)
+        check_length(self.most, what="jitter", low=MILLISECOND, high=DAY, expected="from 1 ms to 1 day")
         if not isinstance(self.seed, str):
             raise InvalidTrigger(f"the seed of a jitter is text, not {type(self.seed).__name__}")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from duetime.errors import InvalidTrigger
@@ -59,7 +60,18 @@ def _read(spec: Mapping[str, Any], depth: int) -> Trigger:
     try:
         return reader(**values)
     except TypeError as error:
-        raise InvalidTrigger(f"a {kind!r} trigger cannot be read from its spec: {error}") from error
+        raise InvalidTrigger(_misfit(kind, reader, values) or f"{kind}: {error}") from error
+
+
+def _misfit(kind: object, reader: Callable[..., Trigger], given: Collection[str]) -> str | None:
+    """Say which keys a spec lacks or has too many; `None` when these are right."""
+    known = inspect.signature(reader).parameters
+    unknown = [key for key in given if key not in known]
+    missing = [key for key, one in known.items() if one.default is one.empty and key not in given]
+    wrong = [f"{kind!r} has no key {key!r}" for key in unknown] or [
+        f"{kind!r} lacks {key!r}" for key in missing
+    ]
+    return f"a trigger of type {wrong[0]}; its keys are {', '.join(known)}" if wrong else None
 
 
 def _read_value(key: str, value: Any, depth: int) -> Any:

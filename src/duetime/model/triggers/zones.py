@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
-from duetime.errors import InvalidCron
+from duetime.errors import InvalidZone
 from duetime.model.instants import EPOCH
 from duetime.model.shown import shown
 
@@ -94,16 +94,16 @@ class Zone:
 
 
 def zone(key: object) -> Zone:
-    """Return the zone called `key`; raise `InvalidCron`, with the nearest name, if there is none."""
+    """Return the zone called `key`; raise `InvalidZone`, with the nearest name, if there is none."""
     name = key.key if isinstance(key, ZoneInfo) else key
     if not isinstance(name, str) or not name:
-        raise InvalidCron(f"a time zone is a name such as 'Europe/Berlin', not {shown(key)}")
+        raise InvalidZone(f"a time zone is a name such as 'Europe/Berlin', not {shown(key)}")
     try:
         return _load(name)
     except (KeyError, ValueError, OSError):
         near = nearest(name)
         hint = f"did you mean {near!r}?" if near else "use an IANA name such as 'Europe/Berlin' or 'UTC'"
-        raise InvalidCron(f"unknown time zone {shown(name)}; {hint}") from None
+        raise InvalidZone(f"unknown time zone {shown(name)}; {hint}") from None
 
 
 def nearest(key: str) -> str | None:

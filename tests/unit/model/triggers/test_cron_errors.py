@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from duetime.errors import InvalidCron
+from duetime.errors import InvalidCron, InvalidZone
 from duetime.model.triggers import cron
 
 
@@ -146,7 +146,9 @@ def test_a_number_of_many_digits_is_just_out_of_range() -> None:
     ],
 )
 def test_an_unknown_zone_is_refused_with_the_nearest_name(tz: Any, hint: str) -> None:
-    text = message("0 3 * * *", tz=tz)
+    with pytest.raises(InvalidZone) as caught:
+        cron("0 3 * * *", tz=tz)
+    text = str(caught.value)
     assert hint in text
     assert len(text) < 250
 
