@@ -29,7 +29,7 @@ STATEMENTS: Mapping[str, Mapping[str, object]] = {
     "live_jobs": {"rows": json.dumps([["s1"]])},
     "occurrences": STRETCH,
     "past_occurrences": {**STRETCH, "made": 0},
-    "skipped_at": {"rows": json.dumps([["s1", 5_000]])},
+    "lock_spans": {"rows": json.dumps([["5"]])},
     "entries": {"target": "s1", "limit": 10},
     "entries_before": {"target": "s1", "limit": 10, "before": "entry 5"},
     "noted": {"rows": json.dumps([["entry 5"]])},

@@ -9,10 +9,11 @@ from duetime.model import schedule_moves as moves
 from duetime.model.audit import AuditEntry
 from duetime.model.backfilling import MOST_BACKFILLED, to_backfill
 from duetime.model.instants import Instant
-from duetime.model.job import StoredJob
+from duetime.model.job import NewJob, StoredJob
 from duetime.model.occurrence import run_of
 from duetime.model.overlap import in_turn
 from duetime.model.schedule import StoredSchedule
+from duetime.model.spans import cuts, gives_way
 from duetime.model.states import State
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.text import from_text, to_show
@@ -70,7 +71,7 @@ async def make_up_for(
         # One entry for all: it is kept once, with the first that is stored.
         entry = AuditEntry(verb="backfill", target=schedule.name, who=who, detail=detail)
         chunks = [jobs[first : first + _CHUNK] for first in range(0, len(jobs), _CHUNK)]
-        enqueued = sum([len(await store.backfill(chunk, entry)) for chunk in chunks])
+        enqueued = sum([await _store(store, chunk, entry, schedule) for chunk in chunks])
     return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
 
 
@@ -89,4 +90,18 @@ async def _made(
     found = await store.occurrences(
         schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
     )
-    return frozenset(job.occurrence for job in found if job.state is not State.SKIPPED)
+    return frozenset(job.occurrence for job in found if not gives_way(job))
+
+
+async def _store(store: Store, jobs: Sequence[NewJob], entry: AuditEntry, schedule: StoredSchedule) -> int:
+    """Store jobs in place of the records that they did not run, and return how many."""
+    wanted = [job.occurrence for job in jobs if job.occurrence is not None]
+    trigger = from_text(schedule.trigger)
+    async for _ in readings(store, schedule.name):
+        found = await store.occurrences(
+            schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
+        )
+        ids = await store.backfill(jobs, entry, cuts=cuts(found, wanted, schedule, trigger))
+        if ids is not None:
+            return len(ids)
+    return 0

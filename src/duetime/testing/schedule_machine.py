@@ -15,6 +15,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import NewJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.spans import cuts
 from duetime.model.states import State
 from duetime.model.triggers import Every, Trigger
 from duetime.model.triggers.text import from_text, to_text
@@ -136,9 +137,14 @@ class ScheduleMachine(StoreMachine):
             jobs.append(job_of(schedule, occurrence))
             occurrence = next_of(schedule, occurrence)
         entry = AuditEntry(verb="backfill", target=schedule.name, who="test")
-        expected = self.model.backfill(jobs)
+        moments = [job.occurrence or 0 for job in jobs]
+        reading = self.store.occurrences(
+            schedule.name, since=min(moments, default=0), until=max(moments, default=0), limit=99
+        )
+        cut = cuts(self.run(reading), moments, schedule, from_text(schedule.trigger))
+        expected = self.model.backfill(jobs, cut)
         for _ in range(2):
-            assert self.run(self.store.backfill(jobs, entry)) == expected
+            assert self.run(self.store.backfill(jobs, entry, cuts=cut)) == expected
 
     def read(self, name: str) -> StoredSchedule | None:
         """Read a schedule as a client does."""

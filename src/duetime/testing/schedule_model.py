@@ -9,7 +9,7 @@ from duetime.model.audit import ITSELF
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Span, without
+from duetime.model.spans import Cut
 from duetime.model.states import State
 from duetime.stores.base import DueSchedules
 from duetime.testing.model import Job, JobModel
@@ -63,22 +63,14 @@ class ModelStore(JobModel):
         old = self.schedules.pop(name)
         self._withdraw(Change(before=old, after=old), "schedule deleted")
 
-    def backfill(self, jobs: Iterable[NewJob]) -> list[JobId]:
-        """Make jobs for occurrences that have none, in place of records that they were skipped."""
+    def backfill(self, jobs: Iterable[NewJob], cuts: Iterable[Cut]) -> list[JobId]:
+        """Make jobs for occurrences that have none, in place of records that they did not run."""
         new = list(jobs)
-        for job in self.jobs.values():
-            span = span_of(job.record)
-            taken = [
-                n.occurrence for n in new if n.schedule == job.record.schedule and n.occurrence is not None
-            ]
-            if span is None or span.last not in taken:
-                continue
-            left = without(span, taken)
-            job.change(
-                span_first=span.first,
-                occurrence=None if left is None else left.last,
-                span_count=span.occurrences if left is None else left.occurrences,
-            )
+        for cut in cuts:
+            left = cut.left or cut.was
+            place = {"span_first": left.first, "span_count": left.count}
+            self.jobs[cut.id].change(occurrence=cut.left and left.last, **place)
+            self.enqueue(cut.others)
         stored = self.enqueue(new)
         return [job.id for job, job_id in zip(new, stored, strict=True) if job.id == job_id]
 
@@ -153,11 +145,3 @@ def take_back(job: Job, reason: str, now: Instant) -> Instant:
     assert occurrence is not None
     job.change(state=State.CANCELLED, finished_at=now, reason=reason, span_first=occurrence, occurrence=None)
     return occurrence
-
-
-def span_of(record: StoredJob) -> Span | None:
-    """What a record stands for, if it is one of skipped occurrences."""
-    if record.state is not State.SKIPPED or record.occurrence is None or record.schedule is None:
-        return None
-    first = record.occurrence if record.span_first is None else record.span_first
-    return Span(record.id, record.schedule, first, record.occurrence, record.span_count)

@@ -1,30 +1,55 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from duetime.model.spans import Span, without
+from duetime.model.occurrence import Span
+from duetime.model.spans import without
+from duetime.model.triggers import At, Trigger
 
-SPAN = Span("id", "nightly", first=10, last=50, occurrences=5)
+TENS = At(tuple(range(0, 1_000, 10)))
 
 
 @pytest.mark.parametrize(
     ("taken", "left"),
     [
-        ([50], (49, 4)),
-        ([40, 50], (39, 3)),
-        ([50, 40, 60, 70], (39, 3)),
-        ([20, 50], (19, 3)),
-        ([10, 20, 30, 40, 50], None),
-        ([10, 50], None),
+        ([50], [(10, 40, 4)]),
+        ([10], [(20, 50, 4)]),
+        ([30], [(10, 20, 2), (40, 50, 2)]),
+        ([20, 40], [(10, 10, 1), (30, 30, 1), (50, 50, 1)]),
+        ([10, 20, 30, 40, 50], []),
     ],
 )
-def test_a_record_ends_before_the_first_occurrence_that_gets_a_job(
-    taken: list[int], left: tuple[int, int] | None
+def test_what_is_left_lies_around_the_occurrences_that_get_jobs(
+    taken: list[int], left: list[tuple[int, int, int]]
 ) -> None:
-    rest = without(SPAN, taken)
-    assert (rest and (rest.last, rest.occurrences)) == left
-    assert rest is None or rest.first == SPAN.first
+    assert without(Span(10, 50, 5), taken, TENS) == [Span(*piece) for piece in left]
 
 
-def test_a_record_of_one_stands_for_nothing_then() -> None:
-    assert without(Span("id", "nightly", first=50, last=50, occurrences=1), [50]) is None
+def test_the_ends_and_the_number_that_were_written_hold_whatever_the_trigger_says_now() -> None:
+    assert without(Span(13, 57, 45), [30], TENS) == [Span(13, 20, 1), Span(40, 57, 43)]
+    assert without(Span(13, 57, 45), [13, 57], At((500,))) == []
+    assert without(Span(13, 57, 2), [30], At((500,))) == [Span(13, 13, 1), Span(57, 57, 1)]
+
+
+@given(
+    st.lists(st.integers(0, 10_000), min_size=1, unique=True).map(sorted),
+    st.data(),
+)
+def test_however_the_occurrences_get_their_jobs_each_is_accounted_for_once(
+    moments: list[int], data: st.DataObject
+) -> None:
+    trigger: Trigger = At(tuple(moments))
+    spans, taken = [Span(moments[0], moments[-1], len(moments))], set[int]()
+    for chunk in data.draw(st.lists(st.sets(st.sampled_from(moments), min_size=1), max_size=8)):
+        wanted = sorted(chunk - taken)
+        taken |= chunk
+        for span in spans[:]:
+            if inside := [at for at in wanted if span.first <= at <= span.last]:
+                spans.remove(span)
+                spans += without(span, inside, trigger)
+        stands = [at for span in spans for at in moments if span.first <= at <= span.last]
+        assert sorted([*stands, *taken]) == moments
+        assert sum(span.count for span in spans) == len(stands)
+        assert all({span.first, span.last} <= set(moments) for span in spans)

@@ -10,6 +10,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.spans import Cut
 from duetime.stores.base.values import DueSchedules
 
 
@@ -42,11 +43,13 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
+    async def backfill(
+        self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[Cut] = ()
+    ) -> list[JobId] | None:
         """Store jobs for occurrences, and return the ids of those that are stored.
 
-        An occurrence that has a job already is left alone; a record that it was skipped gives way, and goes on to
-        stand for the earlier ones. The entry is kept if something was stored. Safe to repeat.
+        An occurrence that has a record already is left alone, unless a cut lets it give way. `None`: a record that was
+        to be cut is not as it was read, and nothing was done. The entry is kept if something was stored. Safe to repeat.
         """
         ...
 

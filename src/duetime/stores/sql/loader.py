@@ -95,8 +95,8 @@ class Statements:
     fire: Statement
     live_jobs: Statement
     delete_schedule: Statement
-    skipped_at: Statement
-    give_up_occurrences: Statement
+    lock_spans: Statement
+    cut_spans: Statement
     add_entries: Statement
     noted: Statement
     prune_entries: Statement

@@ -9,6 +9,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.spans import Cut
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.sql.driver import TakenBack
 from duetime.stores.sql.enqueuing import Enqueuing
@@ -55,12 +56,14 @@ class Scheduling(Operations):
         self._hint_schedules(written)
         return bool(written.names)
 
-    async def backfill(self, jobs: Sequence[NewJob], entry: AuditEntry) -> list[JobId]:
+    async def backfill(
+        self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[Cut] = ()
+    ) -> list[JobId] | None:
         """Store jobs for occurrences that have none, and return their ids."""
         if not jobs:
             return []
-        ids = await self._driver.write(lambda: on_schedules.backfill(self._sql, jobs, entry))
-        stored = frozenset(ids)
+        ids = await self._driver.write(lambda: on_schedules.backfill(self._sql, jobs, cuts, entry))
+        stored = frozenset(ids or ())
         self._enqueuing.hint(job for job in jobs if job.id in stored)
         return ids
 

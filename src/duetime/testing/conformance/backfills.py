@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+
+import pytest
 
 from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import JobId, NewJob
+from duetime.model.occurrence import Span
+from duetime.model.outcome import Cancelled, Failed
+from duetime.model.spans import Cut, cuts
 from duetime.model.states import State
+from duetime.model.triggers import At
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT
-from duetime.testing.conformance.kit import declare, hire, occurrence_job, pause, prune, read, take
+from duetime.testing.conformance.kit import (
+    declare,
+    finish,
+    hire,
+    occurrence_job,
+    pause,
+    prune,
+    read,
+    schedule,
+    take,
+)
 from duetime.testing.conformance.schedules import declared
 from duetime.testing.conformance.suite import StoreSuite
 from duetime.testing.conformance.wakeups import listening
@@ -30,6 +47,17 @@ def span(first: Instant, last: Instant, count: int) -> NewJob:
     return occurrence_job(
         "s", last, state=State.SKIPPED, reason="misfire", span_first=first, span_count=count
     )
+
+
+async def fill(store: Store, jobs: Sequence[NewJob], noted: AuditEntry | None = None) -> list[JobId]:
+    """Store jobs in place of the records that are there, as often as somebody was faster."""
+    every, moments = At(tuple(range(0, 1_000, 10))), [new.occurrence or 0 for new in jobs]
+    while True:
+        records = await store.occurrences("s", since=min(moments), until=max(moments), limit=999)
+        cut = cuts(records, moments, schedule("s", next_at=None, fired_through=0), every)
+        ids = await store.backfill(jobs, noted or entry(), cuts=cut)
+        if ids is not None:
+            return ids
 
 
 async def found(store: Store, since: Instant, until: Instant, limit: int = 99) -> list[JobId]:
@@ -103,7 +131,8 @@ class TestBackfill(StoreSuite):
         skipped = occurrence_job("s", 20, state=State.SKIPPED, reason="overlap")
         await store.enqueue([skipped])
         new = occurrence_job("s", 20)
-        assert await store.backfill([new], entry()) == [new.id]
+        assert await store.backfill([new], entry()) == [], "nobody has asked for that"
+        assert await fill(store, [new]) == [new.id]
         assert await found(store, 0, 99) == [new.id]
         record = await read(store, skipped.id)
         assert (record.state, record.occurrence, record.span_first, record.span_count) == (
@@ -113,29 +142,79 @@ class TestBackfill(StoreSuite):
             1,
         )
 
-    async def test_a_record_of_many_goes_on_to_stand_for_the_earlier_ones(self, store: Store) -> None:
+    @pytest.mark.parametrize(
+        ("taken", "left"),
+        [
+            ([80, 90, 100], [(10, 70, 7)]),
+            ([10, 20, 30], [(40, 100, 7)]),
+            ([50, 60], [(10, 40, 4), (70, 100, 4)]),
+            ([20, 90], [(10, 10, 1), (30, 80, 6), (100, 100, 1)]),
+        ],
+    )
+    async def test_a_record_of_many_goes_on_to_stand_for_the_others(
+        self, store: Store, taken: list[int], left: list[tuple[int, int, int]]
+    ) -> None:
         await store.enqueue([missed := span(10, 100, 10)])
-        jobs = [occurrence_job("s", at) for at in (80, 90, 100)]
-        assert len(await store.backfill(jobs, entry())) == 3
+        jobs = [occurrence_job("s", at) for at in taken]
+        assert await fill(store, jobs) == [new.id for new in jobs]
+        records = await store.occurrences("s", since=0, until=999, limit=99)
+        spans = [(r.span_first, r.occurrence, r.span_count) for r in records if r.state is State.SKIPPED]
+        assert spans == left
+        assert {r.reason for r in records if r.state is State.SKIPPED} == {"misfire"}
+        assert missed.id in {record.id for record in records}
+
+    async def test_in_parts_each_occurrence_is_accounted_for_at_every_moment(self, store: Store) -> None:
+        await store.enqueue([span(10, 100, 10)])
+        for part in ([30, 40], [10], [100], [50, 60, 70, 80, 90], [20]):
+            await fill(store, [occurrence_job("s", at) for at in part])
+            records = await store.occurrences("s", since=0, until=999, limit=99)
+            assert sum(record.span_count for record in records) == 10
+        assert {record.state for record in records} == {State.PENDING}
+
+    async def test_what_has_changed_since_it_was_read_is_left_as_it_is(self, store: Store) -> None:
+        await store.enqueue([missed := span(10, 100, 10)])
+        stale = Cut(missed.id, Span(20, 100, 9), None)
+        assert await store.backfill([occurrence_job("s", 100)], entry(), cuts=[stale]) is None
         record = await read(store, missed.id)
-        assert (record.span_first, record.occurrence, record.span_count) == (10, 79, 7)
-        assert await found(store, 40, 50) == [missed.id]
-        assert await found(store, 80, 80) == [jobs[0].id, jobs[1].id]
+        assert (record.span_first, record.occurrence, record.span_count) == (10, 100, 10)
+        assert await store.entries("s", limit=9) == []
+
+    async def test_a_repetition_after_a_lost_answer_says_the_same_of_records_that_gave_way(
+        self, store: Store
+    ) -> None:
+        await store.enqueue([missed := span(10, 100, 10)])
+        new = occurrence_job("s", 100)
+        cut = Cut(missed.id, Span(10, 100, 10), Span(10, 90, 9))
+        for _ in range(2):
+            assert await store.backfill([new], entry(), cuts=[cut]) == [new.id]
+        assert (await read(store, missed.id)).span_count == 9
 
     async def test_a_record_of_many_that_all_get_jobs_gives_way(self, store: Store) -> None:
         await store.enqueue([missed := span(10, 100, 10)])
         jobs = [occurrence_job("s", at) for at in range(10, 101, 10)]
-        assert len(await store.backfill(jobs, entry())) == 10
+        assert len(await fill(store, jobs)) == 10
         assert await found(store, 0, 999) == [new.id for new in jobs]
         assert (await read(store, missed.id)).span_count == 10
 
-    async def test_jobs_that_have_run_failed_or_were_cancelled_stay_as_they_are(self, store: Store) -> None:
-        old = [occurrence_job("s", at) for at in (10, 20)]
-        await store.enqueue(old)
-        await store.cancel([old[0].id], reason="test")
+    async def test_jobs_that_wait_or_have_run_stay_as_they_are(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        old = [occurrence_job("s", at) for at in (10, 20, 30)]
+        await store.enqueue(old[:2])
+        failed, cancelled = sorted(await take(store), key=lambda claim: claim.occurrence or 0)
+        await finish(store, failed, Failed(error="boom"), now=clock.now())
+        await finish(store, cancelled, Cancelled("stopped"), now=clock.now())
+        await store.enqueue(old[2:])
         before = await store.get([new.id for new in old])
-        assert await store.backfill([occurrence_job("s", at) for at in (10, 20)], entry()) == []
+        assert await fill(store, [occurrence_job("s", at) for at in (10, 20, 30)]) == []
         assert await store.get([new.id for new in old]) == before
+
+    async def test_a_job_that_was_cancelled_before_it_began_gives_way(self, store: Store) -> None:
+        await store.enqueue([old := occurrence_job("s", 10)])
+        await store.cancel([old.id], reason="superseded by the next occurrence")
+        new = occurrence_job("s", 10)
+        assert await fill(store, [new]) == [new.id]
+        record = await read(store, old.id)
+        assert (record.state, record.occurrence, record.span_first) == (State.CANCELLED, None, 10)
 
     async def test_twice_is_once_and_a_repetition_after_a_lost_answer_says_the_same(
         self, store: Store, other: Store
@@ -151,16 +230,18 @@ class TestBackfill(StoreSuite):
     async def test_of_many_that_backfill_at_once_each_occurrence_gets_one_job(
         self, store: Store, other: Store
     ) -> None:
-        await store.enqueue([span(0, 50, 51)])
+        await store.enqueue([span(0, 990, 100)])
         told = await asyncio.gather(
             *(
-                (store, other)[n % 2].backfill([occurrence_job("s", at) for at in range(100)], entry())
+                fill((store, other)[n % 2], [occurrence_job("s", at) for at in range(10 * n, 900, 10)])
                 for n in range(6)
             )
         )
         ids = [job_id for made in told for job_id in made]
-        assert len(ids) == 100
-        assert sorted(ids) == sorted(await found(store, 0, 99, limit=999))
+        assert len(ids) == 90
+        records = await store.occurrences("s", since=0, until=999, limit=999)
+        assert {record.id for record in records if record.state is State.PENDING} == set(ids)
+        assert sum(record.span_count for record in records) == 100
 
 
 class TestEntries(StoreSuite):

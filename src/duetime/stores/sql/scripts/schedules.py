@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
@@ -10,7 +10,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Span, without
+from duetime.model.spans import Cut
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
@@ -145,17 +145,19 @@ def past_occurrences(
     return [rows.job(row) for row in found]
 
 
-def backfill(sql: Statements, jobs: Sequence[NewJob], entry: AuditEntry) -> Script[list[JobId]]:
-    """Store jobs for occurrences that have none; records of what was skipped give way."""
-    taken = rows.batch((job.schedule, job.occurrence) for job in jobs)
-    skipped = yield Query(sql.skipped_at, {"rows": taken})
-    if skipped:
-        cut = _cut(map(Span._make, skipped), jobs)
-        yield Query(sql.give_up_occurrences, {"rows": rows.batch(cut)})
-    yield insertion(sql, jobs)
-    found = yield Query(sql.occurrence_ids, {"rows": taken})
-    stored = {row[2] for row in found}
-    ids = [job.id for job in jobs if job.id in stored]
+def backfill(
+    sql: Statements, jobs: Sequence[NewJob], cuts: Sequence[Cut], entry: AuditEntry
+) -> Script[list[JobId] | None]:
+    """Store jobs for occurrences that have none; the records that are in their way give way, unless they have changed."""
+    if cuts:
+        found = yield Query(sql.lock_spans, {"rows": rows.batch((cut.id,) for cut in cuts)})
+        was = {(cut.id, cut.was.first, cut.was.last, cut.was.count) for cut in cuts}
+        if was != set(map(tuple, found)):
+            # Either another was faster, or it was this very call, of which the answer was lost.
+            return (yield from _stored(sql, jobs)) or None
+        yield Query(sql.cut_spans, {"rows": rows.batch(map(_cut, cuts))})
+    yield insertion(sql, [*(record for cut in cuts for record in cut.others), *jobs])
+    ids = yield from _stored(sql, jobs)
     if ids:
         yield from note(sql, [entry])
     return ids
@@ -198,14 +200,18 @@ def _rewound(change: Change, occurrences: Sequence[Instant]) -> tuple[object, ..
     return change.after.name, *place, len(occurrences)
 
 
-def _cut(skipped: Iterable[Span], jobs: Sequence[NewJob]) -> Iterator[tuple[object, ...]]:
-    """Return what records of what was skipped stand for without the occurrences that get jobs."""
-    for span in skipped:
-        taken = [
-            job.occurrence for job in jobs if job.schedule == span.schedule and job.occurrence is not None
-        ]
-        left = without(span, taken)
-        yield (span.id, None, span.occurrences) if left is None else (span.id, left.last, left.occurrences)
+def _cut(cut: Cut) -> tuple[object, ...]:
+    if cut.left is None:
+        return cut.id, cut.was.first, None, cut.was.count
+    return cut.id, cut.left.first, cut.left.last, cut.left.count
+
+
+def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
+    """Return the ids of the jobs that stand for their occurrences."""
+    wanted = rows.batch((job.schedule, job.occurrence) for job in jobs)
+    found = yield Query(sql.occurrence_ids, {"rows": wanted})
+    there = {row[2] for row in found}
+    return [job.id for job in jobs if job.id in there]
 
 
 def _supersede(sql: Statements, names: Sequence[str]) -> Script[frozenset[WorkerId]]:

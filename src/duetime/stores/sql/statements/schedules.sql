@@ -163,19 +163,18 @@ SELECT {now}, {job_columns} FROM {jobs}
 WHERE schedule = :schedule AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
 ORDER BY occurrence DESC LIMIT :limit
 
--- name: skipped_at
--- Lock the records of what was skipped that hold given occurrences.
-SELECT {jobs}.id, {jobs}.schedule, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
-FROM {each rows: name text, occurrence int} AS r CROSS JOIN {jobs}
-WHERE {jobs}.schedule = r.name AND {jobs}.occurrence = r.occurrence AND {jobs}.state = 'skipped'
+-- name: lock_spans
+-- Lock records of what did not run, and tell what they stand for.
+SELECT {jobs}.id, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
+FROM {each rows: id text} AS r CROSS JOIN {jobs}
+WHERE {jobs}.id = r.id
 ORDER BY {jobs}.id
 {locking}
 
--- name: give_up_occurrences
--- Let records of what was skipped hold an earlier moment or none, so that jobs can be made for their occurrences.
-UPDATE {jobs} SET span_first = coalesce(span_first, {jobs}.occurrence), occurrence = r.occurrence,
-                  span_count = r.span_count
-FROM {each rows: id text, occurrence int, span_count int} AS r
+-- name: cut_spans
+-- Let records of what did not run stand for less or for nothing, so that jobs can be made for their occurrences.
+UPDATE {jobs} SET span_first = r.span_first, occurrence = r.occurrence, span_count = r.span_count
+FROM {each rows: id text, span_first int, occurrence int, span_count int} AS r
 WHERE {jobs}.id = r.id
 
 -- name: add_entries
