@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from duetime import Scheduler
 from duetime.cli import confirming
+from duetime.model import parking
+from duetime.scheduler.altering import alter_known
 from tests.acceptance.kit import duetime, from_json, program, until, worker
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -204,6 +209,55 @@ def test_schedules_are_paused_and_resumed_by_name_or_from_input() -> None:
     assert [schedule["state"] for schedule in from_json("schedules", "list")] == ["active", "active"]
 
 
+def test_a_resume_tells_what_was_not_paused() -> None:
+    put()
+    assert duetime("schedules", "resume", "nightly").stdout == "nightly  was not paused\n"
+    assert from_json("schedules", "resume", "nightly") == {"nightly": "unchanged"}
+    duetime("schedules", "pause", "nightly")
+    assert duetime("schedules", "resume", "nightly").stdout == "nightly  resumed\n"
+
+
+def test_a_resume_tells_that_what_is_parked_stays_so(store_url: str) -> None:
+    put()
+
+    async def park() -> None:
+        async with Scheduler(store_url) as scheduler:
+            await alter_known(
+                scheduler.store,
+                "nightly",
+                lambda before, now: parking.park(replace(before, owner="code"), now=now),
+            )
+
+    asyncio.run(park())
+    assert duetime("schedules", "resume", "nightly").stdout.startswith("nightly  is parked, since no code")
+
+
+@pytest.mark.parametrize("until", ["2h", "90", "2030-01-31T09:00:00Z", "2030-01-31 03:00:00+02:00"])
+def test_the_end_of_a_pause_is_a_length_or_a_moment_as_lists_print_it(until: str) -> None:
+    put()
+    assert duetime("schedules", "pause", "nightly", "--until", until).exit_code == 0
+    assert shown()["paused_until"] is not None
+
+
+@pytest.mark.parametrize(
+    ("until", "text"),
+    [
+        ("soon", "is neither a duration nor a point in time; write 2h, or"),
+        ("2030-01-31 03:00", "has no time zone"),
+    ],
+)
+def test_an_end_of_a_pause_that_is_neither_is_refused(until: str, text: str) -> None:
+    put()
+    refused = duetime("schedules", "pause", "nightly", "--until", until)
+    assert (refused.exit_code, text in refused.stderr) == (2, True), refused.output
+
+
+def test_the_history_of_what_never_was_ends_with_3() -> None:
+    put()
+    unknown = duetime("schedules", "history", "nightlie")
+    assert (unknown.exit_code, "did you mean nightly?" in unknown.stderr) == (3, True)
+
+
 def test_a_list_can_be_narrowed() -> None:
     put("a")
     put("b", "shop.slow", "--every", "15m", "--tag", "money")
@@ -299,7 +353,6 @@ def test_the_history_tells_who_did_what() -> None:
     assert "timeout: null → 1 minute 30 seconds" in text
     assert "reason: moving, until: 2090-01-31 09:00:00+00:00" in text
     assert "ann" not in text
-    assert duetime("schedules", "history", "nobody").stdout == "nothing was done to it\n"
 
 
 @pytest.mark.parametrize(("typed", "left"), [("2", []), ("a", ["a", "b"])])

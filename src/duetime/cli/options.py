@@ -38,8 +38,17 @@ def moment(text: str) -> datetime:
 
 
 def moment_or_duration(text: str) -> datetime | timedelta:
-    """Read a point in time in ISO 8601, or a length of time."""
-    return moment(text) if "T" in text else duration(text)
+    """Read a length of time, or a point in time in ISO 8601, which must name its zone."""
+    with contextlib.suppress(click.BadParameter):
+        return duration(text)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        example = "2h, or 2030-01-31T09:00:00+01:00"
+        raise click.BadParameter(
+            f"{text!r} is neither a duration nor a point in time; write {example}"
+        ) from None
+    return moment(text)
 
 
 def wall_moment(text: str) -> datetime:

@@ -24,7 +24,11 @@ from duetime.scheduler.arguments import read_arguments
 
 Act: TypeAlias = Callable[[Scheduler, str], Awaitable[str]]
 
-_UNKNOWN = "there is no such schedule"
+_TEXTS = {
+    "unknown": "there is no such schedule",
+    "unchanged": "was not paused",
+    "parked": "is parked, since no code declares it; put it, or start a worker with code that declares it",
+}
 
 
 @click.command()
@@ -73,8 +77,8 @@ def resume(*, url: str | None, namespace: str, names: tuple[str, ...], by: str |
     """
 
     async def act(scheduler: Scheduler, name: str) -> str:
-        await scheduler.schedules.resume(name, by=by)
-        return "resumed"
+        answer = await scheduler.schedules.resume(name, by=by)
+        return "parked" if (await scheduler.schedules.get(name)).parked else answer
 
     _tell(asyncio.run(_each(url, namespace, names, act)), as_json=as_json)
 
@@ -209,6 +213,6 @@ def _tell(answers: Mapping[str, str], *, as_json: bool) -> None:
         say_json(answers)
     else:
         for name, answer in answers.items():
-            say(f"{name}  {_UNKNOWN if answer == 'unknown' else answer}")
+            say(f"{name}  {_TEXTS.get(answer, answer)}")
     if "unknown" in answers.values():
         raise click.exceptions.Exit(ExitCode.NOT_FOUND)

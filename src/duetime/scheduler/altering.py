@@ -6,9 +6,10 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-from duetime.errors import ScheduleNotFound, StoreUnavailable
+from duetime.errors import StoreUnavailable
 from duetime.model.instants import Instant
 from duetime.model.schedule import Change, StoredSchedule
+from duetime.scheduler.lookup import no_schedule
 from duetime.stores.base import Store
 
 _TRIES = 50
@@ -67,15 +68,8 @@ async def write(store: Store, changes: Sequence[Change], *, whole: bool = False)
 def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:
     """Return a schedule that exists, or raise `ScheduleNotFound`."""
     if schedule is None:
-        raise not_found(name)
+        raise no_schedule(name)
     return schedule
-
-
-def not_found(name: str) -> ScheduleNotFound:
-    """Return the error for a name that no schedule has."""
-    return ScheduleNotFound(
-        f"there is no schedule {name!r}; scheduler.schedules.list() shows those there are"
-    )
 
 
 async def _tries(store: Store, names: list[str]) -> AsyncIterator[Instant]:

@@ -76,9 +76,9 @@ class BlockingSchedules:
         """Stop a schedule from firing; see `Schedules.pause`."""
         self._portal.run(self._schedules.pause(name, reason=reason, until=until, by=by))
 
-    def resume(self, name: str, *, by: str | None = None) -> None:
+    def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
         """Let a schedule fire again, from now on."""
-        self._portal.run(self._schedules.resume(name, by=by))
+        return self._portal.run(self._schedules.resume(name, by=by))
 
     def delete(self, name: str, *, by: str | None = None) -> None:
         """Remove a schedule; see `Schedules.delete`."""

@@ -21,8 +21,7 @@ from duetime.model.explain import (
 from duetime.model.instants import LATEST, to_datetime
 from duetime.model.job import JobId, StoredJob
 from duetime.model.worker import StoredWorker
-from duetime.scheduler.altering import not_found
-from duetime.scheduler.lookup import find_job
+from duetime.scheduler.lookup import find_job, find_schedule
 from duetime.stores.base import Store
 
 _MOST_RECORDS = 200
@@ -90,7 +89,7 @@ async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
     entries = await store.entries(name, limit=_MOST_ENTRIES)
     oldest = next(iter(await store.occurrences(name, since=0, until=0, limit=1)), None)
     if schedule is None and not entries and oldest is None:
-        raise not_found(name)
+        schedule = await find_schedule(store, name)
     outlook = await store.outlook("" if schedule is None else schedule.queue)
     return ScheduleFacts(
         now=outlook.now,

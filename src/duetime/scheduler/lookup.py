@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from duetime.errors import JobNotFound, UnknownTask, WorkerNotFound
+from duetime.errors import JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound
 from duetime.model.job import JobId, StoredJob
+from duetime.model.schedule import StoredSchedule
 from duetime.model.worker import WorkerId
 from duetime.stores.base import Store
 
@@ -17,6 +18,23 @@ async def find_job(store: Store, job_id: JobId) -> StoredJob:
     if not found:
         raise no_job(job_id)
     return found[0]
+
+
+async def find_schedule(store: Store, name: str) -> StoredSchedule:
+    """Return one schedule; raises `ScheduleNotFound` with those that may be meant."""
+    found = await store.get_schedules([name])
+    if not found:
+        raise no_schedule(name, [schedule.name for schedule in await store.schedules()])
+    return found[0]
+
+
+def no_schedule(name: str, known: Iterable[str] = ()) -> ScheduleNotFound:
+    """Return the error for a name that no schedule has."""
+    meant = closest(name, known)
+    offer = (
+        f"did you mean {' or '.join(meant)}?" if meant else "`duetime schedules list` shows those there are"
+    )
+    return ScheduleNotFound(f"there is no schedule {name!r}; {offer}")
 
 
 def no_job(job_id: JobId) -> JobNotFound:

@@ -20,11 +20,11 @@ from duetime.model.terms import Terms
 from duetime.model.triggers.text import readable
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
-from duetime.scheduler.altering import Decision, alter_all, not_found
+from duetime.scheduler.altering import Decision, alter_all
 from duetime.scheduler.arguments import Arguments as Call
 from duetime.scheduler.arguments import read_arguments
 from duetime.scheduler.documents import Document, Format, Found, check_format, read_document, write_document
-from duetime.scheduler.lookup import no_task
+from duetime.scheduler.lookup import no_schedule, no_task
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.registry import Declared
 from duetime.stores.base import Store
@@ -62,7 +62,7 @@ async def export_schedules(store: Store, names: Sequence[str] | None, style: str
     known = {schedule.name for schedule in found}
     for name in names or ():
         if name not in known:
-            raise not_found(name)
+            raise no_schedule(name, [schedule.name for schedule in await store.schedules()])
     kept = [schedule for schedule in found if _why_not(schedule) is None]
     made = write_document(kept, checked)
     left_out = [f"{schedule.name} {why}; it is left out" for schedule in found if (why := _why_not(schedule))]

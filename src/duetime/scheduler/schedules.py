@@ -26,13 +26,14 @@ from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
-from duetime.scheduler.altering import alter, alter_known, known, not_found
+from duetime.scheduler.altering import alter, alter_known
 from duetime.scheduler.arguments import call_of
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecasting import Forecast, forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_verbs import task_of
+from duetime.scheduler.lookup import find_schedule, no_schedule
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.pages import check_limit
 from duetime.scheduler.porting import (
@@ -157,10 +158,16 @@ class Schedules:
 
         await alter_known(self._store(), name, decide)
 
-    async def resume(self, name: str, *, by: str | None = None) -> None:
-        """Let a schedule fire again, from now on; one record tells what has not run meanwhile."""
+    async def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
+        """Let a schedule fire again, from now on; one record tells what has not run meanwhile.
+
+        `unchanged`: it was not paused. One that is parked stays so until code declares it, or somebody puts it.
+        """
         asks = who(by)
-        await alter_known(self._store(), name, lambda before, now: moves.resume(before, who=asks, now=now))
+        change = await alter_known(
+            self._store(), name, lambda before, now: moves.resume(before, who=asks, now=now)
+        )
+        return "unchanged" if change is None else "resumed"
 
     async def delete(self, name: str, *, by: str | None = None) -> None:
         """Remove a schedule and withdraw its planted jobs; its records stay. Raises `ScheduleNotFound`.
@@ -170,7 +177,7 @@ class Schedules:
         asks = who(by)
         entry = moves.deletion(await self._stored(name), who=asks)
         if not await self._store().delete_schedule(name, entry):
-            raise not_found(name)
+            raise no_schedule(name)
 
     async def trigger(
         self,
@@ -218,8 +225,13 @@ class Schedules:
         return await make_up_for(self._store(), schedule, start=first, end=last, dry_run=dry_run, who=who(by))
 
     async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
-        """Return what was done to a schedule and by whom, newest first; also of one that is deleted."""
+        """Return what was done to a schedule and by whom, newest first; also of one that is deleted.
+
+        Raises `ScheduleNotFound` for a name that no schedule has or had.
+        """
         found = await self._store().entries(name, limit=check_limit(limit))
+        if not found:
+            await self._stored(name)
         return [ScheduleChange.from_stored(entry) for entry in found]
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
@@ -289,7 +301,7 @@ class Schedules:
         return replace(schedule, payload=payload, terms=terms.to_text())
 
     async def _stored(self, name: str) -> StoredSchedule:
-        return known(next(iter(await self._store().get_schedules([name])), None), name)
+        return await find_schedule(self._store(), name)
 
 
 def _end(until: datetime | Duration | None) -> Callable[[Instant], Instant | None]:
