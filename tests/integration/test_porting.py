@@ -326,3 +326,18 @@ async def test_an_argument_that_would_become_something_else_is_refused(
         with pytest.raises(InvalidImport, match=problem):
             await scheduler.schedules.import_(text, format="yaml", check=False)
         assert await scheduler.schedules.list() == []
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, "days=" + "[" * 100_000])
+async def test_arguments_that_are_nested_too_deep_are_a_problem_of_their_line(
+    tmp_path: Path, arguments: str
+) -> None:
+    async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
+        with pytest.raises(InvalidImport, match="text:1"):
+            await scheduler.schedules.import_(f"0 3 * * * tidy {arguments}", format="crontab")
+
+
+async def test_a_text_is_no_list_of_names(tmp_path: Path) -> None:
+    async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
+        with pytest.raises(InvalidOption, match=r"such as \['nightly'\]"):
+            await scheduler.schedules.export("nightly")

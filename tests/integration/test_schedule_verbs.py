@@ -152,6 +152,18 @@ async def test_nothing_is_stored_when_anything_is_refused(
     assert await scheduler.schedules.list() == []
 
 
+async def test_a_task_that_is_not_there_is_refused_with_the_one_that_may_be_meant(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None]
+) -> None:
+    with pytest.raises(UnknownTask, match=f"did you mean {report.name}"):
+        await scheduler.schedules.put("daily", every("1h"), "reprot")
+
+
+async def test_a_preview_of_nothing_is_refused_by_the_name_of_the_parameter(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidOption, match=r"^n must be a whole number"):
+        await scheduler.schedules.preview("daily", 0)
+
+
 async def test_a_task_of_another_scheduler_is_refused(scheduler: Scheduler) -> None:
     @Scheduler("sqlite://").task(name="foreign")
     async def foreign() -> None: ...

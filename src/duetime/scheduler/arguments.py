@@ -49,7 +49,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> Arguments:
 def _read_json(text: str) -> Arguments:
     try:
         value = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidArguments(f"the arguments are not JSON: {error}") from None
     return Arguments((), value) if isinstance(value, dict) else Arguments(tuple(value), {})
 
@@ -63,5 +63,5 @@ def _read_value(text: str, kind: Any) -> object:
         pass
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return text

@@ -91,10 +91,10 @@ def read_cursor(cursor: str) -> JobId:
     raise InvalidCursor(message)
 
 
-def check_limit(limit: int) -> int:
+def check_limit(limit: int, *, what: str = "limit") -> int:
     """Return the number, or raise `InvalidOption`."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
-        text = f"limit must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
+        text = f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
         raise InvalidOption(text)
     return limit
 

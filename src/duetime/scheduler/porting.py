@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from duetime.errors import DuetimeError, InvalidArguments, InvalidImport
+from duetime.errors import DuetimeError, InvalidArguments, InvalidImport, InvalidOption
 from duetime.model.instants import Instant
 from duetime.model.portable import Wanted, read
 from duetime.model.porting import port
@@ -58,6 +58,9 @@ class ScheduleImport:
 async def export_schedules(store: Store, names: Sequence[str] | None, style: str) -> ScheduleExport:
     """Return schedules as the text of a file; raises `ScheduleNotFound`."""
     checked = check_format(style)
+    if isinstance(names, str):
+        text = f"names must be a list of names, such as [{names!r}], not the text {names!r}"
+        raise InvalidOption(text)
     found = await (store.schedules() if names is None else store.get_schedules(names))
     known = {schedule.name for schedule in found}
     for name in names or ():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duetime.errors import DuplicateTask, InvalidName, UnknownTask
+from duetime.errors import DuplicateTask, InvalidName
 from duetime.model.declaring import declaration
 from duetime.model.instants import Instant
 from duetime.model.overlap import check_turns
@@ -19,6 +19,7 @@ from duetime.model.triggers.text import to_text
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware, check_middleware
+from duetime.scheduler.lookup import no_task
 from duetime.scheduler.naming import check_cpu_function, check_function
 
 
@@ -119,9 +120,7 @@ class Registry:
         self.schedules[declared.name] = declared
 
     def handler(self, task: str) -> Handler:
-        """Return a registered task, or raise `UnknownTask` naming those there are."""
+        """Return a registered task, or raise `UnknownTask` naming those that may be meant."""
         if task not in self.handlers:
-            known = ", ".join(sorted(self.handlers)) or "none"
-            text = f"there is no task {task!r} here; registered: {known}"
-            raise UnknownTask(text)
+            raise no_task(task, self.handlers)
         return self.handlers[task]

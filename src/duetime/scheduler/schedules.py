@@ -209,8 +209,8 @@ class Schedules:
 
     async def preview(self, name: str, n: int = 10, *, after: datetime | None = None) -> Sequence[Upcoming]:
         """Return the next occurrences, with notes about changes of the clock and what will not run."""
-        start = None if after is None else from_datetime(after, what="after")
-        return await foresee(self._store(), await self._stored(name), after=start, count=check_limit(n))
+        count, start = check_limit(n, what="n"), None if after is None else from_datetime(after, what="after")
+        return await foresee(self._store(), await self._stored(name), after=start, count=count)
 
     async def backfill(
         self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
