@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duetime import Backfill, Job, JobRecord, Scheduler, State, at, cron, every
+from duetime import Backfill, Job, JobRecord, Scheduler, State, at, cron, every, failpoints
 from duetime.errors import (
     InvalidArguments,
     InvalidOption,
@@ -16,6 +16,7 @@ from duetime.errors import (
     InvalidTrigger,
     NothingToSkip,
     ScheduleNotFound,
+    StoreUnavailable,
     UnknownTask,
 )
 from duetime.model.instants import SECOND
@@ -380,6 +381,19 @@ async def test_a_schedule_is_triggered_with_its_own_or_other_arguments(
     assert [(change.verb, change.detail) for change in changes if change.who == "alice"] == [
         ("trigger", {"job": own.id})
     ]
+
+
+@pytest.mark.parametrize(("moment", "expected"), [("before", (0, 0)), ("after", (1, 1))])
+async def test_a_run_that_was_triggered_and_its_entry_are_stored_both_or_neither(
+    scheduler: Scheduler, report: AsyncTask[[str, int], None], moment: str, expected: tuple[int, int]
+) -> None:
+    await scheduler.schedules.put("often", every("1h"), report, args=("x",))
+    failpoints.arm(f"{moment}:enqueue:raise")
+    with pytest.raises(StoreUnavailable):
+        await scheduler.schedules.trigger("often")
+    failpoints.arm(None)
+    noted = [change for change in await scheduler.schedules.history("often") if change.verb == "trigger"]
+    assert (len(await records(scheduler, schedule="often")), len(noted)) == expected
 
 
 async def test_a_paused_schedule_can_be_triggered(

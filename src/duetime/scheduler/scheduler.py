@@ -200,7 +200,8 @@ class Scheduler:
         store = self._opened()
         if tx is None:
             check_not_kept_out(store)
-        ids = await store.enqueue([call.job for call in calls], tx=_own(tx))
+        entries = [call.entry for call in calls if call.entry is not None]
+        ids = await store.enqueue([call.job for call in calls], tx=_own(tx), entries=entries)
         handles = [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
         if self.after_enqueue is not None and tx is None:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])

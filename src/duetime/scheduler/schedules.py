@@ -188,17 +188,16 @@ class Schedules:
         by: str | None = None,
     ) -> JobHandle[Any]:
         """Store a job of a schedule now, with other arguments if given; the schedule goes on as it would, even paused."""
-        asks, store = who(by), self._store()
+        asks = who(by)
         schedule = under_limit(await self._stored(name), self._registry.handlers)
         if args is not None or kwargs is not None:
             schedule = self._with_arguments(schedule, *call_of(args, kwargs))
         job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)
-        call: Call[Any] = Call(job, reader)
-        handle = await self._client.enqueue(call)
-        await store.note([AuditEntry(verb="trigger", target=name, who=asks, detail={"job": handle.id})])
-        return handle
+        entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
+        call: Call[Any] = Call(job, reader, entry)
+        return await self._client.enqueue(call)
 
     async def skip(self, name: str, *, by: str | None = None) -> datetime:
         """Have the next occurrence not run, also if its job is planted, and return when it would have been.

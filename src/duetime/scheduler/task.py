@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Un
 import msgspec
 
 from duetime.errors import InvalidOption
+from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import Callback
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
@@ -33,6 +34,8 @@ class Call(Generic[R_co]):
 
     job: NewJob
     decode: Callable[[str], Any]
+    entry: AuditEntry | None = None
+    """What is noted with it."""
 
 
 class Client(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
+from duetime.model.audit import AuditEntry
 from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
@@ -77,8 +78,10 @@ class JobStore(Protocol):
         """Whether nobody else can write while a transaction is open."""
         ...
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
-        """Store all jobs or none, and hint the workers; return the id each request is stored under.
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId]:
+        """Store all jobs and entries or none, and hint the workers; return the id each request is stored under.
 
         A request whose key another job of its task has is served by that job, replaces it, or takes the key
         over, as `model.keys.judge` decides; two with one key in a batch count as coming one after the other.

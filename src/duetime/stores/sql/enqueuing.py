@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from duetime.errors import NotOpen, SchemaMismatch
+from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import MINUTE
 from duetime.model.instants import Instant
@@ -42,17 +43,22 @@ class Enqueuing:
             raise SchemaMismatch("there are no tables yet: run `duetime migrate`")
         return self._identity
 
-    async def enqueue(self, jobs: Sequence[NewJob]) -> list[JobId]:
+    async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
-        single = all(job.schedule is None and job.key is None for job in jobs)
-        done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=not single)
+        single = not entries and all(job.schedule is None and job.key is None for job in jobs)
+        done = await self._driver.write(
+            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single
+        )
         self.hint(jobs)
         return _ids(done)
 
-    async def enqueue_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
+    async def enqueue_in(
+        self, tx: object, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId]:
         """Store jobs in a caller's transaction; workers are hinted by its commit."""
         borrowed = self._driver.borrow(tx)
-        return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity())))
+        script = self._storing(borrowed, jobs, await self.identity(), entries=entries)
+        return _ids(await borrowed.run(script))
 
     def enqueue_blocking(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Do the same in this thread."""
@@ -73,7 +79,12 @@ class Enqueuing:
             self._driver.hint(Hint("limits"))
 
     def _storing(
-        self, borrowed: Borrowed, jobs: Sequence[NewJob], identity: str
+        self,
+        borrowed: Borrowed,
+        jobs: Sequence[NewJob],
+        identity: str,
+        *,
+        entries: Sequence[AuditEntry] = (),
     ) -> Callable[[], Script[Enqueued]]:
         announced = borrowed.announces and any(self._due_soon(jobs))
         hint = self._driver.announcement(Hint("jobs")) if announced else None
@@ -81,7 +92,7 @@ class Enqueuing:
         def script() -> Script[Enqueued]:
             # Each time: what a connection sees can change with every transaction, by its search path.
             yield from on_identity.check(self._sql, identity)
-            done = yield from on_jobs.enqueue(self._sql, jobs)
+            done = yield from on_jobs.enqueue(self._sql, jobs, entries=entries)
             if hint is not None:
                 yield hint
             return done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, Self
 
+from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
@@ -119,11 +120,15 @@ class SqlStore(Queueing, Commanding, Scheduling):
         """Whether hints of other processes arrive at present."""
         return self._driver.hears_others
 
-    async def enqueue(self, jobs: Sequence[NewJob], *, tx: object | None = None) -> list[JobId]:
-        """Store all jobs or none, and hint the workers."""
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId]:
+        """Store all jobs and entries or none, and hint the workers."""
         if not jobs:
             return []
-        return await (self._enqueuing.enqueue(jobs) if tx is None else self._enqueuing.enqueue_in(tx, jobs))
+        if tx is None:
+            return await self._enqueuing.enqueue(jobs, entries=entries)
+        return await self._enqueuing.enqueue_in(tx, jobs, entries=entries)
 
     def enqueue_blocking(self, jobs: Sequence[NewJob], *, tx: object) -> list[JobId]:
         """Store jobs in a blocking caller's transaction, in this thread."""

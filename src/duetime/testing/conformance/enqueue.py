@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
-from duetime.errors import StoreError
+from duetime.errors import KeyTaken, StoreError
+from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
 from duetime.model.job import Key, StoredJob
@@ -106,6 +108,14 @@ class TestEnqueue(StoreSuite):
 
     async def test_an_empty_batch_is_nothing(self, store: Store) -> None:
         assert await store.enqueue([]) == []
+
+    async def test_what_is_noted_of_a_job_is_stored_with_it_or_not_at_all(self, store: Store) -> None:
+        key = Key(value="k", if_exists="raise")
+        for number in (1, 2):
+            entry = AuditEntry(verb="trigger", target=f"s{number}", who="ann")
+            with contextlib.nullcontext() if number == 1 else pytest.raises(KeyTaken):
+                await store.enqueue([job(key=key)], entries=[entry])
+        assert [len(await store.entries(f"s{number}", limit=9)) for number in (1, 2)] == [1, 0]
 
     async def test_storing_a_job_again_is_harmless(self, store: Store, clock: FakeClock) -> None:
         asked = job()

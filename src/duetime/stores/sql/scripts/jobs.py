@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from duetime.failpoints import failpoint
+from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import call_back
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
@@ -32,8 +33,12 @@ class Enqueued(NamedTuple):
     clashes: Sequence[keys.Clash] = ()
 
 
-def enqueue(sql: Statements, jobs: Sequence[NewJob]) -> Script[Enqueued]:
-    """Store jobs and tell the ids they are stored under."""
+def enqueue(
+    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+) -> Script[Enqueued]:
+    """Store jobs, with what is noted of them, and tell the ids they are stored under."""
+    if entries:
+        yield Query(sql.add_entries, {"rows": rows.entries(entries)})
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
     if free:
