@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -83,3 +84,20 @@ async def test_what_was_cancelled_before_it_began_can_be_made_up_for(scheduler: 
     assert planned == await scheduler.schedules.backfill("often", minute(7), minute(7))
     assert planned.enqueued == 1
     assert (await scheduler.schedules.backfill("often", minute(7), minute(7))).enqueued == 0
+
+
+async def test_the_next_occurrence_ends_neither_what_was_made_up_for_nor_what_was_triggered(
+    scheduler: Scheduler, clock: FakeClock
+) -> None:
+    schedules, firer = scheduler.schedules, ScheduleFirer(scheduler.store, ServiceHealth())
+    await schedules.edit("often", overlap="cancel_running", misfire="latest", misfire_window="1h")
+    await schedules.backfill("often", minute(1), minute(9))
+    await schedules.trigger("often")
+    for _ in range(2):
+        clock.advance("1m")
+        await firer.round()
+    states = Counter(job.state for job in await found(scheduler))
+    assert (states[State.PENDING], states[State.CANCELLED]) == (9 + 1, 1), (
+        "one regular one gave way to the next"
+    )
+    assert (await schedules.get("often")).live == 9 + 1 + 1

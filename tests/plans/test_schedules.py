@@ -26,7 +26,7 @@ STATEMENTS: Mapping[str, Mapping[str, object]] = {
     "resuming_schedules": {"limit": 501},
     "next_schedule": {"ahead": 10},
     "get_schedules": {"rows": json.dumps([["s1"]])},
-    "live_jobs": {"rows": json.dumps([["s1"]])},
+    "fired_jobs": {"rows": json.dumps([["s1"]])},
     "occurrences": STRETCH,
     "past_occurrences": {**STRETCH, "made": 0},
     "lock_spans": {"rows": json.dumps([["5"]])},

@@ -56,6 +56,7 @@ class NewJob:
     """`SKIPPED` for an occurrence that is recorded but will not run."""
     reason: str | None = None
     span_first: Instant | None = None
+    """The first occurrence this record stands for: where it was skipped, and where a job makes up for it."""
     span_count: int = 1
     """How many occurrences this record stands for; a run of skipped ones shares one record."""
     terms: Terms = PLAIN

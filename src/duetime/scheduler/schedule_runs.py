@@ -10,7 +10,7 @@ from duetime.model.audit import AuditEntry
 from duetime.model.backfilling import MOST_BACKFILLED, to_backfill
 from duetime.model.instants import Instant
 from duetime.model.job import NewJob, StoredJob
-from duetime.model.occurrence import run_of
+from duetime.model.occurrence import made_up
 from duetime.model.overlap import in_turn
 from duetime.model.schedule import StoredSchedule
 from duetime.model.spans import cuts, gives_way
@@ -66,7 +66,7 @@ async def make_up_for(
     enqueued = len(missing)
     if not dry_run:
         turns = in_turn(schedule, beside=True)
-        jobs = [run_of(schedule, occurrence, due_at=None, in_turn=turns) for occurrence in missing]
+        jobs = [made_up(schedule, occurrence, in_turn=turns) for occurrence in missing]
         detail = {"start": start, "end": end}
         # One entry for all: it is kept once, with the first that is stored.
         entry = AuditEntry(verb="backfill", target=schedule.name, who=who, detail=detail)

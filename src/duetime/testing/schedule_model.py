@@ -111,8 +111,9 @@ class ModelStore(JobModel):
             )
         self.schedules[plan.name] = after
         if plan.cancels:
-            live = [record.id for record in self._records(plan.name) if not record.state.terminal]
-            self.cancel(live, reason="superseded by the next occurrence")
+            live = [record for record in self._records(plan.name) if not record.state.terminal]
+            fired = [r.id for r in live if r.occurrence is not None and r.span_first is None]
+            self.cancel(fired, reason="superseded by the next occurrence")
         self.enqueue(plan.jobs)
         return True
 

@@ -93,7 +93,7 @@ class Statements:
     resuming_schedules: Statement
     next_schedule: Statement
     fire: Statement
-    live_jobs: Statement
+    fired_jobs: Statement
     delete_schedule: Statement
     lock_spans: Statement
     cut_spans: Statement

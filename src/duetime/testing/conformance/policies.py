@@ -232,19 +232,21 @@ class TestGivingWay(StoreSuite):
         running = await take_one(store)
         terms = Terms(callbacks=json.dumps({"cancel": callback("tell")}))
         waiting = occurrence_job("s", now - 8, terms=terms)
-        by_hand, ended, stranger = (
+        by_hand, made_up, ended, stranger = (
             job(schedule="s"),
+            occurrence_job("s", now - 5, span_first=now - 5),
             occurrence_job("s", now - 7, state=State.SKIPPED, reason="test"),
             occurrence_job("other", now - 6),
         )
-        await store.enqueue([waiting, by_hand, ended, stranger])
+        await store.enqueue([waiting, by_hand, made_up, ended, stranger])
         async with listening(store) as heard:
             assert await store.fire([replace(plan, cancels=True)]) == {"s"}
             await heard(Hint("worker", "w1"))
         assert (await store.attend("w1")).cancelling == {running.job_id}
-        for job_id in (waiting.id, by_hand.id):
-            record = await read(store, job_id)
-            assert (record.state, record.reason) == (State.CANCELLED, "superseded by the next occurrence")
+        record = await read(store, waiting.id)
+        assert (record.state, record.reason) == (State.CANCELLED, "superseded by the next occurrence")
+        for job_id in (by_hand.id, made_up.id):
+            assert (await read(store, job_id)).state is State.PENDING, "not made by the schedule itself"
         assert (await read(store, ended.id)).state is State.SKIPPED
         assert (await read(store, stranger.id)).state is State.PENDING
         assert (await read(store, plan.jobs[0].id)).state is State.PENDING

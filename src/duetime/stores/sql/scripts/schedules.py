@@ -215,7 +215,7 @@ def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
 
 
 def _supersede(sql: Statements, names: Sequence[str]) -> Script[frozenset[WorkerId]]:
-    found = yield Query(sql.live_jobs, {"rows": rows.batch((name,) for name in names)})
+    found = yield Query(sql.fired_jobs, {"rows": rows.batch((name,) for name in names)})
     ended = yield from control.cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
     return ended.workers
 

@@ -126,10 +126,12 @@ WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fire
   AND {schedules}.parked_at IS NULL AND ({schedules}.paused_at IS NULL OR {schedules}.paused_until <= {now})
 RETURNING {schedules}.name
 
--- name: live_jobs
--- Find the jobs of schedules that have not ended.
+-- name: fired_jobs
+-- Find the jobs that schedules have made at their own times and that have not ended; neither what somebody has triggered,
+-- which has no occurrence, nor what was made up for, which says the first of what it stands for.
 SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index live}
 WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running')
+  AND j.occurrence IS NOT NULL AND j.span_first IS NULL
 
 -- name: delete_schedule
 -- Forget a schedule; its jobs stay.
