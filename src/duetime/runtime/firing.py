@@ -9,13 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-import msgspec
-
-from duetime.errors import InvalidValue
 from duetime.model.firing import correct, fire
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.schedule import Firing, StoredSchedule
-from duetime.model.triggers import Trigger, from_spec
+from duetime.model.triggers import Trigger
+from duetime.model.triggers.text import from_text
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
@@ -137,8 +135,8 @@ class ScheduleFirer(Service):
             if len(self._triggers) >= _KEPT:
                 self._triggers.clear()
             try:
-                self._triggers[schedule.trigger] = from_spec(msgspec.json.decode(schedule.trigger))
-            except (InvalidValue, msgspec.MsgspecError, ValueError) as error:
+                self._triggers[schedule.trigger] = from_text(schedule.trigger)
+            except ValueError as error:
                 log.error(  # noqa: TRY400 - the message says it all
                     "schedule %s has a trigger that cannot be read: %s",
                     schedule.name,
