@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import pytest
 
 from benchmarks.statements import tapped
 from duetime import Scheduler, cron
+from duetime.calendars import blackout, days_off, holidays, weekends
 from duetime.model.instants import SECOND
-from duetime.model.passed import MOST_WALKED
-from duetime.model.triggers import Cron
+from duetime.model.passed import MOST_STEPS, MOST_WALKED
+from duetime.model.triggers import Cron, Trigger
+from duetime.model.triggers.cron_fields import Fields
 from duetime.runtime import firing
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.stores.base import Store
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records
+from tests.support.triggers import walk
 
+EVERY_MINUTE = cron("* * * * *", tz="Europe/Riga")
 SCHEDULES = 500
 WEEK = 7 * 24 * 60
 """In minutes."""
@@ -60,17 +66,37 @@ class Asked(Counter[str]):
         patch.setattr(Cron, "count", ask_count)
 
 
-def declare(url: str, clock: FakeClock, *, schedules: int) -> Scheduler:
-    """Schedules for every minute, in turn under each policy."""
+def declare(
+    url: str, clock: FakeClock, *, schedules: int, rules: Sequence[Trigger] = (EVERY_MINUTE,)
+) -> Scheduler:
+    """Schedules for every minute or another rule, in turn under each policy."""
     scheduler = Scheduler(url, clock=clock)
 
     @scheduler.task(name="work")
     async def work() -> None: ...
 
-    rule = cron("* * * * *", tz="Europe/Riga")
     for number in range(schedules):
+        rule = rules[number // len(POLICIES) % len(rules)]
         scheduler.schedule(rule, name=f"s{number}", **POLICIES[number % len(POLICIES)])(work)
     return scheduler
+
+
+def note_steps(patch: pytest.MonkeyPatch) -> Counter[str]:
+    """Return what counts how often cron rules search or count."""
+    steps = Counter[str]()
+
+    def note(name: str) -> None:
+        original = getattr(Fields, name)
+
+        def noted(fields: Fields, *walls: int) -> object:
+            steps[name] += 1
+            return original(fields, *walls)
+
+        patch.setattr(Fields, name, noted)
+
+    note("first_from")
+    note("count")
+    return steps
 
 
 async def recover(store: Store, *, most: int) -> int:
@@ -125,8 +151,42 @@ async def test_triggers_that_cannot_count_are_walked_a_bounded_stretch_at_a_time
         for number in range(few):
             (missed,) = await records(scheduler.store, f"s{number}")
             assert (missed.reason, missed.span_count) == ("misfire", MOST_WALKED)
-        await recover(scheduler.store, most=3)
+        await recover(scheduler.store, most=2 + WEEK // MOST_WALKED)
         for number in range(few):
-            first, second, *made = await records(scheduler.store, f"s{number}")
-            assert first.span_count + second.span_count + len(made) == WEEK
-            assert len(made) == MADE[number]
+            told = await records(scheduler.store, f"s{number}")
+            assert sum(job.span_count for job in told) == WEEK
+            assert sum(job.reason is None for job in told) == MADE[number]
+
+
+COMBINED: dict[str, list[Trigger]] = {
+    "counted": [
+        EVERY_MINUTE - days_off([date(2024, 1, 3)]),
+        EVERY_MINUTE - blackout("22:00", "06:00") - holidays([date(2024, 1, 6)]),
+        cron("*/2 * * * *", tz="Europe/Riga") | cron("*/3 * * * *", tz="Europe/Riga"),
+        cron("* * * * *", tz="Europe/Riga") & cron("* 6-20 * * *", tz="Europe/Riga"),
+        (EVERY_MINUTE | cron("30 3 * * *", tz="Europe/Riga")).jitter("10s") - weekends(),
+    ],
+    "walked": [EVERY_MINUTE | cron("* 3 * * *"), EVERY_MINUTE & cron("* 1-22 * * *")],
+}
+
+
+@pytest.mark.parametrize(("kind", "most"), [("counted", 400), ("walked", MOST_STEPS + 500)])
+async def test_combined_triggers_are_made_up_for_in_bounded_steps_and_every_occurrence_is_accounted_for(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, kind: str, most: int
+) -> None:
+    rules = COMBINED[kind]
+    schedules = len(rules) * len(POLICIES)
+    clock = FakeClock()
+    scheduler = declare(store_url, clock, schedules=schedules, rules=rules)
+    await drain(scheduler)
+    before = clock.now()
+    clock.advance("7d")
+    clock.advance("30s")
+    expected = [len(walk(rule, before, until=clock.now(), most=WEEK + 1)) for rule in rules]
+    async with scheduler:
+        steps = note_steps(monkeypatch)
+        rounds = await recover(scheduler.store, most=2 if kind == "counted" else 20)
+        assert steps.total() <= rounds * schedules * most
+        for number in range(schedules):
+            told = await records(scheduler.store, f"s{number}")
+            assert sum(job.span_count for job in told) == expected[number // len(POLICIES)]

@@ -27,6 +27,9 @@ PAUSED: Final = "paused"
 PARKED: Final = "parked"
 EDITED: Final = "edited"
 
+# Nothing is left for later where somebody asks once.
+_PATIENCE = 5
+
 
 def put(
     before: StoredSchedule | None, new: StoredSchedule, trigger: Trigger, *, who: str, now: Instant
@@ -201,7 +204,7 @@ def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[New
     # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
     if trigger is None or left(trigger, made=schedule.made) == 0:
         return ()
-    found = passed(trigger, after=schedule.fired_through, until=now)
+    found = passed(trigger, after=schedule.fired_through, until=now, patience=_PATIENCE)
     if found.earlier is None:
         return ()
     # Where there are more than can be walked over, they are told with the last of them, if not with their number.

@@ -9,7 +9,8 @@ from duetime.model import passed as module
 from duetime.model.instants import SECOND
 from duetime.model.occurrence import Span
 from duetime.model.passed import Passed, passed
-from duetime.model.triggers import At, Every, Trigger, cron
+from duetime.model.triggers import At, Cron, Every, RRule, Trigger, Union, cron
+from tests.support.triggers import walk
 from tests.unit.model.firing_kit import HOUR, HOURLY, MINUTE, START, Counted
 
 WEEK = 7 * 24 * HOUR
@@ -77,6 +78,66 @@ def test_one_that_cannot_is_walked_over_a_part_and_the_rest_is_for_later() -> No
     most = module.MOST_WALKED
     assert found == Passed(Span(START, START + (most - 1) * SECOND, most), [], whole=False)
     assert len(trigger.asked) < most + 200
+
+
+FULL = START // MINUTE * MINUTE
+COSTLY = [
+    Union(tuple(cron("* * * * *", tz=zone) for zone in ("UTC", "Europe/Riga", "Asia/Tokyo", "Asia/Kabul"))),
+    Every(interval=90 * SECOND, start=FULL) & cron("* * * * *", tz="Europe/Riga"),
+    cron("* * * * * *") & cron("17 */7 * * * *", tz="Europe/Riga"),
+    Every(interval=7 * SECOND, start=FULL) & cron("* * * * *"),
+    RRule(rule="FREQ=HOURLY;BYMINUTE=0,20,40", start=START),
+]
+
+
+class Steps:
+    """Counts what simple triggers are asked for, by what it costs."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.taken = 0
+        for kind in (Cron, Every, RRule):
+            self._note(patch, kind)
+
+    def _note(self, patch: pytest.MonkeyPatch, kind: type[Trigger]) -> None:
+        original = kind.after
+
+        def after(trigger: Trigger, instant: int) -> int | None:
+            self.taken += trigger.cost
+            return original(trigger, instant)
+
+        patch.setattr(kind, "after", after)
+
+
+@pytest.mark.parametrize("rule", COSTLY)
+@pytest.mark.parametrize("latest", [0, 1, 50])
+def test_where_each_takes_many_steps_the_steps_of_a_walk_are_bounded_and_nothing_is_lost(
+    monkeypatch: pytest.MonkeyPatch, rule: Trigger, latest: int
+) -> None:
+    until = START + WEEK
+    everything = walk(rule, START, until=until, most=30_000)
+    steps = Steps(monkeypatch)
+    rule.after(START)
+    # The first ones are listed, whatever they take.
+    most = module.MOST_STEPS + (latest + 2) * 2 * steps.taken
+    found, after, whole = 0, START, False
+    while not whole:
+        steps.taken = 0
+        earlier, listed, whole = passed(rule, after=after, until=until, latest=latest)
+        assert steps.taken <= most
+        assert earlier is not None
+        assert (earlier.first, earlier.last) == (everything[found], everything[found + earlier.count - 1])
+        assert listed == (everything[len(everything) - latest :] if whole else [])
+        found, after = found + earlier.count, earlier.last
+    assert found + latest == len(everything)
+
+
+def test_where_one_search_takes_all_the_steps_it_goes_on_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STEPS", 1)
+    rule = Every(interval=90 * SECOND, start=FULL) & cron("* * * * *")
+    first = FULL + 180 * SECOND
+    assert passed(rule, after=START, until=START + WEEK, latest=2) == Passed(
+        Span(first, first, 1), [], whole=False
+    )
 
 
 @pytest.mark.parametrize(("behind", "whole"), [(5, True), (6, False)])

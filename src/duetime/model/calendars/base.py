@@ -23,6 +23,10 @@ class Calendar(Protocol):
         """
         ...
 
+    def edge(self, instant: Instant) -> Instant:
+        """Return an instant up to which all is excluded or all is open, as `instant` is."""
+        ...
+
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""
         ...

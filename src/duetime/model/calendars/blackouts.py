@@ -10,7 +10,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model.calendars.base import Calendar
 from duetime.model.calendars.wall import WallCalendar, shown_wall
 from duetime.model.calendars.weekdays import check_weekdays, told, weekday
-from duetime.model.instants import Instant, to_datetime
+from duetime.model.instants import LATEST, Instant, to_datetime
 from duetime.model.shown import shown
 from duetime.model.triggers.base import check_instant, check_whole
 from duetime.model.triggers.zones import DAY
@@ -50,7 +50,7 @@ class Window(WallCalendar):
         return (today and second >= self.start) or (yesterday and second < self.end)
 
     def boundary(self, wall: int) -> int:
-        """Return a wall second up to which all is excluded: the next edge of a window, or midnight."""
+        """Return a wall second up to which nothing changes: the next edge of a window, or midnight."""
         midnight = wall - wall % DAY
         return min(
             edge for edge in (midnight + self.start, midnight + self.end, midnight + DAY) if edge > wall
@@ -91,6 +91,10 @@ class Span(Calendar):
     def until(self, instant: Instant) -> Instant | None:
         """Return the end, if `instant` lies before it and not before the start."""
         return self.end if self.start <= instant < self.end else None
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return the next of its two ends."""
+        return next((end for end in (self.start, self.end) if end > instant), LATEST + 1)
 
     def why(self, instant: Instant) -> str | None:
         """Name the span."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -15,6 +16,7 @@ from duetime.model.triggers.zones import DAY
 MOST_DATES = 10_000
 
 _EPOCH = date(1970, 1, 1).toordinal()
+_NEVER = (date.max.toordinal() - _EPOCH) * DAY
 _SHOWN = 3
 _LONGEST_NAME = 100
 
@@ -25,6 +27,7 @@ class Holidays(WallCalendar):
 
     dates: tuple[tuple[date, str], ...]
     _names: dict[int, str] = field(init=False, repr=False, compare=False)
+    _days: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         WallCalendar.__post_init__(self)
@@ -39,6 +42,7 @@ class Holidays(WallCalendar):
         dates = tuple(sorted(dict(self.dates).items()))
         object.__setattr__(self, "dates", dates)
         object.__setattr__(self, "_names", {day.toordinal() - _EPOCH: name for day, name in dates})
+        object.__setattr__(self, "_days", tuple(self._names))
 
     @classmethod
     def of(cls, dates: Iterable[date] | Mapping[date, str], tz: str | None) -> Self:
@@ -56,6 +60,13 @@ class Holidays(WallCalendar):
     def excludes(self, wall: int) -> bool:
         """Tell whether a wall second lies on one of the dates."""
         return wall // DAY in self._names
+
+    def boundary(self, wall: int) -> int:
+        """Return the midnight after the dates in a row that `wall` is in, or before the next date."""
+        if self.excludes(wall):
+            return WallCalendar.boundary(self, wall)
+        following = bisect_right(self._days, wall // DAY)
+        return self._days[following] * DAY if following < len(self._days) else _NEVER
 
     def reason(self, wall: int) -> str | None:
         """Name the date, such as `2026-12-25 is a holiday (Christmas Day)`."""

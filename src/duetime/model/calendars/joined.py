@@ -35,6 +35,11 @@ class Joined(Calendar):
         ends = (part.until(instant) for part in self.parts)
         return max((end for end in ends if end is not None), default=None)
 
+    def edge(self, instant: Instant) -> Instant:
+        """Return the latest end that a part says, or where the first part may begin to exclude."""
+        end = self.until(instant)
+        return min(part.edge(instant) for part in self.parts) if end is None else end
+
     def why(self, instant: Instant) -> str | None:
         """Say why the first part that excludes `instant` does so."""
         return next((why for part in self.parts if (why := part.why(instant)) is not None), None)

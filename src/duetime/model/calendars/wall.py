@@ -35,9 +35,9 @@ class WallCalendar(Calendar):
         """Tell whether a wall second is excluded."""
 
     def boundary(self, wall: int) -> int:
-        """Return the wall second up to which all is excluded, from one that is: a midnight."""
-        end = (wall // DAY + 1) * DAY
-        while self.excludes(end):
+        """Return a wall second up to which all is excluded or all is open, as `wall` is: a midnight."""
+        end, excluded = (wall // DAY + 1) * DAY, self.excludes(wall)
+        while self.excludes(end) is excluded:
             end += DAY
         return end
 
@@ -49,6 +49,12 @@ class WallCalendar(Calendar):
         if not self.excludes(wall):
             return None
         return min(self.boundary(wall) - stretch.offset, stretch.end) * SECOND
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return an instant up to which nothing changes, at most the next change of the clock."""
+        second = instant // SECOND
+        stretch = self._zone.stretch_at(second)
+        return min(self.boundary(second + stretch.offset) - stretch.offset, stretch.end) * SECOND
 
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import LATEST, Instant, to_datetime
 from duetime.model.triggers.base import check_instant
-from duetime.model.triggers.compound import Budget, Wrapper, quoted
+from duetime.model.triggers.compound import Budget, Wrapper, quoted, terms_of
+from duetime.model.triggers.counting import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,10 @@ class Between(Wrapper):
         """Return the first occurrence after `instant` that lies between."""
         return self._within(self.trigger.after(self._from(instant)))
 
-    def count(self, after: Instant, until: Instant) -> int | None:
-        """Return how many occurrences lie in both ranges, if the trigger can tell."""
-        after, until = self._from(after), min(until, self._end)
-        return self.trigger.count(after, until) if after < until else 0
+    def terms(self) -> list[Term]:
+        """Return the terms of the trigger, from the start to the end."""
+        after = -1 if self.start is None else self.start - 1
+        return [term.within(after, self._end) for term in terms_of(self.trigger)]
 
     def describe(self) -> str:
         """Say the rule in English."""

@@ -11,6 +11,7 @@ from duetime.model import durations
 from duetime.model.instants import Instant, Micros
 from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.counting import Term, Uncountable, count
 
 MOST_STEPS = 10_000
 """How many steps one search may take, a step for each question to a simple trigger; then there is no more to come."""
@@ -69,9 +70,20 @@ class Compound(Trigger):
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
         """Return the first occurrence strictly after `instant`; raise `Spent` when the budget is."""
 
+    @abstractmethod
+    def terms(self) -> list[Term]:
+        """Return what it is a union of; raise `Uncountable` if that is too much."""
+
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
         return Budget(instant).search(self, instant)
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences lie in `after < occurrence <= until`, or None if that takes a walk."""
+        try:
+            return count(self.terms(), after, until)
+        except Uncountable:
+            return None
 
     def seeded(self, name: str) -> Self:
         """Return this rule with all that is drawn in it spread by `name`."""
@@ -147,9 +159,9 @@ class Wrapper(Compound):
         """Return what the trigger says."""
         return self.trigger.due(occurrence)
 
-    def count(self, after: Instant, until: Instant) -> int | None:
-        """Return what the trigger says."""
-        return self.trigger.count(after, until)
+    def terms(self) -> list[Term]:
+        """Return those of the trigger."""
+        return terms_of(self.trigger)
 
 
 def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
@@ -176,6 +188,11 @@ def _depth(trigger: Trigger) -> int:
 
 def _size(trigger: Trigger) -> int:
     return sum(map(_size, trigger.inner())) if isinstance(trigger, Compound) else 1
+
+
+def terms_of(trigger: Trigger) -> list[Term]:
+    """Return what a trigger is a union of: itself, unless it is made of others."""
+    return trigger.terms() if isinstance(trigger, Compound) else [Term((trigger,))]
 
 
 def quoted(trigger: Trigger) -> str:

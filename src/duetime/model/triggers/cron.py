@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 from duetime.errors import InvalidCron, InvalidValue, InvalidZone
 from duetime.model.instants import LATEST, SECOND, Instant
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron_count import count
 from duetime.model.triggers.cron_describe import describe
 from duetime.model.triggers.cron_fields import Fields
 from duetime.model.triggers.cron_parse import Part, check_text, parse
@@ -67,21 +68,7 @@ class Cron(Trigger):
 
     def count(self, after: Instant, until: Instant) -> int:
         """Return how many occurrences lie in `after < occurrence <= until`, without walking them."""
-        fields, start, end = self.fields, after // SECOND + 1, min(until, LATEST) // SECOND + 1
-        found = 0
-        while start < end:
-            stretch = self.place.stretch_at(start)
-            wall, stop = start + stretch.offset, min(end, stretch.end) + stretch.offset
-            if not fields.floating:
-                if start == stretch.start and stretch.seen < wall:
-                    # However many times the gap has swallowed, together they come once, as its end does.
-                    found += min(1, fields.count(stretch.seen, wall + 1))
-                    wall += 1
-                wall = max(wall, stretch.seen)
-            if wall < stop:
-                found += fields.count(wall, stop)
-            start = stretch.end
-        return found
+        return count((self.fields,), self.place, after, until)
 
     def seeded(self, name: str) -> Cron:
         """Return this rule with its `H` fields spread by `name`, unless it has none or already has a seed."""

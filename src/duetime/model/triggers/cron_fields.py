@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import isleap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 DAY = 86_400
@@ -47,6 +47,8 @@ class Days:
     near: int = 0
     nth: int = 0
     final: int = 0
+    also: tuple[Days, ...] = ()
+    """What the days must match besides."""
 
     def in_month(self, year: int, month: int) -> int:
         """Return the matching days of one month as a mask, bit 1 for the first."""
@@ -57,7 +59,10 @@ class Days:
             dates |= self._special_dates(first, length)
         if self.nth or self.final:
             weekdays |= self._special_weekdays(first, length)
-        return (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
+        found = (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
+        for days in self.also:
+            found &= days.in_month(year, month)
+        return found
 
     def _special_dates(self, first: int, length: int) -> int:
         found = 1 << length if self.last else 0
@@ -89,6 +94,18 @@ class Fields:
     days: Days
     floating: bool
     hashed: bool
+
+    def meet(self, other: Fields) -> Fields:
+        """Return the rule of the wall times that match both; there may be none."""
+        return Fields(
+            seconds=self.seconds & other.seconds,
+            minutes=self.minutes & other.minutes,
+            hours=self.hours & other.hours,
+            months=self.months & other.months,
+            days=replace(self.days, also=(*self.days.also, other.days)),
+            floating=self.floating and other.floating,
+            hashed=self.hashed or other.hashed,
+        )
 
     def can_come(self) -> bool:
         """Tell whether any date matches at all."""

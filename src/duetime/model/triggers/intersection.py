@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from duetime.model.instants import Instant
-from duetime.model.triggers.compound import Budget, Several, quoted
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.compound import Budget, Several, quoted, terms_of
+from duetime.model.triggers.counting import MOST_TERMS, Term, Uncountable
+from duetime.model.triggers.meeting import merged
 
 
 @dataclass(frozen=True, slots=True)
 class Intersection(Several):
     """The instants that all parts have in common, to the microsecond."""
 
+    _sought: tuple[Trigger, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Several.__post_init__(self)
+        object.__setattr__(self, "_sought", merged(self.parts))
+
     def seek(self, instant: Instant, budget: Budget) -> Instant | None:
         """Return the first common instant, by going on from the latest that a part says."""
-        first, *others = self.parts
+        if not self._sought:
+            return None
+        first, *others = self._sought
         while (earliest := budget.ask(first, instant)) is not None:
             latest = earliest
             for part in others:
@@ -26,6 +37,16 @@ class Intersection(Several):
                 return latest
             instant = latest - 1
         return None
+
+    def terms(self) -> list[Term]:
+        """Return what terms have in common, one of each part."""
+        found = terms_of(self.parts[0])
+        for part in self.parts[1:]:
+            others = terms_of(part)
+            if len(found) * len(others) > MOST_TERMS:
+                raise Uncountable
+            found = [term.meet(other) for term in found for other in others]
+        return found
 
     def due(self, occurrence: Instant) -> Instant:
         """Return the latest due time among the parts."""

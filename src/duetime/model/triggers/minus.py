@@ -8,7 +8,8 @@ from duetime.errors import InvalidTrigger
 from duetime.model.calendars.base import Calendar
 from duetime.model.instants import Instant
 from duetime.model.shown import shown
-from duetime.model.triggers.compound import Budget, Wrapper, quoted
+from duetime.model.triggers.compound import Budget, Wrapper, quoted, terms_of
+from duetime.model.triggers.counting import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,9 @@ class Except(Wrapper):
         """Return the first occurrence after `instant` that a bounded search finds outside of the calendar."""
         return Budget(instant).search(self, instant)
 
-    def count(self, after: Instant, until: Instant) -> None:
-        """Return None: what the calendar excludes has to be walked."""
+    def terms(self) -> list[Term]:
+        """Return the terms of the trigger, outside of the calendar."""
+        return [term.without(self.calendar) for term in terms_of(self.trigger)]
 
     def describe(self) -> str:
         """Say the rule in English."""

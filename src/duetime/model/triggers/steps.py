@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
+from duetime.model import durations
 from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, to_datetime
 from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger, check_instant, check_times, check_whole
@@ -65,6 +66,15 @@ class Steps(Trigger):
         anchor = wall_at(self._zone, start)
         found = first_after(self._zone, instant - fraction, lambda wall: self._first_from(wall, anchor))
         return None if found is None or found + fraction > end else found + fraction
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many steps lie in `after < step <= until`, up to a hundred years: few enough to be walked."""
+        if until - after > durations.LONGEST:
+            return None
+        found = 0
+        while (following := self.after(after)) is not None and following <= until:
+            found, after = found + 1, following
+        return found
 
     def anchored(self, instant: Instant) -> Steps:
         """Return this rule counting from `instant`, unless it already has a start."""

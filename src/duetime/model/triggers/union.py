@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from duetime.model.instants import Instant
-from duetime.model.triggers.compound import MOST_STEPS, Budget, Several, quoted
+from duetime.model.triggers.compound import MOST_STEPS, Budget, Several, quoted, terms_of
+from duetime.model.triggers.counting import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class Union(Several):
         share = MOST_STEPS // len(self.parts)
         found = [Budget(instant, share).search(part, instant) for part in self.parts]
         return min((due for due in found if due is not None), default=None)
+
+    def terms(self) -> list[Term]:
+        """Return the terms of all parts."""
+        return [term for part in self.parts for term in terms_of(part)]
 
     def due(self, occurrence: Instant) -> Instant:
         """Return the earliest due time among the parts that come at `occurrence`."""

@@ -37,6 +37,29 @@ def test_what_is_excluded_stays_so_until_its_end(calendar: Calendar, instant: in
 
 
 @settings(max_examples=200)
+@given(calendar=CALENDARS, instant=INSTANTS, share=st.floats(0, 1))
+def test_nothing_changes_before_an_edge(calendar: Calendar, instant: int, share: float) -> None:
+    edge, excluded = calendar.edge(instant), calendar.until(instant) is not None
+    assert edge > instant
+    for inside in (instant + int((edge - 1 - instant) * share), edge - 1):
+        assert (calendar.until(inside) is not None) is excluded
+
+
+def test_an_open_stretch_is_passed_in_few_steps() -> None:
+    year = from_datetime(datetime(2030, 1, 1, tzinfo=UTC))
+    for calendar, most in (
+        (calendars.holidays([date(2030, 12, 25)]), 6),
+        (calendars.weekends(), 110),
+        (calendars.blackout("22:00", "06:00"), 1_100),
+        (calendars.blackout(datetime(2030, 2, 1, tzinfo=UTC), datetime(2030, 3, 1, tzinfo=UTC)), 4),
+    ):
+        at, steps = year, 0
+        while at < year + 365 * DAY:
+            at, steps = calendar.edge(at), steps + 1
+        assert steps <= most
+
+
+@settings(max_examples=200)
 @given(one=CALENDARS, two=CALENDARS, instant=INSTANTS)
 def test_joined_calendars_exclude_what_either_does(one: Calendar, two: Calendar, instant: int) -> None:
     joined = one | two

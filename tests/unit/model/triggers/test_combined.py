@@ -37,8 +37,8 @@ def test_every_nesting_is_read_back_from_its_spec(trigger: Trigger) -> None:
     )
 
 
-@settings(max_examples=60)
-@given(trigger=UNLIMITED, after=INSTANTS, length=st.integers(1, 30))
+@settings(max_examples=40)
+@given(trigger=UNLIMITED, after=INSTANTS, length=st.integers(1, 10))
 def test_the_last_occurrence_and_their_number_agree_with_walking(
     trigger: Trigger, after: int, length: int
 ) -> None:

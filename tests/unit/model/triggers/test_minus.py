@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.calendars import Calendar
+from duetime.model.instants import from_datetime
 from duetime.model.triggers import Except, Trigger, cron
 from tests.support.triggers import CALENDARS, DAY, INSTANTS, LEAVES, walk
 
@@ -74,6 +75,10 @@ def test_it_is_said_in_english() -> None:
     )
 
 
-def test_how_many_are_left_takes_a_walk() -> None:
-    rule: Trigger = cron("0 9 * * *") - calendars.weekends()
-    assert rule.count(0, DAY) is None
+def test_how_many_are_left_is_told_without_a_walk() -> None:
+    rule = cron("* * * * * *", tz="Europe/Riga") - (
+        calendars.weekends() | calendars.blackout("22:00", "06:00")
+    )
+    start = from_datetime(datetime(2030, 1, 1, tzinfo=UTC))
+    assert rule.count(start, start + 28 * DAY) == 20 * 16 * 3600
+    assert rule.count(start, start + 3_000 * DAY) is None

@@ -1,0 +1,222 @@
+"""How many occurrences combined triggers have, against a walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duetime import calendars
+from duetime.model.calendars import Calendar, Span
+from duetime.model.instants import LATEST, SECOND, from_datetime
+from duetime.model.triggers import (
+    At,
+    AtMost,
+    Between,
+    Cron,
+    Every,
+    Except,
+    Intersection,
+    Jitter,
+    Steps,
+    Trigger,
+    Union,
+    counting,
+    cron,
+    every,
+    rrule,
+)
+from tests.support.triggers import DAY, walk
+
+HOUR = 3_600 * SECOND
+# The first instant of a new offset, forward and back.
+CHANGES = [
+    ("Europe/Berlin", "2025-03-30T01:00"),
+    ("Europe/Berlin", "2025-10-26T01:00"),
+    ("Australia/Lord_Howe", "2025-10-04T15:30"),
+    ("Australia/Lord_Howe", "2025-04-05T15:00"),
+    ("Africa/Cairo", "2025-04-24T22:00"),
+    ("Antarctica/Troll", "2025-10-26T01:00"),
+    ("Pacific/Apia", "2011-12-30T10:00"),
+    ("UTC", "2025-01-01T00:00"),
+]
+RULES = [
+    "30 2 * * *", "0,15,45 2 * * *", "0 3 * * *", "30 1,2,3 * * *", "*/20 * * * *", "10,30 * * * *", "*/30 2 * * *",
+    "0 0 * * *", "0 */3 * * *", "45 2 26,30 * MON", "0 2,3 L * *", "15,45 0-4 * * SUN",
+]  # fmt: skip
+
+
+def instant(text: str) -> int:
+    return from_datetime(datetime.fromisoformat(text).replace(tzinfo=UTC))
+
+
+def crons(tz: str) -> st.SearchStrategy[Trigger]:
+    return st.sampled_from(RULES).map(lambda rule: Cron(rule, tz))
+
+
+def around(change: int, *, days: int = 2) -> st.SearchStrategy[int]:
+    """Instants near a change of the clock, many of them on a quarter of an hour."""
+    quarters = st.integers(-96 * days, 96 * days).map(lambda number: change + number * HOUR // 4)
+    return quarters | st.integers(change - days * DAY, change + days * DAY)
+
+
+def closed(change: int, tz: str) -> st.SearchStrategy[Calendar]:
+    day = datetime.fromtimestamp(change // SECOND, UTC).date()
+    times = st.integers(0, 95).map(lambda number: f"{number // 4:02}:{number % 4 * 15:02}")
+    windows = (
+        st.tuples(times, times)
+        .filter(lambda ends: ends[0] != ends[1])
+        .map(lambda ends: calendars.blackout(*ends, tz=tz))
+    )
+    spans = st.tuples(around(change), st.integers(1, 30 * HOUR)).map(
+        lambda at: Span(start=at[0], end=at[0] + at[1])
+    )
+    fixed = st.sampled_from([calendars.weekends(tz=tz), calendars.weekends(), calendars.holidays([day])])
+    return windows | spans | fixed
+
+
+def nested(
+    change: int, tz: str, leaves: st.SearchStrategy[Trigger], *, most: int
+) -> st.SearchStrategy[Trigger]:
+    """Triggers made of these in every way."""
+
+    def more(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
+        def several(kind: Callable[[tuple[Trigger, ...]], Trigger]) -> st.SearchStrategy[Trigger]:
+            return st.lists(inner, min_size=2, max_size=3).map(lambda parts: kind(tuple(parts)))
+
+        ranges = st.tuples(around(change), st.integers(0, 2 * DAY))
+        return (
+            several(Union)
+            | several(Intersection)
+            | st.builds(Except, inner, closed(change, tz))
+            | st.builds(lambda trigger, at: Between(trigger, at[0], at[0] + at[1]), inner, ranges)
+            | inner.map(lambda trigger: trigger.jitter("30s"))
+        )
+
+    return st.recursive(leaves, more, max_leaves=most)
+
+
+def cases(tz: str, text: str, *, mixed: bool) -> st.SearchStrategy[tuple[Trigger, int, int]]:
+    """Triggers and two instants near a change of the clock."""
+    change = instant(text)
+    leaves = crons(tz)
+    if mixed:
+        intervals = st.integers(1, 24).map(lambda number: number * HOUR // 4)
+        leaves |= st.builds(Every, interval=intervals, start=around(change), end=st.none() | around(change))
+        leaves |= crons("UTC") | st.builds(At, st.lists(around(change), min_size=1, max_size=20).map(tuple))
+        leaves |= st.builds(Steps, months=st.just(1), start=around(change), tz=st.just(tz))
+    triggers = nested(change, tz, leaves, most=6 if mixed else 4)
+    return st.tuples(triggers, around(change), around(change))
+
+
+ALIKE = st.one_of([cases(*change, mixed=False) for change in CHANGES])
+MIXED = st.one_of([cases(*change, mixed=True) for change in CHANGES])
+
+
+def occurrences(trigger: Trigger, after: int, until: int) -> set[int]:
+    """Walk the simple triggers, and combine what they say one by one."""
+    if isinstance(trigger, Union | Intersection):
+        parts = [occurrences(part, after, until) for part in trigger.parts]
+        return set.union(*parts) if isinstance(trigger, Union) else set.intersection(*parts)
+    if isinstance(trigger, Except):
+        found = occurrences(trigger.trigger, after, until)
+        return {at for at in found if trigger.calendar.why(at) is None}
+    if isinstance(trigger, Between):
+        start, end = trigger.start or 0, trigger.end or LATEST
+        return {at for at in occurrences(trigger.trigger, after, until) if start <= at <= end}
+    if isinstance(trigger, Jitter | AtMost):
+        return occurrences(trigger.trigger, after, until)
+    return set(walk(trigger, after, until=until, most=2_000))
+
+
+@pytest.mark.parametrize("few", [counting.FEW, -1])
+@settings(max_examples=150)
+@given(case=ALIKE)
+def test_rules_of_one_zone_are_counted_through_every_nesting(
+    few: int, case: tuple[Trigger, int, int]
+) -> None:
+    trigger, *ends = case
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "FEW", few)
+        counted = trigger.count(*sorted(ends))
+    assert counted == len(occurrences(trigger, *sorted(ends)))
+
+
+@settings(max_examples=150)
+@given(case=MIXED)
+def test_where_triggers_of_all_kinds_can_be_counted_the_count_is_that_of_the_walk(
+    case: tuple[Trigger, int, int],
+) -> None:
+    trigger, *ends = case
+    assert trigger.count(*sorted(ends)) in (None, len(occurrences(trigger, *sorted(ends))))
+
+
+def test_what_the_end_of_a_gap_makes_one_is_counted_once() -> None:
+    half, quarter = (cron(f"{minute} 2 * * *", tz="Europe/Berlin") for minute in (30, 45))
+    three, often = cron("0 3 * * *", tz="Europe/Berlin"), cron("*/15 * * * *", tz="Europe/Berlin")
+    eve, noon = instant("2025-03-29T12:00"), instant("2025-03-30T12:00")
+    assert (half | quarter | three).count(eve, noon) == 1
+    assert (half & quarter).count(eve, noon) == (half & often).count(eve, noon) == 1
+    assert (half & quarter).count(noon, noon + DAY) == 0
+
+
+FROM = datetime(2025, 1, 1, tzinfo=UTC)
+START = from_datetime(FROM)
+
+
+@pytest.mark.parametrize(
+    ("trigger", "days", "expected"),
+    [
+        (cron("* * * * *") | cron("0 * * * *"), 60, 60 * 1440),
+        (cron("* * * * *") - calendars.holidays([date(2025, 1, 10)]), 60, 59 * 1440),
+        ((cron("*/2 * * * *") | cron("*/3 * * * *")) - calendars.weekends(), 28, 20 * 960),
+        (every("1999ms", start=FROM) & every("2003ms", start=FROM), 60, 1_294),
+        (every("2s", start=FROM) | every("3s", start=FROM), 60, 60 * 57_600),
+        (every("10m", start=FROM) & every("7m", start=FROM), 7, 144),
+        (cron("* * * * *") & cron("*/5 9-16 * * MON-FRI"), 28, 20 * 96),
+        (every(months=1, start=FROM) | every(months=2, start=FROM), 364, 11),
+        (cron("* * * * *", tz="Asia/Tokyo") | cron("0 9 * * *", tz="Europe/Berlin"), 30, 30 * 1440),
+    ],
+)
+def test_a_long_time_is_counted_in_few_questions(
+    trigger: Trigger, days: int, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    def counted(kind: type[Trigger], name: str) -> None:
+        original = getattr(kind, name)
+
+        def ask(*arguments: object) -> object:
+            nonlocal asked
+            asked += 1
+            return original(*arguments)
+
+        monkeypatch.setattr(kind, name, ask)
+
+    for kind in (Cron, Every, Steps):
+        counted(kind, "after")
+        counted(kind, "count")
+    assert trigger.count(START, START + days * DAY) == expected
+    assert asked < 300
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        cron("* * * * *") | every("90s", start=FROM),
+        cron("* * * * *") & cron("* * * * *", tz="Asia/Tokyo"),
+        rrule("FREQ=DAILY", start=FROM) | rrule("FREQ=WEEKLY", start=FROM),
+        Union(tuple(cron(f"{minute} * * * *") for minute in range(7))),
+        Intersection(tuple(cron(f"{n} * * * *") | cron(f"{n + 1} * * * *") for n in range(7))),
+    ],
+)
+def test_what_would_take_too_much_is_left_to_a_walk(trigger: Trigger) -> None:
+    assert trigger.count(START, START + 7 * DAY) is None
+
+
+def test_parts_that_never_meet_are_many_without_being_too_many() -> None:
+    parts = tuple(Every(interval=60 * SECOND, start=START + number * SECOND) for number in range(50))
+    assert Union(parts).count(START, START + DAY) == 50 * 1440
