@@ -350,9 +350,12 @@ def test_the_history_tells_who_did_what() -> None:
     text = duetime("schedules", "history", "nightly", "--limit", "2").stdout
     assert "trigger: at 03:00 every day, UTC → at 04:00 every day, UTC" in text
     assert "queue: default → mail" in text
-    assert "timeout: null → 1 minute 30 seconds" in text
+    assert "timeout: none → 1 minute 30 seconds" in text
     assert "reason: moving, until: 2090-01-31 09:00:00+00:00" in text
     assert "ann" not in text
+    assert changes[0]["detail"] == {"reason": "moving", "until": "2090-01-31T09:00:00Z"}
+    assert changes[1]["detail"]["timeout"] == [None, 90.0]
+    assert changes[1]["detail"]["trigger"] == ["at 03:00 every day, UTC", "at 04:00 every day, UTC"]
 
 
 @pytest.mark.parametrize(("typed", "left"), [("2", []), ("a", ["a", "b"])])

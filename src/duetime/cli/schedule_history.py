@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import click
 import msgspec
 
 from duetime.cli import options
 from duetime.cli.database import client
-from duetime.cli.text import relative, say, say_json, say_table
+from duetime.cli.text import relative, say, say_json, say_table, shortened
 from duetime.model import durations
 from duetime.model.instants import to_datetime
-from duetime.model.triggers.text import from_text
 from duetime.scheduler import ScheduleChange
 
 _MOST = 1_000
-_INSTANTS = {"occurrence", "until", "start", "end", "parked_at"}
-_LENGTHS = {"timeout", "misfire_window"}
+_WIDTH = 200
+"""How much of a reason or of arguments is shown in a table."""
 
 
 @click.command()
@@ -41,7 +40,7 @@ def history(*, url: str | None, namespace: str, name: str, limit: int, as_json: 
 
     found, now = asyncio.run(read())
     if as_json:
-        say_json([msgspec.to_builtins(change) for change in found])
+        say_json([_values(change) for change in found])
     elif found:
         say_table(("WHEN", "", "WHO", "WHAT", "DETAIL"), (_row(change, now) for change in found))
     else:
@@ -50,24 +49,41 @@ def history(*, url: str | None, namespace: str, name: str, limit: int, as_json: 
 
 def _row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
     at = change.at.isoformat(" ", timespec="seconds")
-    detail = ", ".join(f"{name}: {_told(name, value)}" for name, value in change.detail.items())
+    detail = ", ".join(f"{name}: {_told(value)}" for name, value in change.detail.items())
     return at, relative(change.at, now), change.who, change.verb, detail
 
 
-def _told(name: str, value: Any) -> str:
+def _values(change: ScheduleChange) -> object:
+    """Return a change as JSON values, lengths of time in seconds."""
+    detail = {
+        name: [_plain(one) for one in value] if isinstance(value, list) else _plain(value)
+        for name, value in change.detail.items()
+    }
+    return msgspec.to_builtins(replace(change, detail=detail))
+
+
+def _plain(value: object) -> object:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _told(value: object) -> str:
     """Say what a field was and is, or what was said."""
     match value:
         case [before, after]:
-            return f"{_text(name, before)} → {_text(name, after)}"
+            return f"{_text(before)} → {_text(after)}"
         case _:
-            return _text(name, value)
+            return _text(value)
 
 
-def _text(name: str, value: Any) -> str:
-    if name == "trigger" and isinstance(value, str):
-        return from_text(value).describe()
-    if name in _INSTANTS and isinstance(value, int):
-        return to_datetime(value).isoformat(" ")
-    if name in _LENGTHS and isinstance(value, int):
-        return durations.describe(value)
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return shortened(value, _WIDTH)
+        case datetime():
+            return value.isoformat(" ")
+        case timedelta():
+            return durations.describe(value // timedelta(microseconds=1))
+        case _:
+            return shortened(msgspec.json.encode(value).decode(), _WIDTH)

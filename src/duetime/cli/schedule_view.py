@@ -59,12 +59,15 @@ def say_schedule(
 
 def upcoming_row(one: Upcoming, now: datetime) -> tuple[str, ...]:
     """Return the cells of an occurrence to come."""
-    return f"{one.local:%a} {one.local.isoformat(' ')}", relative(one.at, now), one.note or ""
+    due = None if one.due_at == one.at else f"due {one.due_at.astimezone(one.local.tzinfo):%H:%M:%S}"
+    note = "; ".join(filter(None, (due, one.note)))
+    return f"{one.local:%a} {one.local.isoformat(' ')}", relative(one.at, now), note
 
 
 def upcoming_values(one: Upcoming) -> dict[str, str | None]:
     """Return an occurrence to come as JSON values."""
-    return {"at": one.at.isoformat(), "local": one.local.isoformat(), "note": one.note}
+    moments = {"at": one.at, "local": one.local, "due_at": one.due_at}
+    return {name: moment.isoformat() for name, moment in moments.items()} | {"note": one.note}
 
 
 def schedule_values(schedule: ScheduleRecord, fleet: Fleet) -> dict[str, object]:
@@ -95,7 +98,7 @@ def _lines(schedule: ScheduleRecord, fleet: Fleet, now: datetime) -> Iterator[tu
         if (hint := lack(fleet)) is not None:
             yield "", hint
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
-    yield "made", f"{schedule.made} job(s), {schedule.live} of them pending or running"
+    yield "made", f"{schedule.made} job(s) by itself; {schedule.live} pending or running"
     yield "queue", f"{schedule.queue}, priority {schedule.priority}"
     yield "overlap", _overlap(schedule)
     yield "misfire", _misfire(schedule)
@@ -146,7 +149,8 @@ def _overlap(schedule: ScheduleRecord) -> str:
 
 
 def _misfire(schedule: ScheduleRecord) -> str:
-    late = f"at most {_length(schedule.misfire_window)} late"
+    endless = schedule.misfire_window >= timedelta(microseconds=durations.LONGEST)
+    late = "however late" if endless else f"at most {_length(schedule.misfire_window)} late"
     most = f", at most {schedule.misfire_limit} of them" if schedule.misfire == "all" else ""
     return f"{schedule.misfire}, {late}{most}"
 

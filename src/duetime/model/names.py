@@ -8,6 +8,7 @@ from duetime.errors import ConfigError, InvalidName, InvalidOption
 from duetime.model.shown import shown
 
 MAX_NAME = 200
+MAX_REASON = 1_000
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@<>-]*")
 _NAMESPACE = re.compile(r"[a-z_][a-z0-9_]{0,30}")
@@ -34,6 +35,9 @@ def check_reason(reason: str) -> str:
     """Return the text that somebody gives as a reason, or raise `InvalidOption`."""
     if not isinstance(reason, str):
         text = f"reason must be text, not {shown(reason)}"
+        raise InvalidOption(text)
+    if len(reason) > MAX_REASON:
+        text = f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
         raise InvalidOption(text)
     return reason
 

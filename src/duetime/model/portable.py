@@ -83,7 +83,7 @@ def written(schedule: StoredSchedule) -> dict[str, Any]:
         "overlap": schedule.overlap,
         "overlap_limit": schedule.overlap_limit,
         "misfire": schedule.misfire,
-        "misfire_window": _length(schedule.misfire_window),
+        "misfire_window": _written_window(schedule),
         "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
         "pause_after": schedule.pause_after,
         "tags": list(terms.tags) or None,
@@ -116,6 +116,12 @@ def read(entry: Mapping[str, Any]) -> Wanted:
         pause=_read_pause(entry["paused"]) if entry.get("paused") is not None else None,
         made=_count(entry.get("made", 0), what="made"),
     )
+
+
+def _written_window(schedule: StoredSchedule) -> str | None:
+    # With `all` there is none unless it is said.
+    endless = schedule.misfire == "all" and schedule.misfire_window == durations.LONGEST
+    return None if endless else _length(schedule.misfire_window)
 
 
 def _written_pause(schedule: StoredSchedule) -> object:

@@ -14,6 +14,7 @@ from duetime.model.schedule import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.terms import Terms
 from duetime.model.triggers import Trigger
 from duetime.model.triggers.text import to_show
+from duetime.scheduler.change_details import spelled_out
 from duetime.scheduler.records import loose, moment, span
 
 ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
@@ -111,12 +112,12 @@ class ScheduleChange:
     verb: str
     """`put`, `edit`, `import`, `declare`, `pause`, `resume`, `skip`, `trigger`, `backfill`, `park` or `delete`."""
     detail: Mapping[str, Any]
-    """For a change: the fields that differ, each with what it was and what it is, as they are stored."""
+    """For a change: the fields that differ, each with what it was and what it is."""
 
     @classmethod
     def from_stored(cls, entry: StoredEntry) -> Self:
         """Read what the store has kept."""
-        return cls(at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=entry.detail)
+        return cls(at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=spelled_out(entry.detail))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,23 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from duetime import ScheduleRecord, cron
-from duetime.cli.schedule_view import say_schedule, schedule_row, schedule_values
+from duetime.cli.schedule_view import (
+    say_schedule,
+    schedule_row,
+    schedule_values,
+    upcoming_row,
+    upcoming_values,
+)
+from duetime.model.durations import LONGEST
 from duetime.model.fleet import Fleet
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import StoredSchedule
+from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.text import to_text
 from tests.unit.model.test_explain import WORKER
 
@@ -100,6 +109,24 @@ def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.C
         None,
         False,
     ]
+
+
+def test_a_window_without_an_end_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
+    endless = record(misfire="all", misfire_window=LONGEST, misfire_limit=5)
+    assert lines(endless, capsys)["misfire"] == "all, however late, at most 5 of them"
+    assert lines(record(), capsys)["misfire"] == "latest, at most 1 hour late"
+
+
+def test_jobs_made_by_hand_are_not_counted_as_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(record(made=0, live=9), capsys)["made"] == "0 job(s) by itself; 9 pending or running"
+
+
+def test_what_is_put_off_by_a_jitter_is_shown_with_when_it_falls_due() -> None:
+    local = NOW.astimezone(ZoneInfo("Europe/Riga"))
+    late = Upcoming(at=NOW, local=local, due_at=NOW + timedelta(seconds=95), note="paused")
+    assert upcoming_row(late, NOW)[2] == "due 14:01:35; paused"
+    assert upcoming_values(late)["due_at"] == "2030-01-31T12:01:35+00:00"
+    assert upcoming_row(replace(late, due_at=NOW, note=None), NOW)[2] == ""
 
 
 def test_lengths_of_time_are_seconds_in_json() -> None:

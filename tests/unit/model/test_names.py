@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from duetime.errors import ConfigError, InvalidName
-from duetime.model.names import MAX_NAME, check_name, check_namespace
+from duetime.errors import ConfigError, InvalidName, InvalidOption
+from duetime.model.names import MAX_NAME, check_name, check_namespace, check_reason
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,9 @@ def test_a_huge_namespace_is_not_repeated_in_full() -> None:
     with pytest.raises(ConfigError) as caught:
         check_namespace("n" * 100_000)
     assert len(str(caught.value)) < 300
+
+
+def test_a_reason_is_text_of_bounded_length() -> None:
+    assert check_reason("x" * 1_000) == "x" * 1_000
+    with pytest.raises(InvalidOption, match="has 1,001 characters; at most 1,000 are allowed"):
+        check_reason("x" * 1_001)

@@ -9,6 +9,7 @@ import pytest
 
 from duetime.errors import InvalidCron, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue, InvalidZone
 from duetime.model.calendars import weekends
+from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.portable import Pause, read, written
 from duetime.model.portable_triggers import TRIGGER_KEYS
@@ -50,6 +51,14 @@ def test_a_schedule_is_written_in_words_and_nothing_that_is_left_to_the_task() -
         "misfire": "latest",
         "misfire_window": "1 hour",
     }
+
+
+def test_a_window_that_does_not_end_is_left_to_the_policy_that_means_it() -> None:
+    endless = written(stored(cron("0 3 * * *"), misfire="all", misfire_window=LONGEST))
+    assert "misfire_window" not in endless
+    assert read(endless).options.misfire_window == LONGEST
+    said = written(stored(cron("0 3 * * *"), misfire="latest", misfire_window=LONGEST))
+    assert read(said).options.misfire_window == LONGEST
 
 
 @pytest.mark.parametrize(
