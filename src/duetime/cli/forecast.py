@@ -10,7 +10,8 @@ import msgspec
 from duetime.cli import options
 from duetime.cli.database import client
 from duetime.cli.text import say_json, say_lines
-from duetime.scheduler.forecasting import MOST_DAYS, Forecast
+from duetime.scheduler.forecast_records import Forecast
+from duetime.scheduler.forecasting import MOST_DAYS
 
 
 @click.command(short_help="Show the load to come.")

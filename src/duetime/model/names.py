@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from duetime.errors import ConfigError, InvalidName, InvalidOption
 from duetime.model.shown import shown
@@ -29,6 +30,12 @@ def check_name(name: str, *, what: str) -> str:
         )
         raise InvalidName(text)
     return name
+
+
+def some(names: Sequence[str], count: int) -> str:
+    """Name a few of so many."""
+    more = count - len(names)
+    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
 
 
 def check_reason(reason: str) -> str:

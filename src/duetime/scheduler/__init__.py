@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duetime.scheduler.explaining import Explanation, ScheduleExplanation
-from duetime.scheduler.forecasting import Forecast
+from duetime.scheduler.forecast_records import Forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.pages import Page

@@ -12,7 +12,7 @@ from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.explaining import ScheduleExplanation
-from duetime.scheduler.forecasting import Forecast
+from duetime.scheduler.forecast_records import Forecast
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.porting import ScheduleExport, ScheduleImport

@@ -6,6 +6,7 @@ from duetime.model.durations import MINUTE
 from duetime.model.explain.words import length
 from duetime.model.fleet import Fleet
 from duetime.model.instants import Instant
+from duetime.model.names import some
 from duetime.model.schedule import StoredSchedule
 from duetime.stores.base import Check, Store
 
@@ -44,7 +45,7 @@ def judge(schedules: list[StoredSchedule], fleet: Fleet, *, now: Instant) -> Che
         return Check(
             name="schedules",
             ok=False,
-            detail=f"{what}, {len(unknown):,} with tasks that no living worker knows: {_some(tasks)}",
+            detail=f"{what}, {len(unknown):,} with tasks that no living worker knows: {some(tasks[:_NAMED], len(tasks))}",
             fix="start a worker with the code that has them; delete only schedules that are no longer wanted",
         )
     late = [(schedule.next_at or 0, schedule.name) for schedule in active]
@@ -53,12 +54,7 @@ def judge(schedules: list[StoredSchedule], fleet: Fleet, *, now: Instant) -> Che
             name="schedules",
             ok=False,
             detail=f"{what}, {len(overdue):,} overdue for up to {length(now - overdue[0][0])}: "
-            f"{_some([name for _, name in overdue])}",
+            f"{some([name for _, name in overdue[:_NAMED]], len(overdue))}",
             fix=f"see the log of the workers that fire schedules, or: duetime explain {overdue[0][1]}",
         )
     return Check(name="schedules", ok=True, detail=f"{what}, none overdue")
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

@@ -29,7 +29,8 @@ from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import alter, alter_known
 from duetime.scheduler.arguments import call_of
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
-from duetime.scheduler.forecasting import Forecast, forecast
+from duetime.scheduler.forecast_records import Forecast
+from duetime.scheduler.forecasting import forecast
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_verbs import task_of

@@ -16,7 +16,7 @@ from duetime.model.durations import DAY, HOUR
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers import Trigger
-from duetime.scheduler.forecasting import Forecast
+from duetime.scheduler.forecast_records import Forecast
 from duetime.testing import FakeClock
 
 SUNDAY = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
@@ -106,6 +106,12 @@ async def test_all_that_the_text_says_is_in_the_values() -> None:
     assert values["collisions"][0]["times"] == 7
     assert values["collisions"][0]["schedules"] == values["busiest"][0]["schedules"] == 9
     assert values["left_out"] == {"off": "paused"}
+
+
+async def test_a_minute_of_one_job_needs_no_advice_and_no_spreading_makes_it_none() -> None:
+    found = await forecast(nightly=cron("0 3 * * *"))
+    assert found.advice == "The busiest minute has 1 job."
+    assert (found.peak, found.peak_with_hash, found.peak_with_jitter) == (1, 1, 1)
 
 
 async def test_what_is_paused_or_parked_is_left_out_until_it_goes_on() -> None:

@@ -112,4 +112,6 @@ def _add(minutes: list[float], number: int, jobs: int) -> None:
 
 
 def _peak(minutes: Sequence[float]) -> int:
-    return round(max(minutes))
+    most = max(minutes)
+    # A job that is spread over ten minutes falls into one of them all the same.
+    return max(1, round(most)) if most > 0 else 0
