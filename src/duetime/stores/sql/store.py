@@ -162,11 +162,12 @@ class SqlStore(Queueing, Commanding, Scheduling):
         """Write each change whose fence still holds and return their tokens."""
         if not settlements:
             return frozenset()
-        if all(map(on_jobs.is_plain_success, settlements)):
-            accepted = await self._driver.write(lambda: on_jobs.succeed(self._sql, settlements), atomic=False)
-        else:
-            atomic = any(map(_is_several, settlements))
-            accepted = await self._driver.write(lambda: on_jobs.settle(self._sql, settlements), atomic=atomic)
+        plain = all(map(on_jobs.is_plain_success, settlements))
+        atomic = not plain and any(map(_is_several, settlements))
+        accepted = await self._driver.write(
+            lambda: on_jobs.settle(self._sql, settlements, plain=plain), atomic=atomic
+        )
+        if not plain:
             self._hint_settled(settlements)
         if len(accepted) < len(settlements):
             missing = [change.token for change in settlements if change.token not in accepted]

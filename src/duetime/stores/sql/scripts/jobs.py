@@ -115,15 +115,22 @@ def is_plain_success(change: Settlement) -> bool:
     return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
 
 
-def succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
+def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
     """Write runs that went well; when some are refused the answer is empty, and the caller looks up which."""
     (count,) = yield Query(sql.succeed, {"rows": rows.batch(map(rows.success, settlements))})
     everything = count[0] == len(settlements)
     return frozenset([change.token for change in settlements]) if everything else frozenset()
 
 
-def settle(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
-    """Write the changes whose claims hold, with all that belongs to them, and return their tokens."""
+def settle(
+    sql: Statements, settlements: Sequence[Settlement], *, plain: bool = False
+) -> Script[frozenset[Token]]:
+    """Write the changes whose claims hold, with all that belongs to them, and return their tokens.
+
+    `plain`: each of them is a plain success.
+    """
+    if plain:
+        return (yield from _succeed(sql, settlements))
     said = [change.progress for change in settlements if change.progress is not None]
     logs = [part for change in settlements for part in change.logs]
     yield from report(sql, said, ())
@@ -140,7 +147,7 @@ def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Tok
         locked = yield Query(sql.holders, {"rows": rows.batch(change.token for change in kept)})
         holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
     if not kept and all(map(_is_success, settlements)):
-        return (yield from succeed(sql, settlements))
+        return (yield from _succeed(sql, settlements))
     changes = rows.batch_for(sql.settle, map(rows.settlement, settlements))
     written = yield Query(sql.settle, {"rows": changes})
     accepted = frozenset(Token(*row[:3]) for row in written)
