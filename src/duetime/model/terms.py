@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from duetime.model.instants import Micros
 
@@ -38,8 +38,9 @@ class Terms:
         """Read what a schedule has stored; terms that only a later version knows are left out."""
         if text is None:
             return PLAIN
-        said = {name: value for name, value in json.loads(text).items() if name in _NAMES}
-        return cls(**said | {"tags": tuple(said.get("tags", ()))})
+        said: dict[str, Any] = {name: value for name, value in json.loads(text).items() if name in _NAMES}
+        said["tags"] = tuple(said.get("tags", ()))
+        return cls(**said)
 
 
 _NAMES: Final = frozenset(one.name for one in fields(Terms))
