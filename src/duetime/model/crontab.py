@@ -26,6 +26,7 @@ _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT)
 _FIELDS: Final = 5
 _HASH: Final = 8
 _HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
+_BOUNDS: Final = frozenset({"start", "end", "times", "jitter"})
 _SAID: Final = frozenset({"name", "cron", "tz", "task", "arguments", "made"})
 _PLAIN: Final = written(
     StoredSchedule(
@@ -64,10 +65,12 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> Text:
         arguments = json.dumps(entry["arguments"]) if "arguments" in entry else ""
         command = f"{entry['task']} {arguments}".rstrip()
         lines += ["", f"# name: {schedule.name}"]
-        if "cron" not in entry:
+        if "cron" not in entry or _BOUNDS & entry.keys():
             rule = from_text(schedule.trigger).describe()
-            lines.append(f"# no cron expression says this: {rule}: {command}")
-            notes.append(f"{schedule.name} has no cron expression ({rule}); it is only a comment")
+            lines.append(f"# no cron expression says all of this: {rule}: {command}")
+            notes.append(
+                f"{schedule.name} has no cron expression that says it all ({rule}); it is only a comment"
+            )
             continue
         if (wanted := entry.get("tz", "UTC")) != zone:
             lines.append(f"CRON_TZ={wanted}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Final, cast
 
 from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
@@ -62,7 +62,8 @@ def check_moment(value: object, *, what: str) -> Instant:
         except ValueError:
             moment = None
     if not isinstance(moment, datetime):
-        raise InvalidTime(f"{what} {shown(value)} is no moment; write {_EXAMPLE}")
+        said = value.isoformat() if isinstance(value, date) else shown(value)
+        raise InvalidTime(f"{what} {said} is no moment; write {_EXAMPLE}")
     if moment.utcoffset() is None:
         raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; write {_EXAMPLE}")
     return from_datetime(moment, what=what)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from duetime.model.crontab import read_crontab, write_crontab
 from duetime.model.portable import read
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers import Trigger, cron, every
+
+NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
 
 def stored(name: str, trigger: Trigger, payload: str = "{}", **fields: Any) -> StoredSchedule:
@@ -166,3 +169,14 @@ def test_arguments_that_are_nested_too_deep_are_refused_in_short() -> None:
     ((_, text),) = problems('0 3 * * * t {"a":' + "[" * 100_000)
     assert "cannot be read" in text
     assert len(text) < 300
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [cron("0 3 * * *").between(end=NOON), cron("0 3 * * *").at_most(3), cron("0 3 * * *").jitter("5m")],
+    ids=["end", "times", "jitter"],
+)
+def test_a_rule_with_bounds_is_no_line_since_it_would_lose_them(trigger: Trigger) -> None:
+    text, size, notes = write_crontab([stored("a", trigger)])
+    assert (entries(text), size) == ([], 0)
+    assert "it is only a comment" in notes[0]
