@@ -425,7 +425,10 @@ def test_a_crontab_tells_what_it_cannot_say() -> None:
 def test_one_process_fires_and_another_runs() -> None:
     put("often", "shop.greet", "name=ann", "--every", "1s")
     with program("scheduler") as firing:
+        assert "fires schedules and runs no jobs" in until(firing, "started: pid")
         assert "firing schedules and running no jobs" in until(firing, "stop with")
+        assert "none, runs no jobs  0/0" in duetime("workers", "list").stdout
+        assert "no living worker runs jobs" in duetime("schedules", "list").stderr
         with worker("--no-schedules") as working:
             assert "running jobs and leaving schedules to others" in until(working, "stop with")
             until(working, "hello ann")

@@ -55,6 +55,13 @@ def test_a_time_without_a_zone_is_one_in_the_zone_of_the_schedule(folder: Path) 
     assert told["lines"][0]["text"] in shown.stdout
 
 
+def test_a_day_without_a_time_is_refused_and_midnight_is_not(folder: Path) -> None:
+    declare()
+    shown = duetime("explain", "nightly", *URL, "--at", "2020-07-01")
+    assert (shown.exit_code, "say the time, too, such as '2020-07-01 03:00'" in shown.stderr) == (2, True)
+    assert duetime("explain", "nightly", *URL, "--at", "2020-07-01 00:00").exit_code == 0
+
+
 def test_a_time_that_is_none_is_refused_with_an_example(folder: Path) -> None:
     shown = duetime("explain", "nightly", *URL, "--at", "sunday")
     assert shown.exit_code == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 import click
@@ -53,6 +53,9 @@ def moment_or_duration(text: str) -> datetime | timedelta:
 
 def wall_moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, perhaps without a zone."""
+    with contextlib.suppress(ValueError):
+        date.fromisoformat(text)
+        raise click.BadParameter(f"{text!r} is a whole day; say the time, too, such as '{text} 03:00'")
     return _iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
 
 

@@ -111,6 +111,11 @@ def import_(
             )
 
     done = asyncio.run(act(scheduler))
+    _tell(done, source, dry_run=dry_run, as_json=as_json)
+
+
+def _tell(done: ScheduleImport, source: str, *, dry_run: bool, as_json: bool) -> None:
+    """Say what became of each schedule of a file."""
     if as_json:
         say_json({"dry_run": dry_run, "schedules": dict(done.schedules), "notes": list(done.notes)})
         return

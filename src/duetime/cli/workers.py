@@ -254,7 +254,7 @@ def _row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
         state,
         worker.host,
         str(worker.pid),
-        ",".join(worker.queues),
+        ",".join(worker.queues) or "none, runs no jobs",
         f"{worker.running}/{worker.slots}",
         str(worker.done),
         str(worker.failed),

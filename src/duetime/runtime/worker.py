@@ -103,15 +103,7 @@ class Worker:
         for service in self._intake:
             service.start()
         self._herald.worker(EventKind.WORKER_STARTED)
-        info = self._identity.info
-        log.info(
-            "worker %s started: pid %d, %d slots, queues %s, %d tasks",
-            self.id,
-            info.pid,
-            info.slots,
-            ", ".join(info.queues) or "none",
-            len(info.tasks),
-        )
+        log.info("worker %s started: pid %d, %s", self.id, self._identity.info.pid, self._identity.work)
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
