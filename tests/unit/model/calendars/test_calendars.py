@@ -36,7 +36,6 @@ def test_what_is_excluded_stays_so_until_its_end(calendar: Calendar, instant: in
         assert calendar.why(end - 1) is not None
 
 
-@settings(max_examples=200)
 @given(calendar=CALENDARS, instant=INSTANTS, share=st.floats(0, 1))
 def test_nothing_changes_before_an_edge(calendar: Calendar, instant: int, share: float) -> None:
     edge, excluded = calendar.edge(instant), calendar.until(instant) is not None

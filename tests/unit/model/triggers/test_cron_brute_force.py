@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -43,12 +43,14 @@ class Passed(NamedTuple):
     """A second of the wall clock, and the instant at which it is shown or made up for."""
 
     second: int
-    minute: int
-    hour: int
     day: int
     month: int
     weekday: int
     due: Instant
+
+
+Minutes: TypeAlias = dict[tuple[int, int], list[Passed]]
+"""Seconds by the hour and the minute that they are in."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,8 @@ class Window:
     end: Instant
     middle: datetime
     """On the wall."""
-    shown: list[Passed]
-    first: list[Passed]
+    shown: Minutes
+    first: Minutes
     """Each wall time when the clock reaches or passes it for the first time."""
 
 
@@ -67,21 +69,22 @@ def window(tz: str, middle: str) -> Window:
     zone, moment = ZoneInfo(tz), datetime.fromisoformat(middle).replace(tzinfo=UTC)
     instant, end = moment - HALF_WINDOW, moment + HALF_WINDOW
     start, newest = instant, instant.astimezone(zone).replace(tzinfo=None)
-    shown: list[Passed] = []
-    first: list[Passed] = []
+    shown: Minutes = {}
+    first: Minutes = {}
     while instant < end:
         instant += timedelta(seconds=1)
         wall = instant.astimezone(zone).replace(tzinfo=None)
-        shown.append(_passed(wall, instant))
+        due = from_datetime(instant)
+        _add(shown, wall, due)
         while newest < wall:
             newest += timedelta(seconds=1)
-            first.append(_passed(newest, instant))
+            _add(first, newest, due)
     return Window(from_datetime(start), from_datetime(end), moment.astimezone(zone), shown, first)
 
 
-def _passed(wall: datetime, instant: datetime) -> Passed:
-    due = from_datetime(instant)
-    return Passed(wall.second, wall.minute, wall.hour, wall.day, wall.month, wall.isoweekday() % 7, due)
+def _add(minutes: Minutes, wall: datetime, due: Instant) -> None:
+    passed = Passed(wall.second, wall.day, wall.month, wall.isoweekday() % 7, due)
+    minutes.setdefault((wall.hour, wall.minute), []).append(passed)
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,13 @@ def expected(rule: list[Field], found: Window) -> list[Instant]:
 
     walls = found.shown if minute.open or hour.open else found.first
     return sorted(
-        {wall.due for wall in walls if wall.minute in minutes and wall.hour in hours and is_due(wall)}
+        {
+            wall.due
+            for (at_hour, at_minute), seconds in walls.items()
+            if at_hour in hours and at_minute in minutes
+            for wall in seconds
+            if is_due(wall)
+        }
     )
 
 

@@ -140,9 +140,9 @@ def seconds_around(tz: str, change: str) -> list[tuple[datetime, datetime]]:
 def walk(rule: Rule, tz: str, change: str) -> Iterator[datetime]:
     """Yield what is due, by the definition: a fixed rule is due when a matching wall time is passed for the first time."""
     around = seconds_around(tz, change)
-    newest = around[0][1]
+    newest, floating = around[0][1], rule.floating
     for instant, wall in around[1:]:
-        if rule.floating:
+        if floating:
             if rule.matches(wall):
                 yield instant
             continue
