@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from duetime.model.ids import new_job_id
 from duetime.model.instants import Instant
@@ -11,6 +12,9 @@ from duetime.model.limit import schedule_gate
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import Terms
+
+MOST_IN_A_SPAN: Final = 2**31 - 1
+"""What every database can write; only weeks of a pause have more, of a schedule that comes every millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +68,5 @@ def skipped(schedule: StoredSchedule, span: Span, *, reason: str) -> NewJob:
         state=State.SKIPPED,
         reason=reason,
         span_first=span.first,
-        span_count=span.count,
+        span_count=min(span.count, MOST_IN_A_SPAN),
     )

@@ -83,9 +83,19 @@ class Change:
     """Why planted jobs that have not started are taken back; `None` leaves them."""
     again: bool = True
     """Whether what is taken back is planted again, because the trigger still has it."""
+    only: Instant | None = None
+    """The one occurrence that is taken back; `None`: all that are planted."""
     held: bool = True
     """Whether those are called off, too, that a worker holds ready to start. They are not planted again, since the
     worker may start them before it hears of it; left alone, they run as they were made."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether those end, too, whose occurrence has passed and that wait for the time that was drawn for them.
+
+        They keep their occurrence and so account for it. Where the schedule goes on as it was, they run as they were made.
+        """
+        return self.held or not self.again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

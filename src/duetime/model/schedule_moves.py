@@ -135,9 +135,9 @@ def resume(before: StoredSchedule, *, who: str, now: Instant) -> Change | None:
     return Change(before=before, after=_from_now_on(after, now=now), entry=entry, jobs=jobs)
 
 
-def skip(before: StoredSchedule, *, planted: bool, who: str) -> tuple[Instant, Change]:
+def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, Change]:
     """Return the next occurrence and what to write so that it does not run; one that is planted is taken back."""
-    upcoming = before.fired_through if planted else before.next_at
+    upcoming = before.next_at if planted is None else planted
     why = standstill(before) or (None if upcoming is not None else "over")
     if why is not None or upcoming is None:
         text = f"schedule {before.name!r} is {why}, so nothing of it is about to run"
@@ -151,8 +151,9 @@ def skip(before: StoredSchedule, *, planted: bool, who: str) -> tuple[Instant, C
         after=after,
         entry=AuditEntry(verb="skip", target=before.name, who=who, detail={"occurrence": upcoming}),
         jobs=(skipped(before, Span(upcoming, upcoming, 1), reason=reason),),
-        withdraw=reason if planted else None,
+        withdraw=None if planted is None else reason,
         again=False,
+        only=planted,
     )
     return upcoming, change
 

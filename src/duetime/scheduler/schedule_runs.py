@@ -20,7 +20,7 @@ from duetime.model.triggers.text import from_text, to_show
 from duetime.model.upcoming import upcoming
 from duetime.scheduler.altering import readings, write
 from duetime.scheduler.schedule_records import Backfill
-from duetime.stores.base import Store
+from duetime.stores.base import JobFilter, Store
 
 _CHUNK: Final = 500
 """How many jobs are stored in one transaction."""
@@ -30,7 +30,7 @@ async def skip_next(store: Store, name: str, *, who: str) -> Instant:
     """Have the next occurrence of a schedule not run, and return it."""
     occurrence = 0
     async for before, now in readings(store, name):
-        planted = before.fired_through > now and await _is_planted(store, before)
+        planted = await _planted(store, name, now=now)
         occurrence, change = moves.skip(before, planted=planted, who=who)
         if await write(store, [change]):
             break
@@ -75,10 +75,19 @@ async def make_up_for(
     return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
 
 
-async def _is_planted(store: Store, schedule: StoredSchedule) -> bool:
-    at = schedule.fired_through
-    found = await store.occurrences(schedule.name, since=at, until=at, limit=1)
-    return any(job.occurrence == at and not job.state.terminal for job in found)
+async def _planted(store: Store, name: str, *, now: Instant) -> Instant | None:
+    """Return the first occurrence whose job is there and waits for its time, if there is one."""
+    found: list[Instant] = []
+    for state, claims in ((State.PENDING, 0), (State.RUNNING, 1)):
+        jobs = await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
+        waiting = [job for job in jobs if job.due_at > now and job.started_at is None]
+        # One that was claimed before may have begun, and waits for something else.
+        found += [
+            job.occurrence
+            for job in waiting
+            if job.occurrence is not None and (job.occurrence > now or job.fence == claims)
+        ]
+    return min(found, default=None)
 
 
 async def _made(

@@ -123,13 +123,18 @@ class ModelStore(JobModel):
         planted = [
             job
             for job in self.jobs.values()
-            if job.record.schedule == name and (job.record.occurrence or 0) > now
+            if job.record.schedule == name
+            and change.only in {None, job.record.occurrence}
+            and is_planted(job.record, now, drawn=change.drawn)
         ]
         held = [j.record for j in planted if j.record.state is State.RUNNING and j.record.started_at is None]
         if change.held:
             self.cancel([record.id for record in held], reason=reason)
         free = [job for job in planted if job.record.state is State.PENDING]
-        taken = [take_back(job, reason, now) for job in free]
+        for job in free:
+            job.change(state=State.CANCELLED, finished_at=now, reason=reason)
+        to_come = [job for job in free if change.only is not None or (job.record.occurrence or 0) > now]
+        taken = [give_up(job) for job in to_come]
         old = self.schedules.get(name)
         if old is None:
             return
@@ -140,9 +145,17 @@ class ModelStore(JobModel):
         self.schedules[name] = old
 
 
-def take_back(job: Job, reason: str, now: Instant) -> Instant:
-    """Cancel a planted job, and return the occurrence that it gives up."""
+def is_planted(record: StoredJob, now: Instant, *, drawn: bool) -> bool:
+    """Whether a job has not begun, and is still to come or, if those are asked for, waits for its drawn time."""
+    if record.occurrence is None or record.state.terminal:
+        return False
+    fresh = record.fence == (0 if record.state is State.PENDING else 1)
+    return record.occurrence > now or (drawn and fresh and record.due_at > now)
+
+
+def give_up(job: Job) -> Instant:
+    """Take its occurrence from a job, and return it."""
     occurrence = job.record.occurrence
     assert occurrence is not None
-    job.change(state=State.CANCELLED, finished_at=now, reason=reason, span_first=occurrence, occurrence=None)
+    job.change(span_first=occurrence, occurrence=None)
     return occurrence

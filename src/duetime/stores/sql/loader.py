@@ -86,6 +86,7 @@ class Statements:
     adopt: Statement
     add_schedules: Statement
     change_schedules: Statement
+    lock_planted: Statement
     withdraw: Statement
     withdraw_claimed: Statement
     rewind: Statement

@@ -11,7 +11,7 @@ from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Instant
 from duetime.model.job import JobId, NewJob
-from duetime.model.occurrence import Span
+from duetime.model.occurrence import MOST_IN_A_SPAN, Span
 from duetime.model.outcome import Cancelled, Failed
 from duetime.model.spans import Cut, cuts
 from duetime.model.states import State
@@ -88,6 +88,11 @@ class TestOccurrences(StoreSuite):
         await store.enqueue([missed, occurrence_job("s", 200)])
         (record,) = await store.occurrences("s", since=30, until=50, limit=9)
         assert (record.id, record.span_first, record.span_count) == (missed.id, 10, 10)
+
+    async def test_a_record_stands_for_as_many_as_there_can_be(self, store: Store) -> None:
+        await store.enqueue([span(10, 100, MOST_IN_A_SPAN)])
+        (record,) = await store.occurrences("s", since=0, until=100, limit=9)
+        assert record.span_count == MOST_IN_A_SPAN
 
     async def test_what_has_given_up_its_occurrence_is_not_found(
         self, store: Store, clock: FakeClock

@@ -8,7 +8,7 @@ import pytest
 
 from duetime.model import firing as firings
 from duetime.model.instants import SECOND, Instant
-from duetime.model.outcome import Released
+from duetime.model.outcome import Released, Snoozed
 from duetime.model.parking import park
 from duetime.model.schedule import Change
 from duetime.model.states import State
@@ -22,6 +22,7 @@ from duetime.testing.conformance.kit import (
     finish,
     firing,
     hire,
+    job,
     occurrence_job,
     pause,
     put,
@@ -78,6 +79,40 @@ class TestWithdrawal(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.started_at) == (State.CANCELLED, None)
         assert record.reason
+
+    async def test_one_that_waits_for_its_drawn_time_ends_and_accounts_for_its_occurrence(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        await declare(store, declared(clock))
+        waiting = job(schedule="s", occurrence=now - 5, due_at=now + MINUTE)
+        held = job(schedule="s", occurrence=now - 4, due_at=now + 9)
+        await store.enqueue([waiting, held])
+        assert (await take_one(store, ahead=SECOND)).job_id == held.id
+        place = (await read_schedule(store, "s")).made
+        await self.apply(store, clock, verb)
+        record = await read(store, waiting.id)
+        # The schedule goes on as it was after an edit, and so does the job.
+        expected = State.PENDING if verb == "edit" else State.CANCELLED
+        assert (record.state, record.occurrence) == (expected, now - 5)
+        called_off = {held.id} if verb in {"pause", "delete"} else set()
+        assert (await store.attend("w1")).cancelling == called_off
+        if verb != "delete":
+            after = await read_schedule(store, "s")
+            assert after.fired_through >= now - 1, "it does not come again"
+            assert after.made == place
+
+    async def test_one_that_waits_for_its_next_try_or_was_snoozed_stays(
+        self, store: Store, clock: FakeClock, verb: str
+    ) -> None:
+        await hire(store, "w1")
+        await declare(store, declared(clock))
+        await store.enqueue([tried := occurrence_job("s", clock.now() - 5)])
+        later = Snoozed(wait=MINUTE)
+        await finish(store, await take_one(store), later, now=clock.now())
+        await self.apply(store, clock, verb)
+        assert (await read(store, tried.id)).state is State.PENDING
 
     async def test_what_is_due_started_ended_or_of_others_stays(
         self, store: Store, clock: FakeClock, verb: str

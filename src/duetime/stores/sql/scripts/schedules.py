@@ -108,7 +108,8 @@ def delete(sql: Statements, name: str, entry: AuditEntry) -> Script[Written]:
     found = yield Query(sql.delete_schedule, {"name": rows.clean_text(name)})
     if not found:
         return Written(frozenset(), frozenset())
-    values = {"rows": rows.batch([(name, "schedule deleted")])}
+    values = {"rows": rows.batch([(name, "schedule deleted", None, 1)])}
+    yield Query(sql.lock_planted, values)
     yield Query(sql.withdraw, values)
     flagged = yield Query(sql.withdraw_claimed, values)
     yield from note(sql, [entry])
@@ -177,16 +178,23 @@ def _withdraw(sql: Statements, changes: Sequence[Change]) -> Script[frozenset[Wo
     """
     if not changes:
         return frozenset()
-    planted = rows.batch((change.after.name, change.withdraw) for change in changes)
+    held = rows.batch(_planted(change) for change in changes if change.held)
+    some_held = any(change.held for change in changes)
+    if some_held:
+        yield Query(sql.lock_planted, {"rows": held})
     withdrawn: dict[str, list[Instant]] = {}
-    for name, occurrence in (yield Query(sql.withdraw, {"rows": planted})):
-        withdrawn.setdefault(name, []).append(occurrence)
+    for name, freed, kept in (yield Query(sql.withdraw, {"rows": rows.batch(map(_planted, changes))})):
+        if kept is None:
+            withdrawn.setdefault(name, []).append(freed)
     if back := [row for c in changes if (row := _rewound(c, withdrawn.get(c.after.name, []))) is not None]:
         yield Query(sql.rewind, {"rows": rows.batch(back)})
-    held = [(change.after.name, change.withdraw) for change in changes if change.held]
-    if not held:
+    if not some_held:
         return frozenset()
-    return _holders((yield Query(sql.withdraw_claimed, {"rows": rows.batch(held)})))
+    return _holders((yield Query(sql.withdraw_claimed, {"rows": held})))
+
+
+def _planted(change: Change) -> tuple[object, ...]:
+    return change.after.name, change.withdraw, change.only, int(change.drawn)
 
 
 def _rewound(change: Change, occurrences: Sequence[Instant]) -> tuple[object, ...] | None:

@@ -55,22 +55,42 @@ FROM {each rows: name text, task text, payload text, trigger_spec text, declared
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.was_rev AND {schedules}.fired_through = r.was_fired_through
 RETURNING {schedules}.name
 
+-- fragment: planted
+-- True for a live job of a schedule, given by `r`, that has not begun: its occurrence is still to come, or it waits for
+-- the time that was drawn for it and those are asked for.
+{jobs}.schedule = r.name AND {jobs}.schedule IS NOT NULL AND ({jobs}.state = 'pending' OR {jobs}.state = 'running')
+AND (r.only IS NULL OR {jobs}.occurrence = r.only)
+AND ({jobs}.occurrence > {now} OR (r.drawn = 1 AND {jobs}.occurrence IS NOT NULL AND {jobs}.due_at > {now}
+                                   AND {jobs}.fence = CASE WHEN {jobs}.state = 'pending' THEN 0 ELSE 1 END))
+
+-- name: lock_planted
+-- Lock planted jobs, so that none is claimed or given back between the statements that take them back.
+SELECT {jobs}.id
+FROM {each rows: name text, reason text, only int, drawn int} AS r CROSS JOIN {jobs} {index live}
+WHERE {planted}
+ORDER BY {jobs}.id
+{locking}
+
 -- name: withdraw
--- Cancel planted jobs that nobody has claimed; their occurrences become free to be planted again.
-UPDATE {jobs} SET state = 'cancelled', finished_at = {now}, reason = r.reason, span_first = occurrence,
-                  occurrence = NULL
-FROM {each rows: name text, reason text} AS r
-WHERE {jobs}.state = 'pending' AND {jobs}.schedule = r.name AND {jobs}.occurrence > {now}
-RETURNING {jobs}.schedule, {jobs}.span_first
+-- Cancel planted jobs that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
+-- that is named free for another record; any other stays with its job.
+UPDATE {jobs} {index live} SET
+    state = 'cancelled', finished_at = {now}, reason = r.reason,
+    span_first = CASE WHEN occurrence > {now} OR r.only IS NOT NULL THEN occurrence ELSE span_first END,
+    occurrence = CASE WHEN occurrence > {now} OR r.only IS NOT NULL THEN NULL ELSE occurrence END
+FROM {each rows: name text, reason text, only int, drawn int} AS r
+WHERE {planted} AND {jobs}.state = 'pending'
+RETURNING {jobs}.schedule, {jobs}.span_first, {jobs}.occurrence
 
 -- name: withdraw_claimed
 -- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
 -- somebody had cancelled them before.
-UPDATE {jobs} SET cancel_requested_at = coalesce(cancel_requested_at, {now}),
+UPDATE {jobs} {index live} SET
+                  cancel_requested_at = coalesce(cancel_requested_at, {now}),
                   cancel_reason = coalesce(cancel_reason, r.reason),
                   callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END
-FROM {each rows: name text, reason text} AS r
-WHERE {jobs}.state = 'running' AND {jobs}.started_at IS NULL AND {jobs}.occurrence > {now} AND {jobs}.schedule = r.name
+FROM {each rows: name text, reason text, only int, drawn int} AS r
+WHERE {planted} AND {jobs}.state = 'running' AND {jobs}.started_at IS NULL
 RETURNING {jobs}.worker
 
 -- name: rewind
