@@ -38,9 +38,9 @@ class ScheduleExport:
 
     text: str
     count: int
-    """How many schedules are in it."""
+    """How many schedules are in it; what is only a comment does not count."""
     notes: tuple[str, ...]
-    """What is left out of it, and why."""
+    """What is left out of it, and why; what this kind of file cannot say."""
 
     def __str__(self) -> str:
         return self.text
