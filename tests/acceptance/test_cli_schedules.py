@@ -159,6 +159,7 @@ def test_an_edit_of_nothing_or_with_nonsense_is_refused(
         (("--every", "15m", "--priority", "12"), "priority must be"),
         (("--every", "15m", "--times", "0"), "'--times': 0 is not in the range x>=1"),
         (("--every", "15m", "--overlap-limit", "3"), "overlap_limit"),
+        (("--every", "15m", "--misfire-window", "1ms"), "must be at least 1 second, not 1 millisecond"),
         (("--every", "15m", "names=bob"), "names"),
     ],
     ids=str,

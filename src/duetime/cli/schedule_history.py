@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import click
 import msgspec
@@ -55,18 +56,21 @@ def _row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
 
 def _values(change: ScheduleChange) -> object:
     """Return a change as JSON values, lengths of time in seconds."""
-    detail = {
-        name: [_plain(one) for one in value] if isinstance(value, list) else _plain(value)
-        for name, value in change.detail.items()
-    }
+    detail = {name: _plain(value) for name, value in change.detail.items()}
     return msgspec.to_builtins(replace(change, detail=detail))
 
 
-def _plain(value: object) -> object:
-    return value.total_seconds() if isinstance(value, timedelta) else value
+def _plain(value: Any) -> Any:
+    match value:
+        case [before, after]:
+            return [_plain(before), _plain(after)]
+        case timedelta():
+            return value.total_seconds()
+        case _:
+            return value
 
 
-def _told(value: object) -> str:
+def _told(value: Any) -> str:
     """Say what a field was and is, or what was said."""
     match value:
         case [before, after]:
@@ -75,7 +79,7 @@ def _told(value: object) -> str:
             return _text(value)
 
 
-def _text(value: object) -> str:
+def _text(value: Any) -> str:
     match value:
         case None:
             return "none"

@@ -118,7 +118,7 @@ def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
 def _window(value: Duration) -> Micros:
     window = durations.parse(value, what="misfire_window")
     if window < SHORTEST_WINDOW:
-        text = f"misfire_window must be at least {durations.describe(SHORTEST_WINDOW)}, not {shown(value)}"
+        text = f"misfire_window must be at least {durations.describe(SHORTEST_WINDOW)}, not {durations.describe(window)}"
         raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
     return window
 
