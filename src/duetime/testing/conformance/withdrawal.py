@@ -96,7 +96,7 @@ class TestWithdrawal(StoreSuite):
         # The schedule goes on as it was after an edit, and so does the job.
         expected = State.PENDING if verb == "edit" else State.CANCELLED
         assert (record.state, record.occurrence) == (expected, now - 5)
-        called_off = {held.id} if verb in {"pause", "delete"} else set()
+        called_off = {held.id} if verb in {"pause", "delete"} else set[str]()
         assert (await store.attend("w1")).cancelling == called_off
         if verb != "delete":
             after = await read_schedule(store, "s")
