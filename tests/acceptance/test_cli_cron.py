@@ -35,6 +35,7 @@ def test_a_change_of_the_clock_is_noted() -> None:
             {
                 "at": "2026-03-29T01:00:00+00:00",
                 "local": "2026-03-29T03:00:00+02:00",
+                "due_at": "2026-03-29T01:00:00+00:00",
                 "note": "02:30 does not exist on this day (clocks go forward); runs at 03:00",
             }
         ],
