@@ -39,6 +39,11 @@ def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
     return instant
 
 
+def in_words(instant: Instant) -> str:
+    """Say an instant to the second, for people."""
+    return f"{to_datetime(instant):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def to_datetime(instant: Instant) -> datetime:
     """Turn an instant into an aware datetime in UTC."""
     return EPOCH + timedelta(microseconds=instant)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from duetime.model.instants import Instant, from_datetime, to_datetime
+from duetime.model.instants import Instant, from_datetime, in_words
 from duetime.model.remaining import left
 from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_moves import standstill
@@ -41,4 +41,4 @@ def _stands(schedule: StoredSchedule, occurrence: Instant) -> str | None:
     until = schedule.paused_until
     if standstill(schedule) != "paused" or until is None:
         return standstill(schedule)
-    return None if occurrence >= until else f"paused until {to_datetime(until):%Y-%m-%d %H:%M:%S} UTC"
+    return None if occurrence >= until else f"paused until {in_words(until)}"

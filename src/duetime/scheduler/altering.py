@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from duetime.errors import StoreUnavailable
 from duetime.model.instants import Instant
@@ -15,7 +16,8 @@ from duetime.stores.base import Store
 _TRIES = 50
 _PAUSE = 0.002
 
-Decision = Callable[[StoredSchedule | None, Instant], Change | None]
+Answer: TypeAlias = Literal["created", "changed", "unchanged"]
+Decision: TypeAlias = Callable[[StoredSchedule | None, Instant], Change | None]
 
 
 async def alter(store: Store, name: str, decide: Decision) -> Change | None:
@@ -63,6 +65,13 @@ async def write(store: Store, changes: Sequence[Change], *, whole: bool = False)
         return await store.write_schedules(changes, whole=whole)
     except StoreUnavailable:
         return await store.write_schedules(changes, whole=whole)
+
+
+def answer_of(change: Change | None) -> Answer:
+    """Tell what was done to a schedule that was asked for."""
+    if change is None:
+        return "unchanged"
+    return "created" if change.before is None else "changed"
 
 
 def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:

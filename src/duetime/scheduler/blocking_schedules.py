@@ -10,6 +10,7 @@ from duetime.model.durations import Duration
 from duetime.model.schedule_options import ScheduleOptionValues
 from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
+from duetime.scheduler.altering import Answer
 from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.explaining import ScheduleExplanation
 from duetime.scheduler.forecast_records import Forecast
@@ -17,7 +18,7 @@ from duetime.scheduler.job_class import Job
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.porting import ScheduleExport, ScheduleImport
 from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
-from duetime.scheduler.schedules import PutAnswer, Schedules
+from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Task
 
 
@@ -46,7 +47,7 @@ class BlockingSchedules:
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
         **values: Unpack[ScheduleOptionValues],
-    ) -> PutAnswer:
+    ) -> Answer:
         """Store a schedule, or change what differs in the one of this name; see `Schedules.put`."""
         asked = self._schedules.put(name, trigger, task, args=args, kwargs=kwargs, by=by, **values)
         return self._portal.run(asked)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -20,7 +19,7 @@ from duetime.model.terms import Terms
 from duetime.model.triggers.text import readable
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
-from duetime.scheduler.altering import Decision, alter_all
+from duetime.scheduler.altering import Answer, Decision, alter_all, answer_of
 from duetime.scheduler.arguments import Arguments as Call
 from duetime.scheduler.arguments import read_arguments
 from duetime.scheduler.documents import Document, Format, Found, check_format, read_document, write_document
@@ -28,8 +27,6 @@ from duetime.scheduler.lookup import no_schedule, no_task
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.registry import Declared
 from duetime.stores.base import Store
-
-Ported: TypeAlias = Literal["created", "changed", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +47,7 @@ class ScheduleExport:
 class ScheduleImport:
     """What has become of the schedules of a file, or would."""
 
-    schedules: Mapping[str, Ported]
+    schedules: Mapping[str, Answer]
     notes: tuple[str, ...]
     """What the file says besides, and is left out."""
 
@@ -194,7 +191,7 @@ class Importer:
 
 async def import_schedules(
     store: Store, plans: Iterable[Planned], *, who: str, dry_run: bool
-) -> dict[str, Ported]:
+) -> dict[str, Answer]:
     """Make schedules as planned, all in one step, and tell what became of each; a dry run only tells."""
     decisions = {plan.wanted.name: _decision(plan, who) for plan in plans}
     if dry_run:
@@ -204,7 +201,7 @@ async def import_schedules(
         changes = {name: change for name, change in foreseen.items() if change is not None}
     else:
         changes = await alter_all(store, decisions, whole=True)
-    return {name: _outcome(changes.get(name)) for name in decisions}
+    return {name: answer_of(changes.get(name)) for name in decisions}
 
 
 def _decision(plan: Planned, who: str) -> Decision:
@@ -212,12 +209,6 @@ def _decision(plan: Planned, who: str) -> Decision:
         return plan.decide(before, now, who=who)
 
     return decide
-
-
-def _outcome(change: Change | None) -> Ported:
-    if change is None:
-        return "unchanged"
-    return "created" if change.before is None else "changed"
 
 
 def _json(arguments: Mapping[str, object], *, exact: bool) -> str:

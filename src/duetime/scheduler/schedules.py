@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, Unpack
 
 import msgspec
 
@@ -26,7 +26,7 @@ from duetime.model.triggers import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
-from duetime.scheduler.altering import alter, alter_known
+from duetime.scheduler.altering import Answer, alter, alter_known, answer_of
 from duetime.scheduler.arguments import call_of
 from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
 from duetime.scheduler.forecast_records import Forecast
@@ -50,8 +50,6 @@ from duetime.scheduler.schedule_runs import foresee, make_up_for, skip_next
 from duetime.scheduler.task import Call, Client, Task, result_reader
 from duetime.scheduler.who import who
 from duetime.stores.base import Store
-
-PutAnswer: TypeAlias = Literal["created", "changed", "unchanged"]
 
 
 class Schedules:
@@ -81,7 +79,7 @@ class Schedules:
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
         **values: Unpack[ScheduleOptionValues],
-    ) -> PutAnswer:
+    ) -> Answer:
         """Store a schedule, or change what differs in the one of this name; its times stay if its trigger does.
 
         A schedule that code declares stays the code's own, and the change holds until the code changes there.
@@ -104,10 +102,7 @@ class Schedules:
             change = moves.put(before, new, rule, who=asks, now=now)
             return self._pace.checked(change, now=now)
 
-        change = await alter(store, name, decide)
-        if change is None:
-            return "unchanged"
-        return "created" if change.before is None else "changed"
+        return answer_of(await alter(store, name, decide))
 
     async def edit(
         self,

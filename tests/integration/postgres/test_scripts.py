@@ -16,6 +16,7 @@ from duetime.errors import (
 )
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.postgres import connect
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from tests.integration.postgres.kit import ask, do, opened, statement
 from tools.servers import Postgres
@@ -43,6 +44,21 @@ async def test_the_time_is_the_servers_unless_a_clock_was_given(postgres_url: st
         assert await driver.read(now) == [(None,)]
     async with opened(postgres_url, clock=FixedClock()) as driver:
         assert await driver.read(now) == [(42,)]
+
+
+async def test_a_plan_that_may_have_been_made_for_an_empty_table_does_not_last(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "_PLANS_LAST", 0.05)
+    one = ask("SELECT $1::bigint", n=1)
+    plans = ask("SELECT prepare_time FROM pg_prepared_statements WHERE statement = 'SELECT $1::bigint'")
+    async with opened(postgres_url, pool=1) as driver, asyncio.timeout(10):
+        await driver.read(one)
+        first = await driver.read(plans)
+        assert len(first) == 1
+        while await driver.read(plans) == first:
+            await asyncio.sleep(0.01)
+            await driver.read(one)
 
 
 async def test_a_script_that_fails_half_way_leaves_nothing_behind(postgres_url: str) -> None:

@@ -10,7 +10,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model.calendars.base import Calendar
 from duetime.model.calendars.wall import WallCalendar, shown_wall
 from duetime.model.calendars.weekdays import check_weekdays, told, weekday
-from duetime.model.instants import LATEST, Instant, to_datetime
+from duetime.model.instants import LATEST, Instant, in_words, to_datetime
 from duetime.model.shown import shown
 from duetime.model.triggers.base import check_instant, check_whole
 from duetime.model.triggers.zones import DAY
@@ -100,7 +100,7 @@ class Span(Calendar):
         """Name the span."""
         if self.until(instant) is None:
             return None
-        return f"{to_datetime(instant):%Y-%m-%d %H:%M:%S} UTC lies in the blackout {self.describe()}"
+        return f"{in_words(instant)} lies in the blackout {self.describe()}"
 
     def describe(self, *, beside: str = "") -> str:
         """Say in English what is excluded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import LATEST, Instant, to_datetime
+from duetime.model.instants import LATEST, Instant, in_words, to_datetime
 from duetime.model.triggers.base import check_instant
 from duetime.model.triggers.compound import Budget, Wrapper, quoted, terms_of
 from duetime.model.triggers.counting import Term
@@ -48,9 +48,9 @@ class Between(Wrapper):
         """Say the rule in English."""
         text = quoted(self.trigger)
         if self.start is not None:
-            text += f", from {to_datetime(self.start):%Y-%m-%d %H:%M:%S} UTC"
+            text += f", from {in_words(self.start)}"
         if self.end is not None:
-            text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
+            text += f", until {in_words(self.end)}"
         return text
 
     def to_spec(self) -> dict[str, object]:

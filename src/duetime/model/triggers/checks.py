@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duetime.errors import InvalidTrigger
 from duetime.model import durations
-from duetime.model.instants import EARLIEST, Instant, Micros, to_datetime
+from duetime.model.instants import EARLIEST, Instant, Micros, in_words, to_datetime
 from duetime.model.triggers.base import Trigger
 
 WALKED = 100
@@ -14,7 +14,7 @@ WALKED = 100
 def check_comes(trigger: Trigger, now: Instant) -> None:
     """Raise `InvalidTrigger` unless something is due after `now`."""
     if trigger.after(now) is None:
-        since = "" if now == EARLIEST else f" after {to_datetime(now):%Y-%m-%d %H:%M:%S} UTC"
+        since = "" if now == EARLIEST else f" after {in_words(now)}"
         text = f"the trigger ({trigger.describe()}) never comes{since}"
         raise InvalidTrigger(f"{text}; check its dates, its end and the calendars taken from it")
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from duetime.errors import InvalidTrigger
 from duetime.model import durations
 from duetime.model.durations import Duration
-from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros, from_datetime, to_datetime
+from duetime.model.instants import LATEST, MILLISECOND, Instant, Micros, from_datetime, in_words
 from duetime.model.triggers.base import Trigger, check_instant, check_length, check_times
 from duetime.model.triggers.steps import Missing, Steps, steps
 
@@ -65,9 +65,9 @@ class Every(Trigger):
         interval = durations.describe(self.interval)
         text = f"every {interval}" if interval.count(" ") > 1 else f"every {interval.removeprefix('1 ')}"
         if self.start is not None:
-            text += f", from {to_datetime(self.start):%Y-%m-%d %H:%M:%S} UTC"
+            text += f", from {in_words(self.start)}"
         if self.end is not None:
-            text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
+            text += f", until {in_words(self.end)}"
         if self.times is not None:
             text += ", 1 time" if self.times == 1 else f", {self.times} times"
         return text

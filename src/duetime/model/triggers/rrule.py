@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger, MissingDriver
-from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, to_datetime
+from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, in_words
 from duetime.model.triggers.base import Trigger, check_instant
 from duetime.model.triggers.rrule_describe import describe
 from duetime.model.triggers.rrule_text import FREQUENCIES, Rule, check_text, read, read_until
@@ -75,9 +75,7 @@ class RRule(Trigger):
         """Say the rule in English."""
         start = _EPOCH + timedelta(seconds=self._first)
         text = f"{describe(self._rule)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
-        return (
-            text if self._end == LATEST else f"{text}, until {to_datetime(self._end):%Y-%m-%d %H:%M:%S} UTC"
-        )
+        return text if self._end == LATEST else f"{text}, until {in_words(self._end)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
 from duetime.model import durations
-from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, to_datetime
+from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
 from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger, check_instant, check_times, check_whole
 from duetime.model.triggers.walls import first_after, wall_at, zone_of
@@ -91,7 +91,7 @@ class Steps(Trigger):
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
         text += f", {self.tz}"
         if self.end is not None:
-            text += f", until {to_datetime(self.end):%Y-%m-%d %H:%M:%S} UTC"
+            text += f", until {in_words(self.end)}"
         if self.times is not None:
             text += ", 1 time" if self.times == 1 else f", {self.times} times"
         return f"{text}, where the month has that day" if self.missing == "skip" else text

@@ -53,10 +53,6 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def note(self, entries: Sequence[AuditEntry]) -> None:
-        """Keep who did what."""
-        ...
-
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         ...

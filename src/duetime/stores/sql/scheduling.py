@@ -67,11 +67,6 @@ class Scheduling(Operations):
         self._enqueuing.hint(job for job in jobs if job.id in stored)
         return ids
 
-    async def note(self, entries: Sequence[AuditEntry]) -> None:
-        """Keep who did what."""
-        if entries:
-            await self._driver.write(lambda: on_schedules.note(self._sql, entries), atomic=False)
-
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         return await self._driver.read(lambda: reads.schedules(self._sql))

@@ -23,6 +23,7 @@ from duetime.testing.conformance.kit import (
     declare,
     finish,
     hire,
+    job,
     occurrence_job,
     pause,
     prune,
@@ -249,8 +250,13 @@ class TestBackfill(StoreSuite):
         assert sum(record.span_count for record in records) == 100
 
 
+async def note(store: Store, *entries: AuditEntry) -> None:
+    """Keep who did what, with a job, as those do who make one by hand."""
+    await store.enqueue([job()], entries=entries)
+
+
 class TestEntries(StoreSuite):
-    """`note`, `entries`, and how they go."""
+    """`entries`, and how they come and go."""
 
     async def test_they_come_newest_first_by_the_clock_of_the_store(
         self, store: Store, clock: FakeClock
@@ -258,9 +264,9 @@ class TestEntries(StoreSuite):
         ids = [new_job_id() for _ in range(4)]
         # Made by processes whose clocks disagree.
         for verb, entry_id in zip("abcd", reversed(ids), strict=True):
-            await store.note([AuditEntry(verb=verb, target="s", who="ann", id=entry_id)])
+            await note(store, AuditEntry(verb=verb, target="s", who="ann", id=entry_id))
             clock.advance(1)
-        await store.note([entry("e", "other")])
+        await note(store, entry("e", "other"))
         assert [noted.verb for noted in await store.entries("s", limit=9)] == ["d", "c", "b", "a"]
         first, second = await store.entries("s", limit=2)
         assert [n.verb for n in await store.entries("s", limit=2, before=second.id)] == ["b", "a"]
@@ -270,7 +276,7 @@ class TestEntries(StoreSuite):
 
     async def test_those_of_one_moment_keep_their_order(self, store: Store) -> None:
         noted = [entry(f"v{number}") for number in range(20)]
-        await store.note(noted)
+        await note(store, *noted)
         read = await store.entries("s", limit=99)
         assert [row.id for row in read] == [row.id for row in reversed(noted)]
         pages, before = list[str](), None
@@ -281,15 +287,14 @@ class TestEntries(StoreSuite):
 
     async def test_an_entry_is_kept_once(self, store: Store) -> None:
         noted = entry()
-        await store.note([noted])
-        await store.note([noted])
-        await store.note([])
+        await note(store, noted)
+        await note(store, noted)
         assert len(await store.entries("s", limit=9)) == 1
 
     async def test_odd_text_survives_as_far_as_it_can_be_kept(self, store: Store) -> None:
         odd = entry(reason=ODD_TEXT, before=[None, 1, {"x": [True]}])
         broken = entry("other", lone="\ud800", who="x\ud800\x00")
-        await store.note([odd, broken])
+        await note(store, odd, broken)
         second, first = await store.entries("s", limit=9)
         assert first.detail == odd.detail
         assert set(second.detail) == {"lone", "who"}
@@ -297,10 +302,10 @@ class TestEntries(StoreSuite):
     async def test_what_was_done_long_ago_is_forgotten_with_old_jobs(
         self, store: Store, clock: FakeClock
     ) -> None:
-        await store.note([entry("old")])
+        await note(store, entry("old"))
         old = clock.now()
         clock.advance("2d")
-        await store.note([entry("new")])
+        await note(store, entry("new"))
         await prune(store, before=old + DAY)
         assert [noted.verb for noted in await store.entries("s", limit=9)] == ["new", "old"]
         await prune(store, before=old + DAY + 1)

@@ -21,6 +21,8 @@ STATEMENT_TIMEOUT: Final = 30
 # Above the server's own, so that the server is the first to give up and the connection survives.
 _COMMAND_TIMEOUT: Final = STATEMENT_TIMEOUT + 5.0
 _CACHED_STATEMENTS: Final = 200
+_PLANS_LAST: Final = 60
+"""In seconds. A plan that was made while a table was empty reads all of it; statistics may take minutes to undo it."""
 
 _BOUNDS: Final = {
     "lock_timeout": "5s",
@@ -114,7 +116,7 @@ class Connector:
             timeout=_CONNECT_TIMEOUT,
             command_timeout=_COMMAND_TIMEOUT,
             statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
-            max_cached_statement_lifetime=0,
+            max_cached_statement_lifetime=_PLANS_LAST,
             max_cacheable_statement_size=0,
         )
 
