@@ -1,0 +1,134 @@
+"""What every adapter is, and the handler that all of them run; standard library only."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LEDGER = "PEERS_LEDGER"
+"""The environment variable that names the file of what ran."""
+CALLERS = 32
+"""Callers that enqueue at once."""
+_ENTRY = struct.Struct("<qdd")
+_opened: list[int] = []
+
+
+class Unsupported(Exception):
+    """The system has no way to do this; the text says what it lacks, in a few words for the table."""
+
+
+class Job(NamedTuple):
+    """What every job carries: its number and its due time in seconds of the wall clock."""
+
+    number: int
+    due: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Schedules: number n comes at `first + n * step`, and each `period` seconds after."""
+
+    count: int
+    period: float
+    first: float
+    step: float
+
+    def starts(self) -> list[float]:
+        """Return when each schedule comes first."""
+        return [self.first + n * self.step for n in range(self.count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a worker is to run."""
+
+    concurrency: int
+    """Jobs at once, or jobs a batch, whatever the system calls its main setting."""
+    eager: bool = True
+    """True: the shortest sensible documented poll; False: the system's own default."""
+    plan: Plan | None = None
+    """The schedules, for systems that declare them in the worker."""
+
+
+class Client(ABC):
+    """The enqueuing side; what is put is durable when the call returns."""
+
+    @abstractmethod
+    async def put(self, job: Job) -> None:
+        """Store one job, due now (`job.due` is this moment, for the handler)."""
+
+    async def put_many(self, jobs: Sequence[Job]) -> None:
+        """Store jobs that are due now by the bulk call."""
+        del jobs
+        raise Unsupported("no bulk call")
+
+    @abstractmethod
+    async def put_at(self, job: Job) -> None:
+        """Store one job for its due time."""
+
+    async def put_many_at(self, jobs: Sequence[Job]) -> None:
+        """Store jobs for their due times, as fast as the system can."""
+        await at_once(self.put_at, jobs)
+
+    async def fill(self, count: int) -> None:
+        """Store jobs for later, one a second from a day ahead, by the bulk call or by the SQL that its own call would write."""
+        del count
+        raise Unsupported("no way to fill it")
+
+    async def schedules(self, plan: Plan) -> list[float]:
+        """Store schedules (or nothing, if the worker declares them) and return when each comes first."""
+        del plan
+        raise Unsupported("no schedules of some seconds")
+
+
+class Adapter(ABC):
+    """One system on one database; made once per process."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @abstractmethod
+    async def prepare(self) -> None:
+        """Make the tables."""
+
+    @abstractmethod
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """Open the enqueuing side."""
+
+    @abstractmethod
+    async def work(self, ready: Callable[[], None], settings: Settings) -> None:
+        """Be the worker: call `ready` right before the first claim, then work until cancelled."""
+
+    @property
+    def path(self) -> str:
+        """The file, where the database is SQLite."""
+        return self.url.removeprefix("sqlite:///")
+
+
+def record(number: int, due: float) -> None:
+    """Note that a job starts now: the whole handler of every system; `due` is 0 where it is not told."""
+    if not _opened:
+        _opened.append(os.open(os.environ[LEDGER], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
+    os.write(_opened[0], _ENTRY.pack(number, time.time(), due))
+
+
+def entries(content: bytes) -> Iterable[tuple[int, float, float]]:
+    """Return number, start and due time of everything that was noted."""
+    return _ENTRY.iter_unpack(content[: len(content) // _ENTRY.size * _ENTRY.size])
+
+
+async def at_once(put: Callable[[Job], Awaitable[None]], jobs: Sequence[Job]) -> None:
+    """Put jobs one by one from 32 callers."""
+
+    async def caller(share: Sequence[Job]) -> None:
+        for job in share:
+            await put(job)
+
+    await asyncio.gather(*(caller(jobs[n::CALLERS]) for n in range(min(CALLERS, len(jobs)))))
