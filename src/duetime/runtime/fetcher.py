@@ -10,6 +10,7 @@ from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Released
 from duetime.runtime.asking import Asking
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.handler import Handler
 from duetime.runtime.hold import Hold
@@ -48,6 +49,7 @@ class Fetcher(Service):
         dispatcher: Dispatcher,
         time: Timekeeper,
         health: Health,
+        crowd: Crowd,
         window: Micros,
         ahead_budget: int,
     ) -> None:
@@ -60,6 +62,7 @@ class Fetcher(Service):
         self._dispatcher = dispatcher
         dispatcher.on_free = self.slot_freed
         self._time = time
+        self._crowd = crowd
         self._window = window
         self._asking = Asking(store, identity, time)
         self._look_first = False
@@ -82,7 +85,7 @@ class Fetcher(Service):
         if hint.kind == "limits":
             self.limited.learn(in_use=True)
         self.limited.stir()
-        self.wakeup.set()
+        self.wakeup.set_after(self._crowd.wait())
 
     def learn_limits(self) -> None:
         """Ask for limited jobs from now on, because the store says there are some."""
@@ -230,7 +233,8 @@ class Fetcher(Service):
             return self._pause_before_due_claim()
         if wait <= self._window:
             return await self._claim_ahead(wait)
-        return min(idle, (wait - self._window) / SECOND)
+        # All who are idle know of the same job.
+        return min(idle, (wait - self._window) / SECOND + self._crowd.wait(at_most=self._window / 2 / SECOND))
 
     async def _claim_ahead(self, wait: Micros) -> float:
         """Take what falls due within the window, at most once per half window unless something falls due sooner."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -141,7 +142,8 @@ class Pulsation:
             await self._store.close()
 
     async def _beat_until_stopped(self, wake: asyncio.Event) -> None:
-        next_beat = monotonic() + self._lease.beat * SECOND
+        # Workers that were started together beat one after the other, and learn soon how many they are.
+        next_beat = monotonic() + self._lease.beat * random.uniform(0.05, 1) * SECOND
         while not self._stopping and (not self._orphaned or self._listener.busy()):
             # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
             hanging = self._watch.hanging()

@@ -16,10 +16,25 @@ class Wakeup:
         self._event = asyncio.Event()
         self.set: Callable[[], None] = self._event.set
         """Wakes the sleeper; the event's own method, because it is called several times for every job."""
+        self._later: asyncio.TimerHandle | None = None
+
+    def set_after(self, seconds: float) -> None:
+        """Wake the sleeper after so many seconds; it is woken once, however many hints come until then."""
+        if seconds <= 0:
+            self.set()
+        elif self._later is None:
+            self._later = asyncio.get_running_loop().call_later(seconds, self._set_late)
 
     def clear(self) -> None:
-        """Forget earlier hints."""
+        """Forget earlier hints, also those that have not woken anybody yet."""
         self._event.clear()
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    def _set_late(self) -> None:
+        self._later = None
+        self.set()
 
     async def wait(self, seconds: float | None) -> None:
         """Sleep until hinted, or for so many seconds; `None` waits for a hint alone."""

@@ -15,6 +15,7 @@ from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.children.pool import ChildPool
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
@@ -128,6 +129,7 @@ class Worker:
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
+        self._crowd.workers = pulse.workers or self._crowd.workers
         if pulse.limited:
             self._fetcher.learn_limits()
         for job_id in pulse.cancelling:
@@ -236,6 +238,7 @@ class Worker:
             fires=options.schedules,
         )
         self._time = self._timekeeper()
+        self._crowd = Crowd()
         self._threads = ThreadRunner()
         cpu: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._children = ChildPool(cpu, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
@@ -264,6 +267,7 @@ class Worker:
             dispatcher=self._dispatcher,
             time=self._time,
             health=health,
+            crowd=self._crowd,
             window=options.window,
             ahead_budget=options.concurrency,
         )
@@ -335,7 +339,7 @@ class Worker:
             case "jobs" | "limits":
                 self._fetcher.hear(hint)
             case "schedules":
-                self._firer.wakeup.set()
+                self._firer.wakeup.set_after(self._crowd.wait())
             case "worker":
                 if hint.name == self.id:
                     self._pulse.ask()

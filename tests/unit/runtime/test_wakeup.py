@@ -36,3 +36,21 @@ async def test_a_sleeper_that_is_hinted_leaves_no_timer_to_wake_the_next_one() -
     wakeup.clear()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(wakeup.wait(None), 0.02)
+
+
+async def test_many_hints_for_later_wake_the_sleeper_once() -> None:
+    wakeup = Wakeup()
+    for _ in range(3):
+        wakeup.set_after(0.001)
+    await wakeup.wait(None)
+    wakeup.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wakeup.wait(None), 0.02)
+
+
+async def test_a_hint_for_later_is_forgotten_with_the_others() -> None:
+    wakeup = Wakeup()
+    wakeup.set_after(0.001)
+    wakeup.clear()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wakeup.wait(None), 0.02)

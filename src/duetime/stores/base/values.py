@@ -75,6 +75,8 @@ class Pulse:
     """Whether the worker has been told something that it has not answered."""
     limited: bool = False
     """Whether limits are in use; `attend` does not look."""
+    workers: int = 0
+    """How many workers live, this one among them; `attend` does not count them."""
 
 
 class Peer(NamedTuple):

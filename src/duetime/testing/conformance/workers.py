@@ -70,6 +70,14 @@ class TestPulse(StoreSuite):
         assert await store.register(worker_info("w1"), lease=LEASE) == clock.now()
         assert (await store.attend("w1")).held == {claim.token}
 
+    async def test_a_pulse_counts_the_workers_that_live(self, store: Store) -> None:
+        for name in ("w1", "w2", "w3", "w4"):
+            await hire(store, name)
+        await store.bury(["w3"])
+        await store.retire("w4")
+        assert (await store.pulse("w1", WorkerStats(), lease=LEASE)).workers == 2
+        assert (await store.attend("w1")).workers == 0
+
     async def test_a_pulse_renews_the_lease_and_keeps_the_figures(
         self, store: Store, clock: FakeClock
     ) -> None:

@@ -60,8 +60,8 @@ def pulse(sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micro
         found = yield Query(sql.clock, {})
         return Pulse(alive=False, now=found[0][0])
     held = yield Query(sql.held_by, {"worker": worker})
-    now, commands, limited = renewed[0]
-    return _pulse(now, held, commands=bool(commands), limited=bool(limited))
+    now, commands, limited, workers = renewed[0]
+    return _pulse(now, held, commands=bool(commands), limited=bool(limited), workers=workers)
 
 
 def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
@@ -118,7 +118,9 @@ def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[None]:
         yield from drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
 
 
-def _pulse(now: Instant, held: Sequence[Row], *, commands: bool, limited: bool = False) -> Pulse:
+def _pulse(
+    now: Instant, held: Sequence[Row], *, commands: bool, limited: bool = False, workers: int = 0
+) -> Pulse:
     return Pulse(
         commands=commands,
         alive=True,
@@ -126,6 +128,7 @@ def _pulse(now: Instant, held: Sequence[Row], *, commands: bool, limited: bool =
         held=frozenset(Token(*row[:3]) for row in held),
         cancelling=frozenset(row[0] for row in held if row[3]),
         limited=limited,
+        workers=workers,
     )
 
 

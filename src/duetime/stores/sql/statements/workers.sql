@@ -20,7 +20,8 @@ UPDATE {workers}
 SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
     loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
 WHERE id = :worker AND state = 'alive'
-RETURNING beat_at, {commands_wait}, {limits_in_use}
+RETURNING beat_at, {commands_wait}, {limits_in_use},
+    (SELECT count(*) FROM {workers} AS w WHERE w.state = 'alive')
 
 -- name: is_alive
 -- Tell the time, whether a worker is alive, and whether it has been told something.
