@@ -10,10 +10,11 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from duetime.model.firing import correct, fire
-from duetime.model.instants import MILLISECOND, SECOND, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger
 from duetime.model.triggers.text import from_text
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
@@ -32,6 +33,8 @@ _BREATH: Micros = 50 * MILLISECOND
 _KEPT = 10_000
 """How many triggers are remembered; schedules that come and go leave theirs behind."""
 POLL = 10.0
+_SPACING = 0.25
+"""Seconds between the looks of all workers that leave the firing to others, on average."""
 
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
@@ -43,16 +46,23 @@ class ScheduleFirer(Service):
     name = "schedule firer"
 
     def __init__(
-        self, store: Store, health: Health, *, handlers: Mapping[str, Handler] = _NO_HANDLERS
+        self,
+        store: Store,
+        health: Health,
+        *,
+        crowd: Crowd | None = None,
+        handlers: Mapping[str, Handler] = _NO_HANDLERS,
     ) -> None:
         super().__init__(health)
         self._store = store
+        self._crowd = crowd or Crowd()
         self._handlers = handlers
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
         self._failing: set[str] = set()
         self._corrected = False
+        self._expected: Instant | None = None
         self._waiting = 0
         self.behind = False
         """Whether the last round has left something that is due to the next."""
@@ -86,7 +96,13 @@ class ScheduleFirer(Service):
         self._waiting = len(due.schedules) - fired
         if len(due.schedules) == limit:
             return 0
-        return max((min(moments) - due.now) / SECOND, 0.001)
+        outrun = not due.schedules and self._expected is not None and due.now >= self._expected
+        self._expected = min(moments)
+        return max((self._expected - due.now) / SECOND, 0.001) + self._time_off(outrun=outrun)
+
+    def _time_off(self, *, outrun: bool) -> float:
+        """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""
+        return self._crowd.wait(spacing=_SPACING, at_most=POLL) if outrun else 0
 
     async def _correct_all(self) -> None:
         """Put right the times that zone data which came with this process has moved: nobody would look in time."""

@@ -279,7 +279,7 @@ class Worker:
     def _assemble_upkeep(self) -> None:
         """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
         options, store, health = self.options, self._store, self.health
-        self._firer = ScheduleFirer(store, health, handlers=self._handlers)
+        self._firer = ScheduleFirer(store, health, crowd=self._crowd, handlers=self._handlers)
         self._janitor = Janitor(
             store=store,
             identity=self._identity,

@@ -12,6 +12,7 @@ from duetime.model.instants import SECOND, Instant
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers import Trigger
 from duetime.runtime import firing as module
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.firing import ScheduleFirer
 from duetime.stores.base import DueSchedules, Store
 from tests.unit.runtime.kit import NoHealth
@@ -37,6 +38,8 @@ def schedule(at: Instant, *, every: int = 60 * SECOND, **changes: Any) -> Stored
 class Shelf:
     """A store with schedules that are due, and others that are not."""
 
+    now = NOW
+
     def __init__(self, *due: StoredSchedule, others: Sequence[StoredSchedule] = (), **answer: Any) -> None:
         self.due = due
         self.others = others
@@ -47,15 +50,17 @@ class Shelf:
         return [*self.due, *self.others]
 
     async def due_schedules(self, *, ahead: int, limit: int) -> DueSchedules:
-        return DueSchedules(NOW, list(self.due)[:limit], **self.answer)
+        return DueSchedules(self.now, list(self.due)[:limit], **self.answer)
 
     async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
         self.fired.append(list(firings))
         return frozenset(firing.name for firing in firings)
 
 
-def firer_of(shelf: Shelf) -> ScheduleFirer:
-    return ScheduleFirer(cast("Store", shelf), NoHealth())
+def firer_of(shelf: Shelf, *, workers: int = 1) -> ScheduleFirer:
+    crowd = Crowd()
+    crowd.workers = workers
+    return ScheduleFirer(cast("Store", shelf), NoHealth(), crowd=crowd)
 
 
 async def sleep_after(shelf: Shelf) -> float:
@@ -76,6 +81,38 @@ async def test_it_wakes_shortly_before_the_next_time_of_what_it_has_fired() -> N
     shelf = Shelf(schedule(NOW, every=3 * SECOND))
     assert 2 <= await sleep_after(shelf) < 3
     assert [firing.made for (firing,) in shelf.fired] == [1]
+
+
+async def pause_after_its_time(firer: ScheduleFirer, shelf: Shelf) -> float:
+    """Let the firer wait for the next one, and tell how long it sleeps after the time has come."""
+    shelf.answer["next_at"] = shelf.now + 2 * SECOND
+    pause = await firer.round()
+    shelf.now += int((pause or 0) * SECOND)
+    shelf.answer["next_at"] = shelf.now + 2 * SECOND
+    return await firer.round() or 0
+
+
+async def test_of_many_workers_those_that_come_too_late_leave_the_firing_to_others_for_a_while() -> None:
+    shelf = Shelf()
+    pauses = [await pause_after_its_time(firer_of(shelf, workers=10_000), shelf) for _ in range(20)]
+    assert max(pauses) > 3
+    assert max(pauses) <= 2 + module.POLL
+
+
+async def test_of_few_workers_each_stays_ready() -> None:
+    shelf = Shelf()
+    assert max([await pause_after_its_time(firer_of(shelf, workers=8), shelf) for _ in range(20)]) < 2
+
+
+async def test_of_many_workers_the_one_that_fires_stays_ready() -> None:
+    shelf = Shelf()
+    firer = firer_of(shelf, workers=10_000)
+    for _ in range(20):
+        shelf.due = (schedule(shelf.now, every=3 * SECOND),)
+        pause = await firer.round()
+        assert pause is not None
+        assert pause < 3
+        shelf.now += 3 * SECOND
 
 
 async def test_it_wakes_when_a_pause_ends_and_not_before() -> None:
