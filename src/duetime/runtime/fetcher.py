@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 
@@ -163,6 +164,9 @@ class Fetcher(Service):
             self._backlog = len(claimed) == wanted
             if self._backlog and not self._appetite():
                 return 0 if self._slots.free else None
+            if claimed:
+                # They start before the next question is put, which takes as long as they do.
+                await asyncio.sleep(0)
         if self._backlog and self._appetite():
             return await self._fetch_next_batch()
         if self.limited.wanted:

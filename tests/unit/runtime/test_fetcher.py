@@ -3,32 +3,76 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Literal, cast
 
 import pytest
 
 from duetime.model.instants import SECOND
+from duetime.model.job import Claim
+from duetime.model.task import TaskOptions
+from duetime.runtime.arguments import Arguments
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.fetcher import Fetcher
+from duetime.runtime.handler import Handler
 from duetime.runtime.identity import Identity
 from duetime.runtime.slots import Slots
-from duetime.stores.base import Hint, Store
-from tests.unit.runtime.kit import NoHealth, StillTime
+from duetime.stores.base import Demand, Hint, NextDue, Store
+from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
 
 class Idle:
     """A dispatcher without work."""
 
 
-def idle_fetcher(crowd: Crowd | None = None) -> Fetcher:
+class Busy(Idle):
+    """A dispatcher that begins a task for each claim, which tells when it runs."""
+
+    pace = SECOND
+
+    def __init__(self, story: list[str]) -> None:
+        self._story = story
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, claim: Claim) -> None:
+        self._tasks.append(asyncio.create_task(self._run(claim)))
+
+    async def _run(self, claim: Claim) -> None:
+        self._story.append(f"{claim.job_id} runs")
+
+
+class OneJob:
+    """A store that has one job, and tells what it is asked."""
+
+    hears_others = True
+
+    def __init__(self, story: list[str]) -> None:
+        self._story = story
+
+    async def claim(self, _demand: Demand) -> list[Claim]:
+        self._story.append("claim")
+        return [claim()]
+
+    async def next_due(self, _queues: object, _tasks: object) -> NextDue:
+        self._story.append("next due")
+        return NextDue(now=0, due_at=None)
+
+
+def idle_fetcher(
+    crowd: Crowd | None = None,
+    *,
+    store: object = None,
+    dispatcher: Idle | None = None,
+    handlers: Mapping[str, Handler] | None = None,
+) -> Fetcher:
     return Fetcher(
-        store=cast("Store", None),
-        identity=Identity(queues=("default",), slots=1),
-        handlers={},
+        store=cast("Store", store),
+        identity=Identity(queues=("default",), slots=2),
+        handlers=handlers or {},
         queues=("default",),
-        slots=Slots(1, {}),
-        dispatcher=cast("Dispatcher", Idle()),
+        slots=Slots(2, {}),
+        dispatcher=cast("Dispatcher", dispatcher or Idle()),
         time=StillTime(),
         health=NoHealth(),
         crowd=crowd or Crowd(),
@@ -53,3 +97,13 @@ async def test_one_of_many_workers_lets_others_go_first_when_it_hears_of_jobs() 
     fetcher.hear(Hint("jobs"))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(fetcher.wakeup.wait(None), 0.01)
+
+
+async def test_what_was_claimed_starts_before_the_store_is_asked_what_comes_next() -> None:
+    story: list[str] = []
+    handler = Handler(
+        name="task", function=print, is_async=True, options=TaskOptions(), arguments=cast("Arguments", None)
+    )
+    fetcher = idle_fetcher(store=OneJob(story), dispatcher=Busy(story), handlers={"task": handler})
+    await fetcher.round()
+    assert story == ["claim", "job runs", "next due"]

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
 
+from duetime.model.job import NewJob
+from duetime.stores.base import Hint, Store
+from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
-from duetime.stores.sql.sqlite.inotify import LogEvents
+from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 WRITER = """
 import random, sqlite3, sys, time
@@ -64,7 +67,7 @@ class OtherProcess:
 
 
 @contextlib.asynccontextmanager
-async def other_process(path: Path) -> AsyncIterator[OtherProcess]:
+async def other_process(path: Path) -> AsyncGenerator[OtherProcess]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", WRITER, path, stdin=pipe, stdout=pipe
@@ -73,6 +76,16 @@ async def other_process(path: Path) -> AsyncIterator[OtherProcess]:
         yield OtherProcess(process)
     finally:
         await process.communicate(b"")
+
+
+@contextlib.asynccontextmanager
+async def opened(url: str) -> AsyncGenerator[Store]:
+    store = open_store(url)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @pytest.fixture
@@ -86,7 +99,7 @@ def own(path: Path) -> Iterator[OwnConnection]:
         yield own
 
 
-def no_inotify(_file: Path, _notice: Callable[[], None]) -> None:
+def no_inotify(_file: Path, **_: Callable[[], None]) -> None:
     raise OSError
 
 
@@ -97,6 +110,16 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     elif sys.platform != "linux":
         pytest.skip("inotify is a part of Linux")
     return str(request.param)
+
+
+def nothing() -> None:
+    pass
+
+
+def replace(log: Path) -> None:
+    anew = log.with_name("anew")
+    anew.write_bytes(b"frame")
+    anew.rename(log)
 
 
 async def rounds(times: int) -> None:
@@ -155,7 +178,7 @@ async def test_a_log_that_was_removed_and_made_anew_is_watched(path: Path) -> No
     log = path.with_name("watched.db-wal")
     log.write_bytes(b"frame")
     noticed = asyncio.Event()
-    with closing(LogEvents(log, noticed.set)):
+    with closing(LogEvents(log, on_write=noticed.set, on_touch=nothing)):
         log.unlink()
         await noticed.wait()
         noticed.clear()
@@ -166,6 +189,68 @@ async def test_a_log_that_was_removed_and_made_anew_is_watched(path: Path) -> No
                 anew.write(b"frame")
                 anew.flush()
                 await noticed.wait()
+
+
+async def test_a_log_that_was_replaced_while_somebody_has_it_open_is_watched(path: Path) -> None:
+    log = path.with_name("watched.db-wal")
+    noticed = asyncio.Event()
+    with log.open("wb"), closing(LogEvents(log, on_write=noticed.set, on_touch=nothing)):
+        replace(log)
+        await noticed.wait()
+        noticed.clear()
+        log.write_bytes(b"frame")
+        await noticed.wait()
+
+
+async def test_a_touch_is_told_apart_from_a_write(path: Path) -> None:
+    log = path.with_name("watched.db-wal")
+    log.write_bytes(b"frame")
+    written, touched = asyncio.Event(), asyncio.Event()
+    with closing(LogEvents(log, on_write=written.set, on_touch=touched.set)):
+        touch(log)
+        await touched.wait()
+        assert not written.is_set()
+        touched.clear()
+        log.write_bytes(b"frame")
+        await written.wait()
+        assert not touched.is_set()
+
+
+def test_a_log_that_is_not_there_can_be_touched(path: Path) -> None:
+    touch(path.with_name("watched.db-wal"))
+    assert not path.with_name("watched.db-wal").exists()
+
+
+def test_a_nudge_is_heard_by_others_and_not_by_who_sent_it(path: Path) -> None:
+    heard: list[str] = []
+    ours, theirs = watch.Nudges(path), watch.Nudges(path)
+    listeners = [ours.heard_by(lambda: heard.append("ours")), theirs.heard_by(lambda: heard.append("theirs"))]
+
+    def send(nudges: watch.Nudges) -> list[str]:
+        heard.clear()
+        nudges.send()
+        for touched in listeners:
+            touched()
+        return heard
+
+    assert send(ours) == ["theirs"]
+    assert send(ours) == ["theirs"]
+    assert send(theirs) == ["ours"]
+
+
+async def first_hint(store: Store) -> Hint:
+    return await anext(aiter(store.wakeups()))
+
+
+async def test_jobs_of_another_process_are_heard_of_as_jobs(path: Path, way: str) -> None:
+    url = f"sqlite:///{path}"
+    async with opened(url) as store, opened(url) as other:
+        hint = asyncio.create_task(first_hint(store))
+        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
+            await asyncio.sleep(0.001)
+        await other.enqueue([NewJob(id="1", task="t", payload="{}")])
+        # Without events all commits are alike.
+        assert await hint == Hint("jobs" if way == "events" else "any")
 
 
 async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from duetime.errors import NotOpen
 from duetime.stores.sql.sqlite import filesystem
 from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.waiting import tries
+from duetime.stores.sql.sqlite.watch import Nudges
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
@@ -29,6 +30,8 @@ class Database:
 
     def __init__(self, path: Path | None, *, synchronous: Synchronous = "FULL") -> None:
         self.path = path
+        self.nudges = None if path is None else Nudges(path)
+        """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
         self._writer: Lane | None = None
         self._reader: Lane | None = None

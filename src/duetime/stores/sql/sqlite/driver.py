@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Generator
+from functools import partial
 from typing import Final, Self, TypeVar
 
 from duetime.errors import NotOpen
@@ -87,11 +88,13 @@ class SqliteDriver:
         return type(self)(self._database, clock=self._clock, shared=self._subscribers)
 
     def hint(self, hint: Hint) -> None:
-        """Tell this process; others see the commit itself."""
+        """Tell this process, and others where it is urgent; they also see the commit itself."""
         self._subscribers.notify(hint)
+        if hint.kind == "jobs" and self._database.nudges is not None:
+            self._database.nudges.send()
 
     async def wakeups(self) -> AsyncIterator[Hint]:
-        """Yield our own hints as they are, and the commits of other processes as `any`."""
+        """Yield our own hints as they are, of other processes new jobs, and their commits as `any`."""
         with self._subscribers.listening() as subscriber:
             watch = asyncio.create_task(self._watch(subscriber))
             try:
@@ -127,12 +130,13 @@ class SqliteDriver:
         return answer
 
     async def _watch(self, subscriber: Subscriber) -> None:
-        path = self._database.path
-        if path is None:
+        path, nudges = self._database.path, self._database.nudges
+        if path is None or nudges is None:
             return
+        on_touch = nudges.heard_by(partial(subscriber.put, Hint("jobs")))
         while True:
             try:
-                async for _ in commits(path, self._data_version):
+                async for _ in commits(path, self._data_version, on_touch=on_touch):
                     subscriber.put(Hint("any"))
             except NotOpen:
                 self._hears_others = False

@@ -21,14 +21,16 @@ _READ_SIZE = 65536
 
 
 class LogEvents:
-    """Calls back in the running event loop when a file was written, also after it was removed and made anew.
+    """Calls back in the running event loop when a file was written or touched, also after it was removed and made anew.
 
     Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
     """
 
-    def __init__(self, file: Path, notice: Callable[[], None]) -> None:
+    def __init__(self, file: Path, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
         self._file = file
-        self._notice = notice
+        self._on_write = on_write
+        self._on_touch = on_touch
+        self._file_watch: int | None = None
         self._folder_watch: int | None = None
         self._libc = _libc()
         self._fd: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
@@ -50,11 +52,17 @@ class LogEvents:
             data = os.read(self._fd, _READ_SIZE)
         except BlockingIOError:
             return
-        if any(mask != _MODIFY for mask in _masks(data)):
+        masks = set(_masks(data))
+        if _ATTRIB in masks:
+            self._on_touch()
+        before = self._file_watch
+        if masks != {_MODIFY}:
             # A folder that is gone cannot be watched; whoever uses the database will say so.
             with contextlib.suppress(OSError):
                 self._arm()
-        self._notice()
+        # A file that is removed while somebody has it open tells no more than one that is touched.
+        if masks != {_ATTRIB} or self._file_watch != before:
+            self._on_write()
 
     def _arm(self) -> None:
         """Watch the file, or its folder until the file is there."""
@@ -65,8 +73,9 @@ class LogEvents:
 
     def _watch_file(self) -> bool:
         try:
-            self._watch(self._file, _FILE_EVENTS)
+            self._file_watch = self._watch(self._file, _FILE_EVENTS)
         except FileNotFoundError:
+            self._file_watch = None
             return False
         if self._folder_watch is not None:
             self._libc.inotify_rm_watch(self._fd, self._folder_watch)
@@ -82,6 +91,12 @@ class LogEvents:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         return answer
+
+
+def touch(file: Path) -> None:
+    """Let those know who watch a file; one that is not there, or not ours to touch, has nobody to tell."""
+    with contextlib.suppress(OSError):
+        os.utime(file)
 
 
 def _libc() -> ctypes.CDLL:

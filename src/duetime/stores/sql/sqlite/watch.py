@@ -4,6 +4,9 @@ The kernel tells when the write-ahead log is written, which is a moment before t
 `PRAGMA data_version` tells when it can. So each event is followed by a few looks at the version, soon and then
 further apart, the last ones for a disk that takes long to confirm a commit. Without events nothing is looked at.
 Where the kernel does not tell, the version is polled instead.
+
+Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
+jobs need no look, and their commits are seen by all whom a write would reach, with nothing to set up or to clean away.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from pathlib import Path
 from typing import Protocol
 
-from duetime.stores.sql.sqlite.inotify import LogEvents
+from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 DataVersion = Callable[[], Awaitable[int]]
 
@@ -33,9 +36,44 @@ _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
 
 
-async def commits(path: Path, data_version: DataVersion) -> AsyncGenerator[None]:
-    """Yield after each time that one or more commits of other connections became visible."""
-    with _pace(path) as pace:
+def _nothing() -> None:
+    pass
+
+
+class Nudges:
+    """Touches of the log that tell other processes of new jobs."""
+
+    def __init__(self, path: Path) -> None:
+        self._log = _log(path)
+        self._sent = 0
+
+    def send(self) -> None:
+        """Tell the others; cheap enough to be done from an event loop."""
+        self._sent += 1
+        touch(self._log)
+
+    def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Return what is to be called for each touch; it calls the listener, but not for our own."""
+        known = self._sent
+
+        def touched() -> None:
+            nonlocal known
+            own, known = self._sent != known, self._sent
+            # One of another process that comes together with our own is found by the looks.
+            if not own:
+                listener()
+
+        return touched
+
+
+async def commits(
+    path: Path, data_version: DataVersion, *, on_touch: Callable[[], None] = _nothing
+) -> AsyncGenerator[None]:
+    """Yield after each time that one or more commits of other connections became visible.
+
+    `on_touch` is called at once when a process touches the log, ours included.
+    """
+    with _pace(path, on_touch) as pace:
         seen, changed = await data_version(), False
         while True:
             await pace.next_look(changed=changed)
@@ -106,11 +144,15 @@ class PollPace:
         await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
 
 
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
 @contextlib.contextmanager
-def _pace(path: Path) -> Generator[Pace]:
+def _pace(path: Path, on_touch: Callable[[], None]) -> Generator[Pace]:
     pace = EventPace()
     try:
-        events = LogEvents(path.with_name(f"{path.name}-wal"), pace.notice)
+        events = LogEvents(_log(path), on_write=pace.notice, on_touch=on_touch)
     except (OSError, NotImplementedError):
         # No inotify on this system or none left for this user, or an event loop that cannot watch files.
         yield PollPace()
