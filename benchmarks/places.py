@@ -100,10 +100,13 @@ class _SqliteFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _SqliteLimits:
+class SqliteLimits:
+    """What SQLite can do at best, in a folder of its own."""
+
     folder: str
 
     def inserts(self, sizes: Sizes) -> dict[str, float]:
+        """Insert one by one, by callers at once, and in bulk."""
         found: dict[str, float] = children.run(
             sqlite.inserts, folder=self.folder, singles=sizes.singles, bulk=sizes.bulk
         )
@@ -111,9 +114,11 @@ class _SqliteLimits:
         return {**found, "at_once": found["single"]}
 
     def drain(self, jobs: int, batch: int) -> float:
+        """Run the bare loop."""
         return float(children.run(sqlite.drain, folder=self.folder, jobs=jobs, batch=batch))
 
     def round_trips(self, pings: int) -> float:
+        """Make the round trips that no design can do without."""
         return float(children.run(sqlite.round_trips, folder=self.folder, pings=pings))
 
 
@@ -138,19 +143,24 @@ class _PostgresDatabase:
 
 
 @dataclass(frozen=True, slots=True)
-class _PostgresLimits:
+class PostgresLimits:
+    """What PostgreSQL can do at best, in a database of its own."""
+
     url: str
 
     def inserts(self, sizes: Sizes) -> dict[str, float]:
+        """Insert one by one, by callers at once, and in bulk."""
         found: dict[str, float] = children.run(
             postgres.inserts, url=self.url, singles=sizes.singles, at_once=sizes.at_once, bulk=sizes.bulk
         )
         return found
 
     def drain(self, jobs: int, batch: int) -> float:
+        """Run the bare loop."""
         return float(children.run(postgres.drain, url=self.url, jobs=jobs, batch=batch))
 
     def round_trips(self, pings: int) -> float:
+        """Make the round trips that no design can do without."""
         return float(children.run(postgres.round_trips, url=self.url, pings=pings))
 
 
@@ -161,7 +171,7 @@ def sqlite_places(future: int) -> Iterator[Places]:
         empty, filled = (_SqliteFile(Path(folder) / f"{name}.db") for name in ("empty", "filled"))
         _prepare(empty, filled, future)
         facts = {"SQLite": sqlite3.sqlite_version, "settings": "WAL, synchronous=FULL"}
-        yield Places(empty=empty, filled=filled, limits=_SqliteLimits(folder), facts=facts)
+        yield Places(empty=empty, filled=filled, limits=SqliteLimits(folder), facts=facts)
 
 
 @contextmanager
@@ -176,7 +186,7 @@ def postgres_places(future: int) -> Iterator[Places]:
         settings = ("fsync", "synchronous_commit", "shared_buffers", "max_connections")
         shown = ", ".join(f"{name}={server.execute(f'SHOW {name}')}" for name in settings)
         facts = {"PostgreSQL": version, "settings": shown}
-        yield Places(empty=empty, filled=filled, limits=_PostgresLimits(server.url("bare")), facts=facts)
+        yield Places(empty=empty, filled=filled, limits=PostgresLimits(server.url("bare")), facts=facts)
 
 
 PLACES: dict[str, Any] = {"sqlite": sqlite_places, "postgres": postgres_places}

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from benchmarks.peers.adapters.base import Adapter, Client, Job, Plan, Settings, Unsupported
+from benchmarks.peers.adapters.base import CALLERS, Adapter, Client, Job, Plan, Settings, Unsupported
 
 _BATCH = 1_000
 """Jobs in one bulk call."""
@@ -24,7 +24,9 @@ _SETTLE_IN = 0.5
 Say = Callable[[dict[str, Any]], None]
 
 
-async def enqueue(client: Client, *, mode: str, count: int, seconds: float) -> dict[str, Any]:
+async def enqueue(
+    client: Client, *, mode: str, count: int, seconds: float, origin: int = 0
+) -> dict[str, Any]:
     """Put up to `count` jobs for up to some seconds, and tell how many that were and how long it took."""
     began = time.perf_counter()
     until = began + seconds
@@ -38,26 +40,27 @@ async def enqueue(client: Client, *, mode: str, count: int, seconds: float) -> d
             await client.put(Job(number, time.time()))
             done += 1
 
+    numbers = range(origin, origin + count)
     if mode == "single":
-        await caller(range(count))
+        await caller(numbers)
     elif mode == "at_once":
-        await asyncio.gather(*(caller(range(n, count, 32)) for n in range(32)))
+        await asyncio.gather(*(caller(numbers[n::CALLERS]) for n in range(CALLERS)))
     else:
         for start in range(0, count, _BATCH):
             if time.perf_counter() > until:
                 break
-            jobs = [Job(n, time.time()) for n in range(start, min(count, start + _BATCH))]
+            jobs = [Job(n, time.time()) for n in numbers[start : start + _BATCH]]
             await client.put_many(jobs)
             done += len(jobs)
     return {"count": done, "seconds": time.perf_counter() - began}
 
 
-async def stock(client: Client, *, count: int, seconds: float) -> dict[str, Any]:
+async def stock(client: Client, *, count: int, seconds: float, origin: int = 0) -> dict[str, Any]:
     """Put up to `count` jobs in the fastest way, for up to some seconds."""
     try:
-        return await enqueue(client, mode="bulk", count=count, seconds=seconds)
+        return await enqueue(client, mode="bulk", count=count, seconds=seconds, origin=origin)
     except Unsupported:
-        return await enqueue(client, mode="at_once", count=count, seconds=seconds)
+        return await enqueue(client, mode="at_once", count=count, seconds=seconds, origin=origin)
 
 
 async def ping(client: Client, *, count: int, gap: float) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""The outcomes for people: tables on the terminal, and a page with tables and plots in the documentation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import plots, table
+from benchmarks.peers.cells import Outcome, Results
+from benchmarks.peers.sheet import Key, Sheet, medians, sheet
+from benchmarks.peers.sizes import Sizes
+from benchmarks.peers.systems import ENGINES, SYSTEMS, System
+from benchmarks.peers.workloads import WORKLOADS
+
+_TEMPLATE = Path(__file__).with_name("page.md")
+_PAGE = "peers.md"
+_FOLDER = "peers"
+_FIGURES = "figures.json"
+_ENGINES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+_NONE = "No figures are published yet; `make bench-peers` prints them.\n"
+
+
+def tables(results: Results, sizes: Sizes) -> str:
+    """Return all tables, for a terminal."""
+    found = medians(results)
+    parts = [_measured(results, sizes)]
+    for engine, each in _sheets(found):
+        parts.append(f"{_ENGINES[engine]}: {each.workload.title}\n\n{table.markdown(each)}")
+    return "\n".join(parts)
+
+
+def write(results: Results, sizes: Sizes, folder: Path) -> Iterator[Path]:
+    """Write the page, its plots and all outcomes into a folder."""
+    found = medians(results)
+    pictures = folder / _FOLDER
+    pictures.mkdir(parents=True, exist_ok=True)
+    for engine, each in _sheets(found):
+        picture = pictures / _picture(engine, each)
+        picture.write_text(plots.svg(each, title=_title(engine, each)), encoding="utf-8")
+        yield picture
+    whole = {
+        "facts": results.facts(),
+        "sizes": asdict(sizes),
+        "cells": [{**asdict(cell), **asdict(outcome)} for cell, outcome in results],
+    }
+    figures = pictures / _FIGURES
+    figures.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    yield figures
+    (folder / _PAGE).write_text(page(results, sizes), encoding="utf-8")
+    yield folder / _PAGE
+
+
+def page(results: Results, sizes: Sizes) -> str:
+    """Return the page's text."""
+    found = medians(results)
+    parts = {
+        "{{workloads}}": _meanings(),
+        "{{systems}}": "".join(map(_system, SYSTEMS)),
+        "{{measured}}": _measured(results, sizes) if found else _NONE,
+        "{{results}}": "".join(_sections(found)),
+        "{{versions}}": _versions(results.facts().get("versions", {})),
+    }
+    text = _TEMPLATE.read_text(encoding="utf-8")
+    for mark, part in parts.items():
+        text = text.replace(f"{mark}\n", part)
+    return text.rstrip("\n") + "\n"
+
+
+def _sections(found: Mapping[Key, Outcome]) -> Iterator[str]:
+    last = ""
+    for engine, each in _sheets(found):
+        if engine != last:
+            yield f"\n## {_ENGINES[engine]}\n"
+        last = engine
+        yield f"\n### {each.workload.title} on {_ENGINES[engine]}\n\n"
+        yield f"![{_title(engine, each)}]({_FOLDER}/{_picture(engine, each)})\n\n"
+        yield table.markdown(each)
+
+
+def _sheets(found: Mapping[Key, Outcome]) -> Iterator[tuple[str, Sheet]]:
+    for engine in ENGINES:
+        for workload in WORKLOADS.values():
+            each = sheet(found, engine=engine, workload=workload, systems=SYSTEMS)
+            if each.rows:
+                yield engine, each
+
+
+def _title(engine: str, each: Sheet) -> str:
+    return f"{each.workload.title}, {_ENGINES[engine]}"
+
+
+def _picture(engine: str, each: Sheet) -> str:
+    return f"{each.workload.name}-{engine}.svg"
+
+
+def _meanings() -> str:
+    rows = (f"| {workload.title} | {workload.meaning} |\n" for workload in WORKLOADS.values())
+    return "".join(("| Workload | What is measured |\n", "|---|---|\n", *rows))
+
+
+def _system(system: System) -> str:
+    pins = f" ({', '.join(system.requirements)})" if system.requirements else ""
+    notes = f" {system.notes}" if system.notes else ""
+    return f"- **{system.title}, {_ENGINES[system.engine]}**{pins}: {system.settings}.{notes}\n"
+
+
+def _measured(results: Results, sizes: Sizes) -> str:
+    facts = results.facts()
+    machine: dict[str, Any] = facts.get("machine", {})
+    where = ", ".join(str(machine[name]) for name in ("processor", "system") if machine.get(name))
+    engines = "; ".join(facts[engine] for engine in ENGINES if engine in facts)
+    return (
+        f"{where}, {machine.get('cores')} cores, Python {machine.get('python')}; {engines}.\n"
+        f"A {sizes.name} run: {sizes.drain:,} jobs to drain, {sizes.one_offs:,} one-off jobs over {sizes.span:g} s, "
+        f"{sizes.burst:,} in the burst, {sizes.future:,} for later, {sizes.in_phase:,} schedules in phase and "
+        f"{sizes.spread:,} spread, each every {sizes.period:g} s; idle for {sizes.idle:g} s.\n"
+    )
+
+
+def _versions(versions: Mapping[str, Mapping[str, str]]) -> str:
+    lines = (
+        f"- {name}: {', '.join(f'{package} {version}' for package, version in found.items())}\n"
+        for name, found in versions.items()
+    )
+    return "".join(lines) or _NONE

@@ -1,0 +1,144 @@
+"""Runs the cells that have no outcome yet, in an order of chance."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from benchmarks.ledger import WrongRun
+from benchmarks.peers import environments
+from benchmarks.peers.adapters.base import Unsupported
+from benchmarks.peers.cells import Cell, Outcome, Results
+from benchmarks.peers.databases import Databases, opened
+from benchmarks.peers.peer import PeerFailed
+from benchmarks.peers.sizes import Sizes
+from benchmarks.peers.systems import ENGINES, Engine, System, named
+from benchmarks.peers.workloads import WORKLOADS
+from benchmarks.peers.workloads.base import Bench
+from benchmarks.report import machine
+
+LIMIT = "limit"
+"""Stands for a system in the cells of what the engine could do at best."""
+_LIMIT_SECONDS = 6.0
+_ENVIRONMENT_SECONDS = 12.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is to be measured."""
+
+    engines: Sequence[Engine]
+    systems: Sequence[System]
+    workloads: Sequence[str]
+    sizes: Sizes
+
+
+def cells(request: Request, engine: Engine) -> list[Cell]:
+    """Return all cells of an engine; a limit that covers several variants is one of them for each."""
+    found: list[Cell] = []
+    for turn in range(1, request.sizes.rounds + 1):
+        for name in request.workloads:
+            workload = WORKLOADS[name]
+            wanted = [
+                (system.name, variant)
+                for system in request.systems
+                if system.engine == engine
+                for variant in workload.variants(system, request.sizes)
+            ]
+            wanted += [(LIMIT, variant) for variant in workload.bounds if wanted]
+            found += [
+                Cell(engine=engine, system=system, workload=name, variant=variant, round=turn)
+                for system, variant in wanted
+            ]
+    return found
+
+
+def estimate(cell: Cell, sizes: Sizes) -> float:
+    """Return about how many seconds a cell takes."""
+    if cell.system == LIMIT:
+        return _LIMIT_SECONDS / len(WORKLOADS[cell.workload].bounds)
+    return WORKLOADS[cell.workload].estimate(named(cell.system), sizes, cell.variant)
+
+
+def run(request: Request, results: Results, *, seed: int) -> list[str]:
+    """Measure what is not measured yet; return what went wrong with our own runs."""
+    todo = {
+        engine: [cell for cell in cells(request, engine) if not results.finished(cell)]
+        for engine in ENGINES
+        if engine in request.engines
+    }
+    left = sum(estimate(cell, request.sizes) for found in todo.values() for cell in found)
+    _say(f"{sum(map(len, todo.values()))} cells, about {left / 60:.0f} minutes; order by seed {seed}")
+    _make_environments(request.systems, results)
+    broken: list[str] = []
+    for engine, found in todo.items():
+        # Shuffled within a round, so that no system always has the warm, or the busy, minute.
+        random.Random(seed).shuffle(found)
+        found.sort(key=lambda cell: cell.round)
+        if not found:
+            continue
+        with opened(engine) as databases:
+            results.note({engine: databases.facts})
+            for cell in found:
+                left -= estimate(cell, request.sizes)
+                broken += _measured(cell, databases, request.sizes, results, left=left)
+    return broken
+
+
+def _make_environments(systems: Iterable[System], results: Results) -> None:
+    versions: dict[str, dict[str, str]] = results.facts().get("versions", {})
+    for system in systems:
+        environments.python(system)
+        if system.requirements:
+            versions[system.name] = environments.versions(system)
+    results.note({"machine": machine(), "versions": versions})
+
+
+def _measured(
+    cell: Cell, databases: Databases, sizes: Sizes, results: Results, *, left: float
+) -> Iterable[str]:
+    """Measure one cell and save what came of it; yield what went wrong if it is ours."""
+    if results.finished(cell):
+        # The limits of several variants are measured at once.
+        return
+    began = time.perf_counter()
+    if cell.system == LIMIT:
+        found = WORKLOADS[cell.workload].limit(databases.limits, sizes)
+        outcomes = {replace(cell, variant=variant): outcome for variant, outcome in found.items()}
+    else:
+        outcomes = {cell: _outcome(cell, Bench(named(cell.system), databases, sizes))}
+    took = time.perf_counter() - began
+    for each, outcome in outcomes.items():
+        ours = each.system != LIMIT and named(each.system).ours
+        wrong = outcome.failed or (", ".join(f"{n} {what}" for what, n in outcome.wrong.items()))
+        if ours and wrong:
+            outcome = replace(outcome, failed=wrong)  # noqa: PLW2901 - it is judged
+            yield f"{each}: {wrong}"
+        results.save(each, replace(outcome, seconds=took))
+        _say(f"{took:6.1f} s  {each}: {_told(outcome)}  (about {left / 60:.0f} minutes left)")
+
+
+def _outcome(cell: Cell, bench: Bench) -> Outcome:
+    try:
+        return WORKLOADS[cell.workload].run(bench, cell.variant)
+    except Unsupported as lack:
+        return Outcome(lacks=str(lack))
+    except (PeerFailed, WrongRun) as failure:
+        return Outcome(failed=str(failure))
+
+
+def _told(outcome: Outcome) -> str:
+    if outcome.lacks:
+        return outcome.lacks
+    if outcome.failed:
+        return f"FAILED: {outcome.failed}"
+    figures = [f"{name} {value:,.4g}" for name, value in outcome.figures.items()]
+    figures += [f"{what.upper()} {n}" for what, n in outcome.wrong.items()]
+    return "  ".join([*figures, outcome.note]).rstrip()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
