@@ -23,9 +23,9 @@ def python(system: System, folder: Path = ENVIRONMENTS) -> Path:
     wanted = "".join(f"{pin}\n" for pin in system.requirements)
     stamp = home / _STAMP
     if not stamp.exists() or stamp.read_text() != wanted:
-        print(f"making the environment of {system.title}", file=sys.stderr, flush=True)
+        print(f"making the environment for {system.adapter}", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
-        pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
         subprocess.run([*pip, *system.requirements], check=True)
         stamp.write_text(wanted)
     return home / "bin" / "python"

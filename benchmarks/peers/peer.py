@@ -83,13 +83,15 @@ class Process:
         return self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workers:
     """The workers of a system that run now."""
 
     processes: tuple[Process, ...]
     ready: float
     """When the first of them began."""
+    used: float
+    """The processor seconds that all of them had used by then."""
 
     @property
     def pids(self) -> list[int]:
@@ -172,7 +174,12 @@ class Peer:
         for _ in range(processes):
             started.append(Process(self.system, "work", arguments, folder=self._folder))
             stack.callback(started[-1].stop)
-        return Workers(tuple(started), min(process.said()["ready"] for process in started))
+        began = [process.said() for process in started]
+        return Workers(
+            processes=tuple(started),
+            ready=min(answer["ready"] for answer in began),
+            used=sum(answer["used"] for answer in began),
+        )
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

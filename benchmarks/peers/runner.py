@@ -118,7 +118,7 @@ def _measured(
             outcome = replace(outcome, failed=wrong)  # noqa: PLW2901 - it is judged
             yield f"{each}: {wrong}"
         results.save(each, replace(outcome, seconds=took))
-        _say(f"{took:6.1f} s  {each}: {_told(outcome)}  (about {left / 60:.0f} minutes left)")
+        _say(f"{took:6.1f} s  {each}: {_told(outcome)}  (about {max(left, 0) / 60:.0f} minutes left)")
 
 
 def _outcome(cell: Cell, bench: Bench) -> Outcome:

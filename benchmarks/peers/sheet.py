@@ -59,7 +59,13 @@ def sheet(
 ) -> Sheet:
     """Gather the rows of one table."""
     seen = {variant for where, _, name, variant in found if (where, name) == (engine, workload.name)}
-    columns = tuple(column for column in workload.columns if column.variant in seen)
+    shown = {
+        (variant, key)
+        for (where, _, name, variant), outcome in found.items()
+        for key in outcome.figures
+        if (where, name) == (engine, workload.name)
+    }
+    columns = tuple(column for column in workload.columns if (column.variant, column.key) in shown)
 
     def row(name: str, title: str, *, ours: bool = False) -> Row:
         outcomes = {variant: found.get((engine, name, workload.name, variant)) for variant in seen}
@@ -132,7 +138,7 @@ def _notes(workload: Workload, outcomes: Mapping[str, Outcome | None]) -> str:
         parts += ["failed"] if outcome.failed else []
         text = ", ".join(parts)
         if text and len(outcomes) > 1 and not outcome.note.startswith("bare"):
-            text = f"{column.title.partition(',')[0]}: {text}"
+            text = f"{column.title.partition(', ')[0]}: {text}"
         if text and text not in said:
             said.append(text)
     return "; ".join(said)

@@ -115,7 +115,12 @@ async def prepare(adapter: Adapter, say: Say) -> None:
 async def call(adapter: Adapter, say: Say, *, command: str, arguments: dict[str, Any]) -> None:
     """Be a client for one command."""
     async with adapter.client() as client:
-        say(await CLIENT[command](client, **arguments))
+        try:
+            answer = await CLIENT[command](client, **arguments)
+        except Unsupported as lack:
+            # Here, before a system's own blocks wrap it.
+            answer = {"unsupported": str(lack)}
+    say(answer)
 
 
 async def work(
@@ -126,7 +131,7 @@ async def work(
     chosen = Settings(**settings, plan=None if plan is None else Plan(**plan))
 
     def ready() -> None:
-        say({"ready": time.time()})
+        say({"ready": time.time(), "used": time.process_time()})
 
     working = asyncio.ensure_future(adapter.work(ready, chosen))
     loop = asyncio.get_running_loop()
@@ -162,8 +167,6 @@ def main() -> None:
     code = 0
     try:
         asyncio.run(COMMANDS[command](adapter, say, **arguments))
-    except Unsupported as lack:
-        say({"unsupported": str(lack)})
     except BaseException:  # noqa: BLE001 - whatever it was, the process ends
         traceback.print_exc()
         code = 1

@@ -71,11 +71,10 @@ def drained(bench: Bench, peer: Peer, *, width: int, processes: int = 1, origin:
     peer.forget()
     served = bench.server()
     with peer.working(Settings(concurrency=width), processes=processes) as workers:
-        before = usage(workers.pids)
         until = workers.ready + sizes.drain_seconds
         peer.wait(stocked, until=until)
         cut = peer.ran() < stocked
-        used = spent(before, usage(workers.pids)) + spent(served, bench.server())
+        used = sum(usage(workers.pids).values()) - workers.used + spent(served, bench.server())
         time.sleep(_AFTER)
     starts = [start._replace(number=start.number - origin) for start in peer.starts()]
     # What an earlier part of the cell has left behind is not ours to count.

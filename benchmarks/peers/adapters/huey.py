@@ -1,0 +1,81 @@
+"""Huey on SQLite: a task queue of threads, which polls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from huey import SqliteHuey
+
+from benchmarks.peers.adapters import base
+from benchmarks.peers.adapters.base import Job, Plan, Settings, Unsupported, record
+
+_EAGER = {"initial_delay": 0.01, "max_delay": 0.05}
+_ADD = "insert into schedule (queue, data, timestamp) values (?, ?, ?)"
+
+
+class Adapter(base.Adapter):
+    """A Huey with the task that everybody runs."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        logging.getLogger("huey").setLevel(logging.ERROR)
+        self._huey = SqliteHuey("peers", filename=self.path, results=False, fsync=True)
+
+        @self._huey.task()
+        def note(number: int, due: float) -> None:
+            record(number, due)
+
+        self._note = note
+
+    async def prepare(self) -> None:
+        """Nothing: it has made its tables."""
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """Hand out the task."""
+        yield Client(self._huey, self._note)
+
+    async def work(self, ready: Callable[[], None], settings: Settings) -> None:
+        """Run a consumer, which ends by SIGTERM; one worker thread, since more only wait for each other's commits."""
+        polling = _EAGER if settings.eager else {}
+        consumer = self._huey.create_consumer(workers=1, periodic=False, **polling)
+        ready()
+        consumer.run()
+
+
+class Client(base.Client):
+    """Calls that block, and so are made one after the other."""
+
+    def __init__(self, huey: Any, note: Any) -> None:
+        self._huey = huey
+        self._note = note
+
+    async def put(self, job: Job) -> None:
+        """Call the task."""
+        self._note(*job)
+
+    async def put_at(self, job: Job) -> None:
+        """Call `schedule`."""
+        self._note.schedule(args=job, eta=datetime.fromtimestamp(job.due, UTC))
+
+    async def fill(self, count: int) -> None:
+        """Write the rows that the consumer writes when it meets a job for later."""
+        with self._huey.storage.db(commit=True) as cursor:
+            cursor.executemany(_ADD, self._rows(count))
+
+    async def schedules(self, plan: Plan) -> list[float]:
+        """Refuse: its periodic tasks are looked at once a minute."""
+        del plan
+        raise Unsupported("schedules by the minute only")
+
+    def _rows(self, count: int) -> Iterator[tuple[str, bytes, float]]:
+        first = datetime.now(UTC) + timedelta(days=1)
+        for n in range(count):
+            eta = first + timedelta(seconds=n)
+            task = self._note.s(n, eta.timestamp(), eta=eta)
+            # It keeps naive times in UTC, and stores their stamp as if they were local.
+            yield self._huey.name, self._huey.serialize_task(task), task.eta.timestamp()
