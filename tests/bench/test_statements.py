@@ -109,14 +109,14 @@ async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(store_u
     gated = Gated(store_url)
     async with listening(gated) as sent:
         await gated.enqueue(100)
-        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
+        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue_alike")]
 
 
 async def test_a_single_enqueue_is_one_statement(store_url: str) -> None:
     gated = Gated(store_url)
     async with listening(gated) as sent:
         await gated.wait.enqueue()
-        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue")]
+        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue_one")]
 
 
 async def test_a_key_costs_one_statement_more(store_url: str) -> None:

@@ -32,6 +32,8 @@ class Statements:
     """Every statement the store runs; a missing or unknown name fails at start."""
 
     clock: Statement
+    enqueue_one: Statement
+    enqueue_alike: Statement
     enqueue: Statement
     enqueue_rich: Statement
     key_holders: Statement

@@ -34,6 +34,11 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
+_own = attrgetter("id", "payload", "due_at")
+_KIND = ("task", "queue", "priority", "on_crash", "retries", "timeout", "delay")
+_USUAL = ("schedule", "occurrence", "state", "reason", "span_first", "span_count", "terms", "key", "parent", "expires_at")
+_kind = attrgetter(*_KIND, *_USUAL)
+_usual = tuple(NewJob.__dataclass_fields__[name].default for name in _USUAL)
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
@@ -75,6 +80,24 @@ def clean_text(text: str) -> str:
 
 def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
+
+
+def kind_of(jobs: Sequence[NewJob]) -> dict[str, object] | None:
+    """Return what jobs have in common, if they differ in nothing but id, arguments and due time and are nothing special."""
+    kind = _kind(jobs[0])
+    if kind[len(_KIND) :] != _usual or (len(jobs) > 1 and not all(map(kind.__eq__, map(_kind, jobs)))):
+        return None
+    return dict(zip(_KIND, kind, strict=False))
+
+
+def one_job(job: NewJob) -> dict[str, object]:
+    """Return what the only job of its kind adds to it, for `enqueue_one`."""
+    return {"id": job.id, "payload": clean_text(job.payload), "due_at": job.due_at}
+
+
+def alike_jobs(jobs: Iterable[NewJob]) -> str:
+    """Encode what jobs of one kind differ in, for `enqueue_alike`."""
+    return batch(map(_own, jobs))
 
 
 def new_jobs(jobs: Iterable[NewJob]) -> str:

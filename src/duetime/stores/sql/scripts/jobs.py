@@ -39,6 +39,10 @@ def enqueue(
     """Store jobs, with what is noted of them, and tell the ids they are stored under."""
     if entries:
         yield Query(sql.add_entries, {"rows": rows.entries(entries)})
+    kind = rows.kind_of(jobs)
+    if kind is not None:
+        yield _alike(sql, jobs, kind)
+        return Enqueued([job.id for job in jobs])
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
     if free:
@@ -58,10 +62,19 @@ def enqueue(
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
-    """Return the statement that stores jobs: a narrow one while none of them asks for anything special."""
+    """Return the statement that stores jobs, the narrowest that has room for what they ask for."""
+    kind = rows.kind_of(jobs)
+    if kind is not None:
+        return _alike(sql, jobs, kind)
     if all(job.plain for job in jobs):
         return Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
     return Query(sql.enqueue_rich, {"rows": rows.rich_jobs(jobs)})
+
+
+def _alike(sql: Statements, jobs: Sequence[NewJob], kind: Mapping[str, object]) -> Query:
+    if len(jobs) == 1:
+        return Query(sql.enqueue_one, {**kind, **rows.one_job(jobs[0])})
+    return Query(sql.enqueue_alike, {**kind, "rows": rows.alike_jobs(jobs)})
 
 
 def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[list[Claim]]:

@@ -15,11 +15,13 @@ T = TypeVar("T")
 def play_at(connection: sqlite3.Connection, script: Script[T], now: Instant) -> T:
     """Run a script to its end, all of it at one moment of the store's clock."""
 
+    cursor = plain_cursor(connection)
+
     def execute(query: Query) -> list[Row]:
         values: Any = {**query.params, "now": now}
         if query.statement.columns:
-            return _each_row(connection, query.statement, values)
-        return _rows(plain_cursor(connection).execute(query.statement.sql, values))
+            return _each_row(cursor, query.statement, values)
+        return _rows(cursor.execute(query.statement.sql, values))
 
     return play(script, execute)
 
@@ -36,8 +38,7 @@ def _rows(cursor: sqlite3.Cursor) -> list[Row]:
     return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
 
 
-def _each_row(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
+def _each_row(cursor: sqlite3.Cursor, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
     """Run a statement for each row of its batch and return those that have changed something."""
-    cursor = connection.cursor()
     rest = [values[name] for name in statement.params[len(statement.columns) :]]
     return [row for row in values["rows"] if cursor.execute(statement.sql, (*row, *rest)).rowcount]

@@ -1,7 +1,24 @@
 -- The hot path: enqueue, claim, settle.
 
+-- name: enqueue_one
+-- Store a job that asks for nothing special, without the cost of a batch.
+INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task, :queue, :priority, :on_crash,
+        CAST(:retries AS integer), CAST(:timeout AS bigint), 'pending', {now})
+ON CONFLICT DO NOTHING
+
+-- name: enqueue_alike
+-- The same for jobs of one kind; what they have in common comes once.
+INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+SELECT r.id, r.payload, coalesce(r.due_at, {now} + :delay), CAST(:task AS text), CAST(:queue AS text),
+       CAST(:priority AS integer), CAST(:on_crash AS text), CAST(:retries AS integer), CAST(:timeout AS bigint),
+       'pending', {now}
+FROM {each rows: id text, payload text, due_at int} AS r
+WHERE true
+ON CONFLICT DO NOTHING
+
 -- name: enqueue
--- Store jobs; what is stored already, by id or by occurrence, stays as it is.
+-- Store jobs of any kind; what is stored already, by id or by occurrence, stays as it is.
 INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
                     occurrence, state, reason, span_first, span_count, created_at, finished_at)
 SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
