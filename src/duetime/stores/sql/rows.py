@@ -36,7 +36,18 @@ _new_job = attrgetter(
 )  # fmt: skip
 _own = attrgetter("id", "payload", "due_at")
 _KIND = ("task", "queue", "priority", "on_crash", "retries", "timeout", "delay")
-_USUAL = ("schedule", "occurrence", "state", "reason", "span_first", "span_count", "terms", "key", "parent", "expires_at")
+_USUAL = (
+    "schedule",
+    "occurrence",
+    "state",
+    "reason",
+    "span_first",
+    "span_count",
+    "terms",
+    "key",
+    "parent",
+    "expires_at",
+)
 _kind = attrgetter(*_KIND, *_USUAL)
 _usual = tuple(NewJob.__dataclass_fields__[name].default for name in _USUAL)
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")

@@ -91,6 +91,29 @@ class TestEnqueue(StoreSuite):
         kept = {name: getattr(record, name) for name in asked.__slots__ if hasattr(record, name)}
         assert kept == {name: getattr(asked, name) for name in kept}
 
+    @pytest.mark.parametrize("count", [1, 3])
+    @pytest.mark.parametrize("delay", [0, 9])
+    async def test_jobs_of_one_kind_keep_what_they_share_and_what_is_their_own(
+        self, store: Store, clock: FakeClock, count: int, delay: int
+    ) -> None:
+        shared = job(
+            task="report", queue="mail", priority=0, on_crash="fail", retries=7, timeout=3, delay=delay
+        )
+        asked = [replace(shared, id=new_job_id(), payload=f'{{"n":{n}}}') for n in range(count)]
+        asked += [replace(shared, id=new_job_id(), due_at=n) for n in range(count - 1)]
+        for number, record in enumerate(await store.get(await store.enqueue(asked))):
+            wanted = asked[number]
+            kept = {name: getattr(record, name) for name in wanted.__slots__ if hasattr(record, name)}
+            due_at = clock.now() + delay if wanted.due_at is None else wanted.due_at
+            assert kept == {name: getattr(wanted, name) for name in kept} | {"due_at": due_at}
+
+    async def test_one_job_of_another_kind_takes_nothing_from_the_others(self, store: Store) -> None:
+        for other in ({"task": "report"}, {"retries": 3}, {"priority": 1}, {"queue": "mail"}, {"timeout": 5}):
+            asked = [job(), job(**other), job()]
+            for wanted, record in zip(asked, await store.get(await store.enqueue(asked)), strict=True):
+                kept = {name: getattr(record, name) for name in other}
+                assert kept == {name: getattr(wanted, name) for name in other}
+
     @pytest.mark.covers("store-clock")
     async def test_a_delay_counts_from_the_stores_clock(self, store: Store, clock: FakeClock) -> None:
         assert (await read(store, await put(store, delay=7))).due_at == clock.now() + 7

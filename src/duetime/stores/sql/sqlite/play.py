@@ -14,7 +14,6 @@ T = TypeVar("T")
 
 def play_at(connection: sqlite3.Connection, script: Script[T], now: Instant) -> T:
     """Run a script to its end, all of it at one moment of the store's clock."""
-
     cursor = plain_cursor(connection)
 
     def execute(query: Query) -> list[Row]:
