@@ -18,6 +18,8 @@ class Dialect:
     """Where its overrides and migrations are, below this package."""
     now: str
     """The store's clock in microseconds."""
+    now_once: str
+    """The same, worked out once for all rows; the planner cannot guess how much lies before it."""
     each: Callable[[str, Columns], str]
     """Reads the batch in a JSON parameter as a table."""
     locking: str
@@ -35,4 +37,4 @@ class Dialect:
 
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
-        return {"now": self.now, "locking": self.locking}
+        return {"now": self.now, "now_once": self.now_once, "locking": self.locking}

@@ -25,10 +25,13 @@ def _each(parameter: str, columns: Columns) -> str:
     return f"(SELECT {listed} FROM {source} WHERE jsonb_typeof(r.value) = 'array')"  # noqa: S608 -- built from our own files
 
 
+# The statement's time rather than the clock's, which the planner could not use as the bound of an index.
+_NOW: Final = "coalesce(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)"
+
 POSTGRES = Dialect(
     folder="postgres",
-    # The statement's time rather than the clock's, which the planner could not use as the bound of an index.
-    now="coalesce(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)",
+    now=_NOW,
+    now_once=f"(SELECT {_NOW})",
     each=_each,
     locking="FOR UPDATE",
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",

@@ -13,6 +13,7 @@ def _each(parameter: str, columns: Columns) -> str:
 SQLITE = Dialect(
     folder="sqlite",
     now=":now",
+    now_once=":now",
     each=_each,
     # A transaction that writes is the only one.
     locking="",

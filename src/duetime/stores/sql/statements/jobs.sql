@@ -21,9 +21,9 @@ ON CONFLICT DO NOTHING
 -- Store jobs of any kind; what is stored already, by id or by occurrence, stays as it is.
 INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
                     occurrence, state, reason, span_first, span_count, created_at, finished_at)
-SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
-       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
-       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now_once} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now_once},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now_once} END
 FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
       on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
       span_first int, span_count int} AS r
@@ -36,11 +36,11 @@ INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retrie
                     occurrence, state, reason, span_first, span_count, created_at, finished_at,
                     unique_key, keep_key, key_until, parent, tags, expires_at, callbacks, result_ttl,
                     failure_ttl, gate)
-SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now} + r.delay), r.queue, r.priority, r.on_crash,
-       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now},
-       CASE WHEN r.state = 'pending' THEN NULL ELSE {now} END,
-       r.unique_key, r.keep_key, {now} + r.key_period, r.parent, r.tags,
-       coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires), r.callbacks, r.result_ttl,
+SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now_once} + r.delay), r.queue, r.priority, r.on_crash,
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now_once},
+       CASE WHEN r.state = 'pending' THEN NULL ELSE {now_once} END,
+       r.unique_key, r.keep_key, {now_once} + r.key_period, r.parent, r.tags,
+       coalesce(r.expires_at, coalesce(r.due_at, {now_once} + r.delay) + r.expires), r.callbacks, r.result_ttl,
        r.failure_ttl, r.gate
 FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
       on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
@@ -59,7 +59,7 @@ JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
 -- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.
 UPDATE {jobs} SET
     state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
-    started_at = CASE WHEN :unstarted = 0 THEN {now} END
+    started_at = CASE WHEN :unstarted = 0 THEN {now_once} END
 WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: claims_under
