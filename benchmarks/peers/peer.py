@@ -18,7 +18,7 @@ from benchmarks.peers.check import Start
 from benchmarks.peers.systems import System
 
 _INSIDE = "benchmarks.peers.adapters.inside"
-_PATIENCE = 180.0
+_PATIENCE = 400.0
 """Seconds an answer may take."""
 _GRACE = 8.0
 """Seconds a worker gets to end."""

@@ -11,7 +11,7 @@ from benchmarks.peers.sheet import Row, Sheet, number
 
 _WIDTH = 760
 _MARGIN = 20
-_NAMES = 170
+_NAMES = 205
 """Room for the names of systems."""
 _FIGURES = 90
 """Room for a figure behind its bar."""
@@ -119,7 +119,7 @@ def _panel(sheet: Sheet, column: int, *, top: int) -> Iterator[str]:
     for tick in axis.ticks():
         x = left + axis(tick)
         yield f'<line class="grid" x1="{x:.1f}" y1="{first - 4}" x2="{x:.1f}" y2="{bottom}"/>'
-        yield _text(x, bottom + 14, number(tick), "tick", anchor="middle")
+        yield _text(x, bottom + 14, f"{tick:,.10g}", "tick", anchor="middle")
     for n, row in enumerate(rows):
         yield from _bar(row, row.values[column], axis, left=left, top=first + n * _STEP)
 

@@ -19,6 +19,7 @@ _TEMPLATE = Path(__file__).with_name("page.md")
 _PAGE = "peers.md"
 _FOLDER = "peers"
 _FIGURES = "figures.json"
+_SEEN = "\n## What we have seen\n"
 _ENGINES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _NONE = "No figures are published yet; `make bench-peers` prints them.\n"
 
@@ -33,8 +34,16 @@ def tables(results: Results, sizes: Sizes) -> str:
 
 
 def write(results: Results, sizes: Sizes, folder: Path) -> Iterator[Path]:
-    """Write the page, its plots and all outcomes into a folder."""
+    """Write the page, its plots and all outcomes into a folder; without any, only the page's text, around its figures."""
     found = medians(results)
+    text = page(results, sizes)
+    target = folder / _PAGE
+    if not found:
+        if target.exists():
+            text = text.partition(_SEEN)[0] + "".join(target.read_text(encoding="utf-8").partition(_SEEN)[1:])
+        target.write_text(text, encoding="utf-8")
+        yield target
+        return
     pictures = folder / _FOLDER
     pictures.mkdir(parents=True, exist_ok=True)
     for engine, each in _sheets(found):
@@ -49,8 +58,8 @@ def write(results: Results, sizes: Sizes, folder: Path) -> Iterator[Path]:
     figures = pictures / _FIGURES
     figures.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     yield figures
-    (folder / _PAGE).write_text(page(results, sizes), encoding="utf-8")
-    yield folder / _PAGE
+    target.write_text(text, encoding="utf-8")
+    yield target
 
 
 def page(results: Results, sizes: Sizes) -> str:

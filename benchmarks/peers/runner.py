@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.ledger import WrongRun
 from benchmarks.peers import environments
 from benchmarks.peers.adapters.base import Unsupported
 from benchmarks.peers.cells import Cell, Outcome, Results
@@ -22,8 +22,8 @@ from benchmarks.report import machine
 
 LIMIT = "limit"
 """Stands for a system in the cells of what the engine could do at best."""
-_LIMIT_SECONDS = 6.0
-_ENVIRONMENT_SECONDS = 12.0
+_LIMIT_SECONDS = 3.0
+_ERROR = re.compile(r"^\W*((?:\w+\.)*\w*(?:Error|Exception|Timeout)\b[^\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +126,14 @@ def _outcome(cell: Cell, bench: Bench) -> Outcome:
         return WORKLOADS[cell.workload].run(bench, cell.variant)
     except Unsupported as lack:
         return Outcome(lacks=str(lack))
-    except (PeerFailed, WrongRun) as failure:
-        return Outcome(failed=str(failure))
+    except PeerFailed as failure:
+        _say(str(failure))
+        return Outcome(failed=brief(str(failure)))
+
+
+def brief(text: str) -> str:
+    """Return the last error of a process's last words."""
+    return next(reversed(_ERROR.findall(text)), "no answer")
 
 
 def _told(outcome: Outcome) -> str:

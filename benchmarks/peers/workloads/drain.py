@@ -47,7 +47,8 @@ class Drain:
     def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
         """Stock, then drain, for each width."""
         del variant
-        return len(system.widths) * (2 * START_UP + sizes.stock_seconds / 2 + sizes.drain_seconds / 2)
+        stock = min(sizes.stock_seconds, sizes.drain / system.pace)
+        return len(system.widths) * (3 * START_UP + stock + sizes.drain_seconds / 2)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Drain with each width and return the best."""

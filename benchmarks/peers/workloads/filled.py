@@ -7,9 +7,9 @@ from benchmarks.peers.peer import Peer
 from benchmarks.peers.sizes import Sizes
 from benchmarks.peers.systems import System
 from benchmarks.peers.workloads.base import START_UP, Bench, Column
-from benchmarks.peers.workloads.drain import drained
-from benchmarks.peers.workloads.enqueue import rate
-from benchmarks.peers.workloads.start import started
+from benchmarks.peers.workloads.drain import Drain, drained
+from benchmarks.peers.workloads.enqueue import Enqueue, rate
+from benchmarks.peers.workloads.start import Starting, started
 from benchmarks.places import Limits
 
 _FILLS_PER_SECOND = 20_000
@@ -51,11 +51,12 @@ class Filled:
 
     def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
         """Fill, start, drain and enqueue."""
-        del system, variant
         parts = (
-            sizes.settle + sizes.pings * sizes.gap * 1.5 + sizes.stock_seconds / 2 + sizes.drain_seconds / 2
+            Starting().estimate(system, sizes, variant),
+            Drain().estimate(system, sizes, variant),
+            Enqueue().estimate(system, sizes, variant),
         )
-        return 6 * START_UP + sizes.future / _FILLS_PER_SECOND + parts + sizes.enqueue_seconds
+        return START_UP + sizes.future / _FILLS_PER_SECOND + sum(parts)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Fill it once, then measure one after the other."""
