@@ -50,7 +50,7 @@ servers: $(INSTALLED) ## Find or install the database servers that the tests sta
 	@$(BIN)/python -m tools.servers
 
 clean: ## Remove the virtual environment and all caches
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .bench/envs .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml tools/bootstrap.py
 	$(PYTHON) -m tools.bootstrap

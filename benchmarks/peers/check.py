@@ -54,6 +54,14 @@ def judge(starts: Iterable[Start], *, expected: int, whole: bool = True) -> Verd
     )
 
 
+def lateness(starts: Iterable[Start], *, expected: int, wait: float) -> list[float]:
+    """Return how many milliseconds late each job was; one that did not start counts with what was waited for it."""
+    first: dict[int, float] = {}
+    for start in starts:
+        first.setdefault(start.number, start.late)
+    return [*first.values(), *[wait * 1000] * (expected - len(first))]
+
+
 def occurrences(
     starts: Iterable[Start], *, firsts: Sequence[float], period: float, window: tuple[float, float]
 ) -> tuple[list[Start], int]:

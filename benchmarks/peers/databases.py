@@ -89,8 +89,10 @@ class _Server:
     def empty(self, folder: Path) -> Iterator[str]:
         del folder
         name = f"cell{next(self._numbers)}"
-        yield self._postgres.create_database(name)
-        self._postgres.drop_database(name)
+        try:
+            yield self._postgres.create_database(name)
+        finally:
+            self._postgres.drop_database(name)
 
     def rest(self, url: str) -> None:
         for statement in ("VACUUM ANALYZE", "CHECKPOINT"):

@@ -111,9 +111,9 @@ def _meanings() -> str:
 
 
 def _system(system: System) -> str:
-    pins = f" ({', '.join(system.requirements)})" if system.requirements else ""
+    pins = "".join(f", {pin}" for pin in system.requirements)
     notes = f" {system.notes}" if system.notes else ""
-    return f"- **{system.title}, {_ENGINES[system.engine]}**{pins}: {system.settings}.{notes}\n"
+    return f"- **{system.title}, {_ENGINES[system.engine]}** (`{system.name}`{pins}): {system.settings}.{notes}\n"
 
 
 def _measured(results: Results, sizes: Sizes) -> str:

@@ -6,6 +6,7 @@ import random
 import re
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,9 +14,8 @@ from benchmarks.peers import environments
 from benchmarks.peers.adapters.base import Unsupported
 from benchmarks.peers.cells import Cell, Outcome, Results
 from benchmarks.peers.databases import Databases, opened
-from benchmarks.peers.peer import PeerFailed
 from benchmarks.peers.sizes import Sizes
-from benchmarks.peers.systems import ENGINES, Engine, System, named
+from benchmarks.peers.systems import ENGINES, Engine, System
 from benchmarks.peers.workloads import WORKLOADS
 from benchmarks.peers.workloads.base import Bench
 from benchmarks.report import machine
@@ -34,6 +34,10 @@ class Request:
     systems: Sequence[System]
     workloads: Sequence[str]
     sizes: Sizes
+
+    def system(self, cell: Cell) -> System | None:
+        """Return the system of a cell; the limit has none."""
+        return next((system for system in self.systems if system.name == cell.system), None)
 
 
 def cells(request: Request, engine: Engine) -> list[Cell]:
@@ -56,11 +60,12 @@ def cells(request: Request, engine: Engine) -> list[Cell]:
     return found
 
 
-def estimate(cell: Cell, sizes: Sizes) -> float:
+def estimate(request: Request, cell: Cell) -> float:
     """Return about how many seconds a cell takes."""
-    if cell.system == LIMIT:
-        return _LIMIT_SECONDS / len(WORKLOADS[cell.workload].bounds)
-    return WORKLOADS[cell.workload].estimate(named(cell.system), sizes, cell.variant)
+    workload = WORKLOADS[cell.workload]
+    if (system := request.system(cell)) is None:
+        return _LIMIT_SECONDS / len(workload.bounds)
+    return workload.estimate(system, request.sizes, cell.variant)
 
 
 def run(request: Request, results: Results, *, seed: int) -> list[str]:
@@ -70,7 +75,7 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
         for engine in ENGINES
         if engine in request.engines
     }
-    left = sum(estimate(cell, request.sizes) for found in todo.values() for cell in found)
+    left = sum(estimate(request, cell) for found in todo.values() for cell in found)
     _say(f"{sum(map(len, todo.values()))} cells, about {left / 60:.0f} minutes; order by seed {seed}")
     _make_environments(request.systems, results)
     broken: list[str] = []
@@ -83,8 +88,8 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
         with opened(engine) as databases:
             results.note({engine: databases.facts})
             for cell in found:
-                left -= estimate(cell, request.sizes)
-                broken += _measured(cell, databases, request.sizes, results, left=left)
+                left -= estimate(request, cell)
+                broken += _measured(request, cell, databases, results, left=left)
     return broken
 
 
@@ -98,37 +103,37 @@ def _make_environments(systems: Iterable[System], results: Results) -> None:
 
 
 def _measured(
-    cell: Cell, databases: Databases, sizes: Sizes, results: Results, *, left: float
+    request: Request, cell: Cell, databases: Databases, results: Results, *, left: float
 ) -> Iterable[str]:
     """Measure one cell and save what came of it; yield what went wrong if it is ours."""
     if results.finished(cell):
         # The limits of several variants are measured at once.
         return
     began = time.perf_counter()
-    if cell.system == LIMIT:
-        found = WORKLOADS[cell.workload].limit(databases.limits, sizes)
-        outcomes = {replace(cell, variant=variant): outcome for variant, outcome in found.items()}
-    else:
-        outcomes = {cell: _outcome(cell, Bench(named(cell.system), databases, sizes))}
+    outcomes = _outcomes(request, cell, databases)
     took = time.perf_counter() - began
     for each, outcome in outcomes.items():
-        ours = each.system != LIMIT and named(each.system).ours
-        wrong = outcome.failed or (", ".join(f"{n} {what}" for what, n in outcome.wrong.items()))
-        if ours and wrong:
+        wrong = outcome.failed or ", ".join(f"{n} {what}" for what, n in outcome.wrong.items())
+        if wrong and (system := request.system(each)) is not None and system.ours:
             outcome = replace(outcome, failed=wrong)  # noqa: PLW2901 - it is judged
             yield f"{each}: {wrong}"
         results.save(each, replace(outcome, seconds=took))
         _say(f"{took:6.1f} s  {each}: {_told(outcome)}  (about {max(left, 0) / 60:.0f} minutes left)")
 
 
-def _outcome(cell: Cell, bench: Bench) -> Outcome:
+def _outcomes(request: Request, cell: Cell, databases: Databases) -> dict[Cell, Outcome]:
+    workload = WORKLOADS[cell.workload]
     try:
-        return WORKLOADS[cell.workload].run(bench, cell.variant)
+        if (system := request.system(cell)) is not None:
+            return {cell: workload.run(Bench(system, databases, request.sizes), cell.variant)}
+        found = workload.limit(databases.limits, request.sizes)
+        return {replace(cell, variant=variant): outcome for variant, outcome in found.items()}
     except Unsupported as lack:
-        return Outcome(lacks=str(lack))
-    except PeerFailed as failure:
-        _say(str(failure))
-        return Outcome(failed=brief(str(failure)))
+        return {cell: Outcome(lacks=str(lack))}
+    except Exception:  # noqa: BLE001 - one cell that breaks down must not end the run
+        words = traceback.format_exc()
+        _say(words)
+        return {cell: Outcome(failed=brief(words))}
 
 
 def brief(text: str) -> str:

@@ -6,7 +6,7 @@ import time
 
 from benchmarks.peers.adapters.base import Settings
 from benchmarks.peers.cells import Outcome
-from benchmarks.peers.check import judge
+from benchmarks.peers.check import Start, judge
 from benchmarks.peers.costs import spent, usage
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.sizes import Sizes
@@ -73,16 +73,14 @@ def drained(bench: Bench, peer: Peer, *, width: int, processes: int = 1, origin:
     served = bench.server()
     with peer.working(Settings(concurrency=width), processes=processes) as workers:
         until = workers.ready + sizes.drain_seconds
-        peer.wait(stocked, until=until)
-        cut = peer.ran() < stocked
+        _wait(peer, stocked, origin=origin, until=until)
         used = sum(usage(workers.pids).values()) - workers.used + spent(served, bench.server())
         time.sleep(_AFTER)
-    starts = [start._replace(number=start.number - origin) for start in peer.starts()]
-    # What an earlier part of the cell has left behind is not ours to count.
-    starts = [start for start in starts if start.number >= 0]
+    starts = _own(peer, origin)
     times = [start.at for start in starts if start.at <= until]
+    cut = len(times) < stocked
     began = min([workers.ready, *times])
-    took = (until if cut else max(times)) - began
+    took = (until if cut else max(times, default=until)) - began
     figures = {"rate": len(times) / took, "width": float(width)}
     if times:
         figures["cost"] = used / len(times) * 1e6
@@ -92,3 +90,16 @@ def drained(bench: Bench, peer: Peer, *, width: int, processes: int = 1, origin:
     return Outcome(
         figures=figures, wrong=judge(starts, expected=stocked, whole=not cut).wrong, note="; ".join(notes)
     )
+
+
+def _own(peer: Peer, origin: int) -> list[Start]:
+    """Return the starts of the jobs from `origin`: what an earlier part of the cell has left behind is not counted."""
+    numbered = (start._replace(number=start.number - origin) for start in peer.starts())
+    return [start for start in numbered if start.number >= 0]
+
+
+def _wait(peer: Peer, count: int, *, origin: int, until: float) -> None:
+    left = count
+    while left > 0 and time.time() < until:
+        peer.wait(peer.ran() + left, until=until)
+        left = count - len(_own(peer, origin))

@@ -74,9 +74,7 @@ class Filled:
                 seconds=sizes.enqueue_seconds,
                 origin=9 * _ORIGIN,
             )
-        figures = {"drain": drain.figures["rate"], "enqueue": rate(enqueue)}
-        if "p50" in start.figures:
-            figures["start"] = start.figures["p50"]
+        figures = {"start": start.figures["p50"], "drain": drain.figures["rate"], "enqueue": rate(enqueue)}
         wrong = {
             name: start.wrong.get(name, 0) + drain.wrong.get(name, 0) for name in start.wrong | drain.wrong
         }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks import children
 from benchmarks.figures import spread
 from benchmarks.limits import timer
 from benchmarks.peers.adapters.base import Settings
 from benchmarks.peers.cells import Outcome
-from benchmarks.peers.check import Start, judge
+from benchmarks.peers.check import judge, lateness
 from benchmarks.peers.sizes import Sizes
 from benchmarks.peers.systems import System
 from benchmarks.peers.workloads.base import START_UP, WIDTH, Bench, Column
@@ -47,9 +49,8 @@ class Lateness:
         """Schedule from one process, run in another."""
         del variant
         sizes = bench.sizes
-        starts, outcome = _scheduled(bench, count=sizes.one_offs, span=sizes.span, width=WIDTH)
-        figures = spread([start.late for start in starts]) if starts else {}
-        return Outcome(figures=figures, wrong=outcome.wrong, note=outcome.note)
+        late, outcome = _scheduled(bench, count=sizes.one_offs, span=sizes.span, width=WIDTH)
+        return replace(outcome, figures=spread(late))
 
     def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
         """Set as many bare timers."""
@@ -85,15 +86,12 @@ class Burst:
         """Schedule from one process, run in another, with each width; return the best."""
         del variant
         found = [self._one(bench, width) for width in bench.system.widths]
-        return min(found, key=lambda outcome: (len(outcome.wrong), outcome.figures.get("last", 0.0)))
+        return min(found, key=lambda outcome: (len(outcome.wrong), outcome.figures["last"]))
 
     def _one(self, bench: Bench, width: int) -> Outcome:
-        starts, outcome = _scheduled(bench, count=bench.sizes.burst, span=0.0, width=width)
-        if not starts:
-            return outcome
-        late = [start.late for start in starts]
+        late, outcome = _scheduled(bench, count=bench.sizes.burst, span=0.0, width=width)
         figures = {"last": max(late) / 1000, "p50": spread(late)["p50"], "width": float(width)}
-        return Outcome(figures=figures, wrong=outcome.wrong, note=outcome.note)
+        return replace(outcome, figures=figures)
 
     def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
         """Run as many jobs in the bare loop."""
@@ -105,7 +103,7 @@ def _lead(system: System, count: int) -> float:
     return _LEAD + count / system.pace
 
 
-def _scheduled(bench: Bench, *, count: int, span: float, width: int) -> tuple[list[Start], Outcome]:
+def _scheduled(bench: Bench, *, count: int, span: float, width: int) -> tuple[list[float], Outcome]:
     sizes = bench.sizes
     lead = _lead(bench.system, count)
     with bench.fresh() as peer:
@@ -114,6 +112,7 @@ def _scheduled(bench: Bench, *, count: int, span: float, width: int) -> tuple[li
         with peer.serving(settings, "later", settle=sizes.settle, **wanted) as (_, answer):
             peer.wait(count, until=answer["first"] + span + sizes.wait)
         starts = peer.starts()
-    late = answer["overrun"]
-    note = f"storing them ended {late:.1f} s after the first was due" if late else ""
-    return starts, Outcome(wrong=judge(starts, expected=count).wrong, note=note)
+    over = answer["overrun"]
+    note = f"storing them ended {over:.1f} s after the first was due" if over else ""
+    late = lateness(starts, expected=count, wait=sizes.wait)
+    return late, Outcome(wrong=judge(starts, expected=count).wrong, note=note)

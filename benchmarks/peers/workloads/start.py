@@ -7,7 +7,7 @@ import time
 from benchmarks.figures import spread
 from benchmarks.peers.adapters.base import Settings
 from benchmarks.peers.cells import Outcome
-from benchmarks.peers.check import judge
+from benchmarks.peers.check import judge, lateness
 from benchmarks.peers.peer import Peer
 from benchmarks.peers.sizes import Sizes
 from benchmarks.peers.systems import System
@@ -60,6 +60,6 @@ def started(bench: Bench, peer: Peer) -> Outcome:
         peer.wait(sizes.pings, until=time.time() + sizes.wait)
     starts = peer.starts()
     return Outcome(
-        figures=spread([start.late for start in starts]) if starts else {},
+        figures=spread(lateness(starts, expected=sizes.pings, wait=sizes.wait)),
         wrong=judge(starts, expected=sizes.pings).wrong,
     )

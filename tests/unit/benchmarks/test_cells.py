@@ -72,7 +72,7 @@ def test_the_quick_run_of_everything_is_expected_to_end_in_half_an_hour() -> Non
         engines=["sqlite", "postgres"], systems=SYSTEMS, workloads=tuple(WORKLOADS), sizes=QUICK
     )
     cells = [cell for engine in request.engines for cell in runner.cells(request, engine)]
-    assert sum(runner.estimate(cell, QUICK) for cell in cells) < 30 * 60
+    assert sum(runner.estimate(request, cell) for cell in cells) < 30 * 60
 
 
 def test_every_pin_is_exact_and_shared_environments_agree() -> None:
@@ -89,7 +89,7 @@ class Once:
     columns = ()
     bounds = ()
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: Outcome | None) -> None:
         self.ran = 0
         self._outcome = outcome
 
@@ -101,10 +101,12 @@ class Once:
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         self.ran += 1
+        if self._outcome is None:
+            raise ValueError("it broke")
         return self._outcome
 
 
-def once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> Once:
+def once(monkeypatch: pytest.MonkeyPatch, outcome: Outcome | None) -> Once:
     workload = Once(outcome)
     monkeypatch.setitem(WORKLOADS, "once", workload)
     return workload
@@ -140,6 +142,15 @@ def test_what_a_peer_does_wrong_is_kept_and_fails_nothing(
     monkeypatch.setattr(environments, "versions", lambda system: {"huey": "3"})
     assert runner.run(request_of("huey"), Results(tmp_path), seed=1) == []
     assert [outcome.wrong for _, outcome in Results(tmp_path)] == [{"early": 2}]
+
+
+def test_a_cell_that_breaks_down_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once(monkeypatch, None)
+    failures = runner.run(request_of("duetime-sqlite"), Results(tmp_path), seed=1)
+    assert [outcome.failed for _, outcome in Results(tmp_path)] == ["ValueError: it broke"]
+    assert len(failures) == 1
 
 
 def test_only_the_error_is_kept_of_what_a_process_said_last() -> None:

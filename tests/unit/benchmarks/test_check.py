@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.peers.check import Start, judge, occurrences
+from benchmarks.peers.check import Start, judge, lateness, occurrences
 
 
 def starts(*numbers: int) -> list[Start]:
@@ -38,6 +38,15 @@ def test_a_start_before_the_due_time_is_early(seconds: float, early: int) -> Non
 
 def test_lateness_is_told_in_milliseconds() -> None:
     assert Start(0, at=10.25, due=10.0).late == 250.0
+
+
+def test_a_job_that_did_not_start_is_as_late_as_was_waited_for_it() -> None:
+    assert lateness([Start(1, at=10.5, due=10.0)], expected=2, wait=8.0) == [500.0, 8000.0]
+
+
+def test_the_first_start_of_a_job_tells_how_late_it_was() -> None:
+    twice = [Start(0, at=10.5, due=10.0), Start(0, at=11.0, due=10.0)]
+    assert lateness(twice, expected=1, wait=8.0) == [500.0]
 
 
 def test_each_occurrence_in_the_window_is_expected_once() -> None:
