@@ -42,6 +42,19 @@ def test_a_file_that_was_not_written_to_its_end_is_not_an_outcome(tmp_path: Path
     assert list(Results(tmp_path)) == []
 
 
+def test_a_write_that_is_broken_off_leaves_the_outcome_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_off(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    Results(tmp_path).save(CELL, Outcome(note="before"))
+    monkeypatch.setattr(Path, "replace", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        Results(tmp_path).save(CELL, Outcome(note="after"))
+    assert [outcome.note for _, outcome in Results(tmp_path)] == ["before"]
+
+
 def test_rounds_and_variants_have_files_of_their_own() -> None:
     request = runner.Request(engines=["sqlite"], systems=SYSTEMS, workloads=tuple(WORKLOADS), sizes=TINY)
     found = runner.cells(request, "sqlite")
