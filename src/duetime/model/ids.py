@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 
 from duetime.model.instants import MILLISECOND, Instant
 
-_RANDOM_BITS = 74
+_TAIL_BITS = 62
+_VARIANT = 0b10 << _TAIL_BITS
+"""What the second half of an id begins with."""
+_TAIL_END = 0b11 << _TAIL_BITS
 _BLOCK = 1024
+_STEPS = struct.Struct(f"={_BLOCK // 4}I")
 _SLACK_MS = 86_400_000
 
 
@@ -50,23 +55,31 @@ class _Sequence:
         """Start afresh: a forked child has neither the threads that may hold the lock nor a tail of its own."""
         self._lock = threading.Lock()
         self._last_ms = 0
-        self._tail = 0
+        self._head = ""
+        """The first half of the ids of this millisecond."""
+        self._tail = _TAIL_END
+        """The second half of the last one, as a number."""
+        self._steps = list[int]()
 
     def __call__(self) -> str:
         now_ms = time.time_ns() // 1_000_000
         with self._lock:
             if now_ms > self._last_ms:
-                self._last_ms = now_ms
-                self._tail = int.from_bytes(_entropy(9)) | 1
+                self._begin(now_ms)
             else:
                 # Rising by a random step keeps ids of one millisecond in order and hard to guess.
-                self._tail += int.from_bytes(_entropy(4)) + 1
-                if self._tail >> _RANDOM_BITS:
-                    self._last_ms += 1
-                    self._tail = int.from_bytes(_entropy(9)) | 1
-            ms, tail = self._last_ms, self._tail
-        high, low = tail >> 62, tail & ((1 << 62) - 1)
-        return f"{ms:012x}7{high:03x}{(0b10 << 62) | low:016x}"
+                if not self._steps:
+                    self._steps.extend(_STEPS.unpack(os.urandom(_BLOCK)))
+                self._tail += self._steps.pop() + 1
+                if self._tail >= _TAIL_END:
+                    self._begin(self._last_ms + 1)
+            return f"{self._head}{self._tail:016x}"
+
+    def _begin(self, ms: int) -> None:
+        drawn = _entropy(10)
+        self._last_ms = ms
+        self._head = f"{ms:012x}7{drawn.hex()[:3]}"
+        self._tail = _VARIANT | int.from_bytes(drawn[2:]) >> 2
 
 
 new_job_id = _Sequence()

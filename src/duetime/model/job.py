@@ -31,9 +31,11 @@ class Key:
     """How long from now the job holds the key, even if it ends before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewJob:
-    """A request to run a task, ready to be stored; its id is made here, so storing it twice is harmless."""
+class NewJob(NamedTuple):
+    """A request to run a task, ready to be stored; its id is made here, so storing it twice is harmless.
+
+    A tuple, for the same reason as `Claim`.
+    """
 
     id: JobId
     task: str

@@ -51,7 +51,7 @@ def run_of(
 
 def made_up(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool) -> NewJob:
     """Return a job for an occurrence that the schedule has passed; the next occurrence does not end it."""
-    return replace(run_of(schedule, occurrence, due_at=None, in_turn=in_turn), span_first=occurrence)
+    return run_of(schedule, occurrence, due_at=None, in_turn=in_turn)._replace(span_first=occurrence)
 
 
 def skipped(schedule: StoredSchedule, span: Span, *, reason: str) -> NewJob:

@@ -33,16 +33,15 @@ class Arguments:
         self._positional = tuple(
             p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
         )
-        self._required = sum(1 for p in parameters if p.name in self._positional and p.default is p.empty)
         self._positional_only = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
         self._by_name = tuple(
             p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
         )
         self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
         self._extra = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
-        self._needs_bind = any(p.kind in (*_VARIADIC, p.KEYWORD_ONLY) for p in parameters)
-        self._plain = not self._needs_bind and self._required == len(self._positional)
-        self._decoder = self._build_decoder()
+        self._simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
+        self._plain = all(p.name in self._positional and p.default is p.empty for p in parameters)
+        self._shape, self._decoder = self._build_codec()
         self._loose = tuple(p.name for p in parameters if _is_loose(self._hints.get(p.name, Any)))
 
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
@@ -59,7 +58,8 @@ class Arguments:
             rebuilt = self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from None
-        self._check_loose(given, rebuilt)
+        if self._loose:
+            self._check_loose(given, rebuilt)
         if b"null" in raw:
             self._refuse_nan(given)
         return raw.decode()
@@ -102,16 +102,20 @@ class Arguments:
             text = f"by={parameter!r} of {self._task} has a default that is not JSON: {error}"
             raise InvalidOption(text) from None
 
-    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
-        if not kwargs and not self._needs_bind and self._required <= len(args) <= len(self._positional):
-            return dict(zip(self._positional, args, strict=False))
+    def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> msgspec.Struct:
+        if self._simple:
+            # A struct takes its fields as such a function takes its arguments, in a tenth of the time.
+            try:
+                return self._shape(*args, **kwargs)
+            except TypeError:
+                pass
         try:
-            return self._signature.bind(*args, **kwargs).arguments
+            return self._shape(**self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             text = f"{self._task}{self._signature} cannot be called with these arguments: {error}"
             raise InvalidArguments(text) from None
 
-    def _build_decoder(self) -> msgspec.json.Decoder[Any]:
+    def _build_codec(self) -> tuple[type[msgspec.Struct], msgspec.json.Decoder[Any]]:
         fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
         for parameter in self._signature.parameters.values():
             kind: Any = self._hints.get(parameter.name, Any)
@@ -124,14 +128,16 @@ class Arguments:
             else:
                 fields.append((parameter.name, kind | msgspec.UnsetType, msgspec.UNSET))
         try:
-            shape = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+            shape = msgspec.defstruct(
+                "Arguments", fields, kw_only=not self._simple, forbid_unknown_fields=True
+            )
             decoder = msgspec.json.Decoder(shape)
             unknown = _find_custom(msgspec.inspect.type_info(shape), set())
         except (TypeError, ValueError) as error:
             raise self._unusable(str(error)) from None
         if unknown is not None:
             raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
-        return decoder
+        return shape, decoder
 
     def _unusable(self, why: str) -> InvalidTask:
         return InvalidTask(
@@ -139,35 +145,40 @@ class Arguments:
             "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
         )
 
-    def _to_json(self, given: Mapping[str, object]) -> bytes:
+    def _to_json(self, given: msgspec.Struct) -> bytes:
         try:
             return _encoder.encode(given)
         except _ENCODE_ERRORS as error:
             text = str(error)
-        for name, value in given.items():
+        for name, value in _given(given):
             try:
                 _encoder.encode(value)
             except _ENCODE_ERRORS as error:
                 raise self._misfit(f"{error} - at `$.{name}`") from None
         raise self._misfit(text)
 
-    def _check_loose(self, given: Mapping[str, object], rebuilt: object) -> None:
+    def _check_loose(self, given: msgspec.Struct, rebuilt: object) -> None:
         """Refuse what JSON would silently change where no type says how to rebuild it."""
-        for name in self._loose:
-            if name in given:
-                value = given[name]
-                if name == self._rest:
-                    value = list(typing.cast("tuple[object, ...]", value))
-                if (change := find_change(value, getattr(rebuilt, name), name)) is not None:
+        for name, value in _given(given):
+            if name in self._loose:
+                was = list(typing.cast("tuple[object, ...]", value)) if name == self._rest else value
+                if (change := find_change(was, getattr(rebuilt, name), name)) is not None:
                     raise self._misfit(change)
 
-    def _refuse_nan(self, given: Mapping[str, object]) -> None:
-        for name, value in given.items():
+    def _refuse_nan(self, given: msgspec.Struct) -> None:
+        for name, value in _given(given):
             if (path := _find_nan(msgspec.to_builtins(value), name)) is not None:
                 raise self._misfit(f"JSON has no NaN or infinity - at `$.{path}`")
 
     def _misfit(self, detail: str) -> InvalidArguments:
         return InvalidArguments(f"arguments of {self._task}{self._signature} do not fit: {detail}")
+
+
+def _given(arguments: msgspec.Struct) -> Iterator[tuple[str, object]]:
+    """Return the arguments of a call by name, without those that were left out."""
+    for name in arguments.__struct_fields__:
+        if (value := getattr(arguments, name)) is not msgspec.UNSET:
+            yield name, value
 
 
 def encode_result(value: object) -> tuple[str | None, str | None]:

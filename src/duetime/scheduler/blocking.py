@@ -43,7 +43,7 @@ class BlockingRequest(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
-        call, tx = self._request.prepared(*args, **kwargs), self._request.tx
+        call, tx = self._request.prepared(args, kwargs), self._request.tx
         if tx is not None:
             [handle] = self._client.enqueue_blocking([call], tx=tx)
         else:

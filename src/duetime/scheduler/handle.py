@@ -28,10 +28,9 @@ class JobHandle(Generic[R]):
         self,
         job_id: JobId,
         task: str,
-        *,
         store: Callable[[], Store],
         decode: Callable[[str], Any],
-        existing: bool = False,
+        existing: bool = False,  # noqa: FBT001, FBT002 - given by name, each takes twice as long to make
     ) -> None:
         self.id = job_id
         self.task = task

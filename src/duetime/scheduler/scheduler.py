@@ -202,7 +202,7 @@ class Scheduler:
             check_not_kept_out(store)
         entries = [call.entry for call in calls if call.entry is not None]
         ids = await store.enqueue([call.job for call in calls], tx=_own(tx), entries=entries)
-        handles = [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
+        handles = self._handles(ids, calls)
         if self.after_enqueue is not None and tx is None:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
@@ -211,7 +211,7 @@ class Scheduler:
         """Store all requests or none in a blocking transaction, in the thread that has it open."""
         store = self._portal.run(self._introduced())
         ids = store.enqueue_blocking([call.job for call in calls], tx=_own(tx))
-        return [self._handle(job_id, call) for job_id, call in zip(ids, calls, strict=True)]
+        return self._handles(ids, calls)
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""
@@ -304,9 +304,12 @@ class Scheduler:
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
-    def _handle(self, job_id: str, call: Call[R]) -> JobHandle[R]:
-        existing = job_id != call.job.id
-        return JobHandle(job_id, call.job.task, store=self._opened, decode=call.decode, existing=existing)
+    def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
+        store = self._opened
+        return [
+            JobHandle(job_id, job.task, store, decode, job_id != job.id)
+            for job_id, (job, decode, _) in zip(ids, calls, strict=True)
+        ]
 
     def _is_open(self) -> bool:
         # A forked child must not use its parent's connections, nor anybody those of a loop that has ended:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack
 
 import msgspec
 
@@ -16,6 +15,7 @@ from duetime.model.callbacks import Callback
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.model.terms import Terms
 from duetime.runtime.handler import Handler
 from duetime.scheduler.calling_back import callback_of
 from duetime.scheduler.handle import JobHandle
@@ -28,8 +28,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[R_co]):
+class Call(NamedTuple, Generic[R_co]):
     """A request that is ready to be enqueued."""
 
     job: NewJob
@@ -67,7 +66,9 @@ class Request(Generic[P, R]):
         self._handler = handler
         self._client = client
         self._options = options
+        self._read = result_reader(handler)
         self._terms = options.over(handler.options.terms)
+        self._same = _common(handler, options, self._terms)
 
     @property
     def tx(self) -> object | None:
@@ -79,35 +80,23 @@ class Request(Generic[P, R]):
         if self._options.tx is not None:
             text = "a call has no transaction of its own; write scheduler.enqueue_many(calls, tx=...)"
             raise InvalidOption(text)
-        return self.prepared(*args, **kwargs)
+        return self.prepared(args, kwargs)
 
-    def prepared(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+    def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
         """Check the arguments and return what to store."""
-        handler, given, defaults = self._handler, self._options, self._handler.options
+        handler = self._handler
         payload = handler.arguments.encode(args, kwargs)
-        job = NewJob(
-            id=new_job_id(),
-            task=handler.name,
-            payload=payload,
-            due_at=given.at,
-            delay=given.delay,
-            queue=defaults.queue if given.queue is None else given.queue,
-            priority=defaults.priority if given.priority is None else given.priority,
-            on_crash=defaults.on_crash,
-            retries=given.retries,
-            timeout=given.timeout,
-            terms=handler.terms_of(payload, self._terms),
-            key=given.key,
-            expires_at=given.expires_at,
-        )
-        return Call(job, result_reader(handler))
+        job = NewJob._make((new_job_id(), handler.name, payload, *self._same))
+        if handler.options.gate is not None:
+            job = job._replace(terms=handler.terms_of(payload, self._terms))
+        return Call(job, self._read)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost.
 
         With `options(tx=...)` that is so once the transaction is committed.
         """
-        return await self._client.enqueue(self.prepared(*args, **kwargs), tx=self._options.tx)
+        return await self._client.enqueue(self.prepared(args, kwargs), tx=self._options.tx)
 
     @property
     def handler(self) -> Handler:
@@ -160,6 +149,27 @@ class SyncTask(Task[P, R]):
         """Call the function itself, here and now."""
         result: R = self._handler.function(*args, **kwargs)
         return result
+
+
+def _common(handler: Handler, given: JobOptions, terms: Terms) -> tuple[Any, ...]:
+    """Return what all jobs of a request have in common: the fields of `NewJob` behind the arguments."""
+    defaults = handler.options
+    job = NewJob(
+        id="",
+        task=handler.name,
+        payload="",
+        due_at=given.at,
+        delay=given.delay,
+        queue=defaults.queue if given.queue is None else given.queue,
+        priority=defaults.priority if given.priority is None else given.priority,
+        on_crash=defaults.on_crash,
+        retries=given.retries,
+        timeout=given.timeout,
+        terms=terms,
+        key=given.key,
+        expires_at=given.expires_at,
+    )
+    return job[NewJob._fields.index("payload") + 1 :]
 
 
 def result_reader(handler: Handler) -> Callable[[str], Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
@@ -75,11 +75,16 @@ keys = [
 
 def with_key(job: NewJob, key: Key | None) -> NewJob:
     """A job under a key, if there is one."""
-    return replace(job, key=key)
+    return job._replace(key=key)
+
+
+def new_job(**values: Any) -> NewJob:
+    """A job with these values; of the class itself Hypothesis would draw the others as well."""
+    return NewJob(**values)
 
 
 new_jobs = st.builds(
-    NewJob,
+    new_job,
     id=st.builds(new_job_id),
     payload=st.just("{}"),
     task=st.sampled_from([TASKS[0], *TASKS]),

@@ -226,7 +226,7 @@ class JobModel:
     def _asked(self, new: NewJob) -> dict[str, Any]:
         """The columns that a request fills."""
         special = ("id", "delay", "terms", "key", "expires_at")
-        asked = {name: getattr(new, name) for name in new.__slots__ if name not in special}
+        asked = {name: getattr(new, name) for name in new._fields if name not in special}
         now = self.clock.now()
         asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
         asked |= {

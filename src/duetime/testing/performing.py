@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from duetime.errors import JobError
@@ -24,12 +23,12 @@ async def perform(task: Request[P, R], /, *args: P.args, **kwargs: P.kwargs) -> 
     What comes after it, such as callbacks, is not run.
     """
     call = task.call(*args, **kwargs)
-    job = replace(call.job, due_at=None, delay=0, retries=0)
+    job = call.job._replace(due_at=None, delay=0, retries=0)
     store = open_store("sqlite://")
     await store.open()
     try:
         await _run(store, task, job)
-        return await JobHandle[R](job.id, job.task, store=lambda: store, decode=call.decode).result()
+        return await JobHandle[R](job.id, job.task, lambda: store, call.decode).result()
     finally:
         await store.close()
 

@@ -94,7 +94,7 @@ class ScheduleMachine(StoreMachine):
     def fire_again(self, which: int) -> None:
         """Another process comes with a plan that it made long ago."""
         plan = pick(self.plans, which)
-        self.apply([replace(plan, jobs=tuple(replace(new, id=new_job_id()) for new in plan.jobs))])
+        self.apply([replace(plan, jobs=tuple(new._replace(id=new_job_id()) for new in plan.jobs))])
 
     @precondition(lambda self: self.model.schedules)
     @rule(which=some, how=st.sampled_from(["pause", "pause until", "park", "resume", "skip", "delete"]))
@@ -178,4 +178,4 @@ def next_of(record: StoredSchedule, moment: Instant) -> Instant:
 def job_of(schedule: StoredSchedule, occurrence: Instant, **changes: Any) -> NewJob:
     """The job of an occurrence."""
     new = NewJob(id=new_job_id(), task=schedule.task, payload=schedule.payload, queue=schedule.queue)
-    return replace(new, schedule=schedule.name, occurrence=occurrence, due_at=occurrence, **changes)
+    return new._replace(schedule=schedule.name, occurrence=occurrence, due_at=occurrence, **changes)

@@ -41,7 +41,7 @@ def test_job_ids_rise_when_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch
 def test_job_ids_go_on_to_the_next_millisecond_when_one_is_full() -> None:
     sequence = ids._Sequence()
     first = sequence()
-    sequence._tail = (1 << 74) - 1
+    sequence._tail = ids._TAIL_END - 1
     sequence._last_ms += 60_000
     assert uuid.UUID(later := sequence()).version == 7
     assert int(later[:12], 16) - int(first[:12], 16) >= 60_001

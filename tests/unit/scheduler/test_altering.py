@@ -175,7 +175,7 @@ async def test_an_edit_just_before_an_occurrence_gives_it_one_run_as_edited(
     assert await store.fire([replace(planned, jobs=())]) == frozenset()
     edited = await read_schedule(store, "a")
     again = firing(edited, next_at=None)
-    assert await store.fire([replace(again, jobs=tuple(replace(j, payload="[1]") for j in again.jobs))]) == {
+    assert await store.fire([replace(again, jobs=tuple(j._replace(payload="[1]") for j in again.jobs))]) == {
         "a"
     }
     live = [record for record in await store.find(JobFilter(schedule="a")) if not record.state.terminal]

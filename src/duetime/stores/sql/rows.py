@@ -49,7 +49,7 @@ _USUAL = (
     "expires_at",
 )
 _kind = attrgetter(*_KIND, *_USUAL)
-_usual = tuple(NewJob.__dataclass_fields__[name].default for name in _USUAL)
+_usual = tuple(NewJob._field_defaults[name] for name in _USUAL)
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",

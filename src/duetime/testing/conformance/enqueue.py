@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -88,7 +87,7 @@ class TestEnqueue(StoreSuite):
             occurrence=clock.now() + 2,
         )
         record = await read(store, (await store.enqueue([asked]))[0])
-        kept = {name: getattr(record, name) for name in asked.__slots__ if hasattr(record, name)}
+        kept = {name: getattr(record, name) for name in asked._fields if hasattr(record, name)}
         assert kept == {name: getattr(asked, name) for name in kept}
 
     @pytest.mark.parametrize("count", [1, 3])
@@ -99,11 +98,11 @@ class TestEnqueue(StoreSuite):
         shared = job(
             task="report", queue="mail", priority=0, on_crash="fail", retries=7, timeout=3, delay=delay
         )
-        asked = [replace(shared, id=new_job_id(), payload=f'{{"n":{n}}}') for n in range(count)]
-        asked += [replace(shared, id=new_job_id(), due_at=n) for n in range(count - 1)]
+        asked = [shared._replace(id=new_job_id(), payload=f'{{"n":{n}}}') for n in range(count)]
+        asked += [shared._replace(id=new_job_id(), due_at=n) for n in range(count - 1)]
         for number, record in enumerate(await store.get(await store.enqueue(asked))):
             wanted = asked[number]
-            kept = {name: getattr(record, name) for name in wanted.__slots__ if hasattr(record, name)}
+            kept = {name: getattr(record, name) for name in wanted._fields if hasattr(record, name)}
             due_at = clock.now() + delay if wanted.due_at is None else wanted.due_at
             assert kept == {name: getattr(wanted, name) for name in kept} | {"due_at": due_at}
 
@@ -146,7 +145,7 @@ class TestEnqueue(StoreSuite):
         await store.enqueue([asked])
         await finish(store, await take_one(store), now=clock.now())
         before = await read(store, asked.id)
-        assert await store.enqueue([replace(asked, payload='{"other":1}')]) == [asked.id]
+        assert await store.enqueue([asked._replace(payload='{"other":1}')]) == [asked.id]
         assert await read(store, asked.id) == before
 
     async def test_the_same_job_twice_in_a_batch_is_stored_once(self, store: Store) -> None:

@@ -42,7 +42,7 @@ async def planned(store: Store, clock: FakeClock, name: str = "s") -> Firing:
 
 def with_new_ids(plan: Firing) -> Firing:
     """The same firing as another process plans it."""
-    return replace(plan, jobs=tuple(replace(new, id=new_job_id()) for new in plan.jobs))
+    return replace(plan, jobs=tuple(new._replace(id=new_job_id()) for new in plan.jobs))
 
 
 async def jobs_of(store: Store, name: str = "s") -> list[str]:

@@ -26,7 +26,7 @@ LEASE: Micros = 30 * SECOND
 
 def job(**changes: Any) -> NewJob:
     """A job that is due at once, with a fresh id."""
-    return replace(NewJob(id=new_job_id(), task=TASK, payload="{}"), **changes)
+    return NewJob(id=new_job_id(), task=TASK, payload="{}")._replace(**changes)
 
 
 async def put(store: Store, **changes: Any) -> JobId:

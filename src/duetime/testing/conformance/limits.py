@@ -42,7 +42,7 @@ def gated(key: object = None, **changes: Any) -> NewJob:
     """A job at the gate of a key, or at the one gate of its task."""
     new = job(**changes)
     name = gate_name(new.task) if key is None else gate_name(new.task, "key", str(key))
-    return replace(new, terms=replace(new.terms, gate=name))
+    return new._replace(terms=replace(new.terms, gate=name))
 
 
 async def ask(store: Store, worker: str = "w1", *, rule: Gate = ONE, **changes: Any) -> LimitedClaims:

@@ -38,7 +38,7 @@ def turn(clock: FakeClock, *, name: str = "s", ago: int = 0, **changes: Any) -> 
     """A job of a schedule that waits for the others of it."""
     occurrence = clock.now() - ago * SECOND
     new = job(schedule=name, occurrence=occurrence, due_at=occurrence, **changes)
-    return replace(new, terms=replace(new.terms, gate=schedule_gate(name)))
+    return new._replace(terms=replace(new.terms, gate=schedule_gate(name)))
 
 
 class TestTurns(StoreSuite):

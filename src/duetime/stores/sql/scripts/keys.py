@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.errors import KeyTaken
@@ -122,7 +121,7 @@ def _judge_all(waiting: _Asked, seen: _Seen) -> Mapping[Verdict, dict[JobId, Hol
 
 def _replace(sql: Statements, waiting: _Asked, held: Mapping[JobId, Holder]) -> Script[dict[JobId, JobId]]:
     """Turn jobs that wait into those that were asked for; leave out those that have begun meanwhile."""
-    changes = [replace(waiting[job_id][0], id=holder.id) for job_id, holder in held.items()]
+    changes = [waiting[job_id][0]._replace(id=holder.id) for job_id, holder in held.items()]
     changed = yield Query(sql.replace_keyed, {"rows": rows.rich_jobs(changes)})
     done = {row[0] for row in changed}
     return {job_id: holder.id for job_id, holder in held.items() if holder.id in done}
