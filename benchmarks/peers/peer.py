@@ -40,7 +40,7 @@ class Process:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [environments.python(system), "-m", _INSIDE, system.adapter, command, json.dumps(arguments)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
@@ -68,6 +68,12 @@ class Process:
             raise Unsupported(lack)
         return answer
 
+    def go(self) -> None:
+        """Let a worker begin."""
+        pipe = _pipe(self._process.stdin)
+        pipe.write("go\n")
+        pipe.flush()
+
     def stop(self) -> None:
         """Ask it to end; end it if it does not."""
         if self._process.poll() is None:
@@ -77,7 +83,8 @@ class Process:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        _pipe(self._process.stdout).close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            _pipe(pipe).close()
 
     def _tail(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
@@ -88,8 +95,8 @@ class Workers:
     """The workers of a system that run now."""
 
     processes: tuple[Process, ...]
-    ready: float
-    """When the first of them began."""
+    began: float
+    """When the first of them was let go."""
     used: float
     """The processor seconds that all of them had used by then."""
 
@@ -174,11 +181,15 @@ class Peer:
         for _ in range(processes):
             started.append(Process(self.system, "work", arguments, folder=self._folder))
             stack.callback(started[-1].stop)
-        began = [process.said() for process in started]
+        for process in started:
+            process.said()
+        for process in started:
+            process.go()
+        begun = [process.said() for process in started]
         return Workers(
             processes=tuple(started),
-            ready=min(answer["ready"] for answer in began),
-            used=sum(answer["used"] for answer in began),
+            began=min(answer["began"] for answer in begun),
+            used=sum(answer["used"] for answer in begun),
         )
 
 

@@ -107,7 +107,8 @@ def svg(sheet: Sheet, *, title: str) -> str:
 
 def _panel(sheet: Sheet, column: int, *, top: int) -> Iterator[str]:
     about = sheet.columns[column]
-    rows = sorted(sheet.rows, key=lambda row: _rank(row, column, more=about.better == "more"))
+    shown = [row for row in sheet.rows if not row.limit or row.values[column] is not None]
+    rows = sorted(shown, key=lambda row: _rank(row, column, more=about.better == "more"))
     known = [value for row in rows if (value := row.values[column]) is not None]
     left = _MARGIN + _NAMES
     axis = scale(known or [0.0], _WIDTH - left - _FIGURES - _MARGIN)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.peers import runner
 from benchmarks.peers.cells import Results
+from benchmarks.peers.peer import Process
 from benchmarks.peers.sizes import TINY
 from benchmarks.peers.systems import named
 
@@ -19,3 +21,16 @@ def test_our_own_cells_are_measured_and_nothing_is_wrong_with_them(tmp_path: Pat
     outcomes = {cell.system: outcome for cell, outcome in results}
     assert all(value > 0 for value in outcomes[system.name].figures.values())
     assert outcomes[system.name].wrong == {}
+
+
+def test_a_worker_begins_when_it_is_let_go(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/peers.db"
+    arguments = {"url": url, "settings": {"concurrency": 1}}
+    worker = Process(named("duetime-sqlite"), "work", arguments, folder=tmp_path)
+    try:
+        worker.said()
+        ready = time.time()
+        worker.go()
+        assert worker.said()["began"] >= ready
+    finally:
+        worker.stop()

@@ -104,7 +104,7 @@ class Adapter(ABC):
 
     @abstractmethod
     async def work(self, ready: Callable[[], None], settings: Settings) -> None:
-        """Be the worker: call `ready` right before the first claim, then work until cancelled."""
+        """Be the worker: call `ready`, which waits for the others, right before the first claim; work until cancelled."""
 
     @property
     def path(self) -> str:

@@ -131,7 +131,10 @@ async def work(
     chosen = Settings(**settings, plan=None if plan is None else Plan(**plan))
 
     def ready() -> None:
-        say({"ready": time.time(), "used": time.process_time()})
+        say({})
+        # Workers that are to share the work begin together, however long each of them took to get here.
+        sys.stdin.readline()
+        say({"began": time.time(), "used": time.process_time()})
 
     working = asyncio.ensure_future(adapter.work(ready, chosen))
     loop = asyncio.get_running_loop()

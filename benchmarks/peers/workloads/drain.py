@@ -26,8 +26,8 @@ class Drain:
     name = "drain"
     title = "Drain"
     meaning = (
-        "Jobs per second that worker processes run when all jobs are stored before they start, from the moment the "
-        "first worker begins to work to the start of the last job, or until the time is up. Processor time is that of "
+        "Jobs per second that worker processes run when all jobs are stored before they start, from the moment they "
+        "are let go to the start of the last job, or until the time is up. Processor time is that of "
         "workers and server together."
     )
     columns = (
@@ -72,15 +72,14 @@ def drained(bench: Bench, peer: Peer, *, width: int, processes: int = 1, origin:
     peer.forget()
     served = bench.server()
     with peer.working(Settings(concurrency=width), processes=processes) as workers:
-        until = workers.ready + sizes.drain_seconds
+        until = workers.began + sizes.drain_seconds
         _wait(peer, stocked, origin=origin, until=until)
         used = sum(usage(workers.pids).values()) - workers.used + spent(served, bench.server())
         time.sleep(_AFTER)
     starts = _own(peer, origin)
     times = [start.at for start in starts if start.at <= until]
     cut = len(times) < stocked
-    began = min([workers.ready, *times])
-    took = (until if cut else max(times, default=until)) - began
+    took = (until if cut else max(times, default=until)) - min([workers.began, *times])
     figures = {"rate": len(times) / took, "width": float(width)}
     if times:
         figures["cost"] = used / len(times) * 1e6
