@@ -8,7 +8,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duetime.errors import BlockingCallInLoop
 
@@ -43,7 +43,7 @@ class Portal:
         except BaseException:
             coroutine.close()
             raise
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        return _Visit(coroutine, loop).result()
 
     def close(self) -> None:
         """Close the portal's own loop, if it was used."""
@@ -75,6 +75,36 @@ class Portal:
                 raise
             atexit.register(self.close)
             return self._own
+
+
+class _Visit(Generic[T]):
+    """A coroutine that runs in a loop of another thread.
+
+    `asyncio.run_coroutine_threadsafe` does the same with two futures, which takes half as long again.
+    """
+
+    __slots__ = ("_coroutine", "_ended", "_loop", "_task")
+    _task: asyncio.Task[T]
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> None:
+        self._coroutine = coroutine
+        self._loop = loop
+        self._ended = threading.Lock()
+
+    def result(self) -> T:
+        """Wait for the end, and return or raise what came of it."""
+        self._ended.acquire()
+        self._loop.call_soon_threadsafe(self._begin)
+        with self._ended:
+            return self._task.result()
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._coroutine)
+        self._task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        del task
+        self._ended.release()
 
 
 def _inside_a_loop() -> bool:
