@@ -9,10 +9,10 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-peers lint types layers format docs servers clean
+.PHONY: help test demo bench bench-peers bench-growth lint types layers format docs servers clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(INSTALLED) servers ## Run the tests (JOBS=2, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
@@ -26,6 +26,9 @@ bench: $(INSTALLED) servers ## Measure (BENCH_ARGS=...)
 
 bench-peers: $(INSTALLED) servers ## Measure beside other schedulers (QUICK=1, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(BENCH_ARGS)
+
+bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and schedules (QUICK=1, BENCH_ARGS=...)
+	$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick) $(BENCH_ARGS)
 
 lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .

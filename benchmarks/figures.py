@@ -15,3 +15,11 @@ def percentile(values: Sequence[float], share: float) -> float:
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Return the middle and the tail of some durations."""
     return {"p50": percentile(values, 0.5), "p99": percentile(values, 0.99)}
+
+
+def steady_rate(moments: Sequence[float]) -> float:
+    """Return how often something happened in a unit of time, without the tenth at the beginning and at the end."""
+    ordered = sorted(moments)
+    first, last = len(ordered) // 10, len(ordered) - 1 - len(ordered) // 10
+    took = ordered[last] - ordered[first]
+    return (last - first) / took if took else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -19,7 +20,7 @@ from benchmarks.sizes import BATCH, Sizes
 from benchmarks.subject import TICK, Subject
 from benchmarks.working import working
 from duetime.model.instants import to_datetime
-from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.schedule import Change, Misfire, Overlap, StoredSchedule
 from duetime.model.triggers import Cron, Every, Trigger
 
 _LEAD = 4_000_000
@@ -108,7 +109,7 @@ def _many(place: Place, sizes: Sizes, *, count: int, step: int) -> dict[str, flo
         first = now() + _LEAD
         starts = [first + n * step for n in range(count)]
         rules = [Every(interval=period, start=start, end=start + watched) for start in starts]
-        asyncio.run(_store(place.url, rules, before=first))
+        asyncio.run(store_rules(place.url, rules, before=first))
         # Between two occurrences of those in phase.
         began, used = _at(first + period // 2, worker.pid)
         ended, after = _at(began + watched, worker.pid)
@@ -135,9 +136,15 @@ def _numbered(entry: Entry, starts: Sequence[int], period: int) -> Entry:
     return entry._replace(number=times * len(starts) + entry.number)
 
 
-async def _store(url: str, rules: Sequence[Trigger], *, before: int) -> None:
+async def store_rules(
+    url: str, rules: Sequence[Trigger], *, before: int, overlap: Overlap = "skip", misfire: Misfire = "latest"
+) -> None:
+    """Store a schedule for each rule, whose jobs note its place in the list; all before the first one comes."""
     async with Subject(url).scheduler as scheduler:
-        changes = [Change(before=None, after=_schedule(n, rule)) for n, rule in enumerate(rules)]
+        stored = (
+            replace(_schedule(n, rule), overlap=overlap, misfire=misfire) for n, rule in enumerate(rules)
+        )
+        changes = [Change(before=None, after=schedule) for schedule in stored]
         for start in range(0, len(changes), BATCH):
             await scheduler.store.write_schedules(changes[start : start + BATCH])
         assert now() < before, "storing took longer than the lead"
@@ -163,7 +170,7 @@ def _cron_beside_one_offs(place: Place, sizes: Sizes) -> dict[str, float]:
         first = (now() + _LEAD) // _SECOND * _SECOND + _SECOND
         end = first + (seconds - 1) * _SECOND
         rule = Cron("* * * * * *").between(to_datetime(first), to_datetime(end))
-        asyncio.run(_store(place.url, [rule] * each, before=first))
+        asyncio.run(store_rules(place.url, [rule] * each, before=first))
         asyncio.run(
             _one_offs(place.url, each * seconds, due_at=lambda n: first + n // each * _SECOND + _HALF)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -56,10 +57,13 @@ class Postgres:
 class PostgresServer(Postgres):
     """A PostgreSQL that lives in a temporary folder as long as this object is open.
 
-    With `fsync=False` commits survive a kill of the server but not of the machine, and cost no disk time.
+    With `fsync=False` commits survive a kill of the server but not of the machine, and cost no disk time; `settings`
+    are the server's own words for more.
     """
 
-    def __init__(self, *, fsync: bool = True, max_connections: int = 200) -> None:
+    def __init__(
+        self, *, fsync: bool = True, max_connections: int = 200, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._program = find("postgres")
         self._process = ServerProcess("postgres")
         super().__init__(self._process.port)
@@ -71,6 +75,7 @@ class PostgresServer(Postgres):
             "max_connections": str(max_connections),
             "max_prepared_transactions": "10",
             "fsync": "on" if fsync else "off",
+            **(settings or {}),
         }
 
     def start(self) -> None:

@@ -4,6 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from benchmarks import drawing
 from benchmarks.peers import plots, table
 from benchmarks.peers.cells import Cell, Outcome
 from benchmarks.peers.runner import LIMIT
@@ -141,13 +142,13 @@ def test_a_system_without_a_figure_has_a_dash_and_no_bar() -> None:
 
 
 def test_an_axis_begins_at_zero_unless_figures_lie_far_apart() -> None:
-    near = plots.scale([50.0, 100.0], 200)
+    near = drawing.scale([50.0, 100.0], 200)
     assert (near(0.0), near(50.0), near(100.0)) == (0.0, 100.0, 200.0)
     assert near.ticks()[0] == 0.0
 
 
 def test_powers_of_ten_tell_figures_apart_that_lie_far_apart() -> None:
-    far = plots.scale([0.4, 5_000.0], 200)
+    far = drawing.scale([0.4, 5_000.0], 200)
     assert far.logarithmic
     assert 0 < far(0.4) < far(40.0) < far(4_000.0) <= 200
     assert far.ticks() == pytest.approx([0.1, 1, 10, 100, 1_000, 10_000])
@@ -155,6 +156,6 @@ def test_powers_of_ten_tell_figures_apart_that_lie_far_apart() -> None:
 
 @pytest.mark.parametrize("values", [[0.0], [0.0, 0.0], [3.0], [1e-9, 1e9]])
 def test_any_figures_have_an_axis(values: list[float]) -> None:
-    axis = plots.scale(values, 200)
+    axis = drawing.scale(values, 200)
     assert all(0 <= axis(value) <= 200.001 for value in [*values, *axis.ticks()])
     assert len(axis.ticks()) <= 12

@@ -1,0 +1,66 @@
+"""The curve over jobs that are stored for later: no figure should notice them."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.growth import feats
+from benchmarks.growth.crew import Crew
+from benchmarks.growth.engines import Engine
+from benchmarks.growth.feats import Figures
+from benchmarks.growth.fleet import fleet
+from benchmarks.growth.sizes import Sizes
+from benchmarks.ledger import now
+
+_A_DAY = 86_400 * 1_000_000
+_CLAIM = ("claim", "take")
+_SETTLE = ("succeed", "settle")
+_NOWHERE = Path("/dev/null")
+
+
+def measure(engine: Engine, sizes: Sizes) -> Iterator[Figures]:
+    """Fill one database in steps, and yield the figures of each."""
+    stored = 0
+    for wanted in sizes.stored:
+        asyncio.run(_fill(engine.url, stored, wanted))
+        stored = wanted
+        engine.tidy()
+        rounds = [_one(engine, sizes) for _ in range(sizes.repeats)]
+        yield {"stored": stored, **_medians(rounds)}
+
+
+async def _fill(url: str, first: int, last: int) -> None:
+    crew = Crew(url, _NOWHERE)
+    due = now() + _A_DAY
+    async with crew.scheduler:
+        await crew.put(last - first, crew.later, lambda n: due + (first + n) * 1_000_000)
+
+
+def _one(engine: Engine, sizes: Sizes) -> Figures:
+    figures = feats.enqueue(engine, Crew(engine.url, _NOWHERE), singles=sizes.singles, bulk=sizes.bulk)
+    engine.tidy()
+    with fleet(engine.url, processes=1) as started:
+        begun = feats.start(started, pings=sizes.pings)
+        drained = feats.drain(engine, started, jobs=sizes.drain)
+    engine.tidy()
+    return {**figures, "start_p50": begun["p50"], "drain": drained.rate, **_pages(drained)}
+
+
+def _pages(drained: feats.Drained) -> Figures:
+    """Return how many pages of the database a job touches when it is claimed, settled, and looked out for."""
+    if drained.load is None:
+        return {}
+    calls, jobs = drained.load.calls, len(drained.entries)
+
+    def per_job(names: Sequence[str]) -> float:
+        return sum(calls[name].pages for name in names if name in calls) / jobs
+
+    looks = drained.load.pages("next_due")
+    return {"pages_claim": per_job(_CLAIM), "pages_settle": per_job(_SETTLE), "pages_look": looks}
+
+
+def _medians(rounds: Sequence[Figures]) -> Figures:
+    return {key: statistics.median(each[key] for each in rounds) for key in rounds[0]}
