@@ -15,6 +15,7 @@ from duetime.model.worker import WorkerId
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.liveness import is_gone
+from duetime.runtime.neighbours import Neighbours, Process
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import Timekeeper, monotonic
 from duetime.stores.base import Orphan, Peer, Store
@@ -22,7 +23,7 @@ from duetime.stores.base import Orphan, Peer, Store
 log = logging.getLogger("duetime.worker")
 
 _LOOK = 0.8
-"""Seconds between looks at the neighbours: two looks must fit in the two seconds a death may go unnoticed."""
+"""Seconds between looks at workers whose end is not heard of: two must fit in the two seconds a death may go unnoticed."""
 _PRUNE_PAUSE = 600.0
 _PRUNE_STRETCHES = 20
 """How many stretches of jobs are looked at in one go; the next goes on from there."""
@@ -61,6 +62,7 @@ class Janitor(Service):
         self._next_sweep = 0
         # Not at the start, when there are jobs to see to.
         self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
+        self._neighbours = Neighbours(self.wakeup.set)
         self._missing: set[WorkerId] = set()
         self._strays: frozenset[Token] = frozenset()
 
@@ -74,9 +76,19 @@ class Janitor(Service):
         if strays:
             self.wakeup.set()
 
+    def look_soon(self) -> None:
+        """Get to know the workers anew, because there may be others."""
+        self.wakeup.set_after(_look())
+
+    async def stop(self) -> None:
+        """End, and watch nobody any more."""
+        await super().stop()
+        self._neighbours.close()
+
     async def round(self) -> float | None:
         """Look for dead neighbours; sweep when one was found or the time has come."""
-        dead = self._judge(await self._store.peers(self._identity.worker_id, self._identity.info.host_key))
+        peers = await self._store.peers(self._identity.worker_id, self._identity.info.host_key)
+        dead = self._judge(peers)
         if dead:
             log.warning("buried %d dead worker(s): %s", len(dead), ", ".join(dead))
             await self._store.bury(dead)
@@ -86,7 +98,12 @@ class Janitor(Service):
             await self._rescue()
         if monotonic() >= self._next_prune:
             await self._prune()
-        return _LOOK * random.uniform(0.9, 1.1)
+        return max(0.0, (self._next_sweep - monotonic()) / SECOND) if self._hears_of(peers) else _look()
+
+    def _hears_of(self, peers: list[Peer]) -> bool:
+        """Whether the end of each of them would be heard of, and the coming of others."""
+        watched = self._neighbours.watch([Process(p.pid, p.pid_started) for p in peers if p.same_host])
+        return watched and self._store.hears_others and not any(p.has_session for p in peers)
 
     def _judge(self, peers: list[Peer]) -> list[WorkerId]:
         gone = [p.id for p in peers if p.same_host and is_gone(p.pid, p.pid_started)]
@@ -133,3 +150,7 @@ class Janitor(Service):
             await self._store.prune_gates()
         if removed < _PRUNE_MOST:
             self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))
+
+
+def _look() -> float:
+    return _LOOK * random.uniform(0.9, 1.1)

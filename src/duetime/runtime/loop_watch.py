@@ -18,10 +18,14 @@ BLOCK_LIMIT: Micros = 1 * SECOND
 HANG_LIMIT: Micros = 300 * SECOND
 
 
+PERIOD = 1.0
+"""Seconds from one look to the next."""
+QUIET_PERIOD = 5.0
+"""The same while no job runs: nothing of ours can block the loop then, and nobody wants to be woken for it."""
+
+
 class LoopWatch:
     """Asks the loop for a sign of life once a period."""
-
-    PERIOD = 1.0
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, on_hang: Callable[[], None]) -> None:
         """Call `on_hang` once the hang limit is passed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import threading
@@ -15,8 +14,9 @@ from duetime.errors import DuetimeError
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.commands import Commanded, Commander
-from duetime.runtime.loop_watch import BLOCK_LIMIT, LoopWatch
+from duetime.runtime.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
+from duetime.runtime.wakeup import Wakeup
 from duetime.stores.base import Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -88,11 +88,13 @@ class Pulsation:
         self._ended: asyncio.Future[None] = self._main.create_future()
         self._thread = threading.Thread(target=self._serve, name="duetime-pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake: asyncio.Event | None = None
+        self._wake: Wakeup | None = None
         self._stopping = False
         self._orphaned = False
         self._asked = False
         self._deadline: Micros = 0
+        self._done = -1
+        """How many jobs had ended at the last look at the loop."""
         self._commander = Commander(store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
@@ -130,7 +132,7 @@ class Pulsation:
 
     async def _beat_on(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
+        self._wake = Wakeup()
         await self._store.open()
         try:
             await self._register()
@@ -141,14 +143,15 @@ class Pulsation:
         finally:
             await self._store.close()
 
-    async def _beat_until_stopped(self, wake: asyncio.Event) -> None:
+    async def _beat_until_stopped(self, wake: Wakeup) -> None:
         # Workers that were started together beat one after the other, and learn soon how many they are.
         next_beat = monotonic() + self._lease.beat * random.uniform(0.05, 1) * SECOND
         while not self._stopping and (not self._orphaned or self._listener.busy()):
             # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
             hanging = self._watch.hanging()
-            left = LoopWatch.PERIOD if hanging else (next_beat - monotonic()) / SECOND
-            await _wait(wake, min(LoopWatch.PERIOD, left))
+            left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
+            await wake.wait(min(self._period(), left))
+            wake.clear()
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
@@ -158,6 +161,13 @@ class Pulsation:
                 # A loop that is blocked passes no hints on.
                 self._asked = False
                 await self._attend()
+
+    def _period(self) -> float:
+        """How long the loop may go unwatched: not for long while jobs run in it, or it has not answered yet."""
+        stats = self._listener.stats()
+        quiet = not stats.running and stats.done == self._done and not self._watch.lag
+        self._done = stats.done
+        return QUIET_PERIOD if quiet else PERIOD
 
     async def _register(self) -> None:
         sent = boottime()
@@ -247,10 +257,3 @@ class Pulsation:
         except RuntimeError:
             # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
             self._orphaned = True
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(max(0.0, seconds)):
-            await event.wait()
-    event.clear()

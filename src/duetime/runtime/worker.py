@@ -343,8 +343,11 @@ class Worker:
             case "worker":
                 if hint.name == self.id:
                     self._pulse.ask()
+            case "workers":
+                self._janitor.look_soon()
             case "any":
                 self._fetcher.hear(hint)
+                self._janitor.look_soon()
                 self._look_around_soon()
 
     def _look_around_soon(self) -> None:

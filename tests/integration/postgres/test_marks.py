@@ -7,6 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from duetime.model.instants import SECOND
+from duetime.runtime.identity import Identity
+from duetime.runtime.liveness import host_key
+from duetime.stores.open import open_store
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from tests.integration.postgres.kit import ask, eventually, opened
 from tools.servers import Postgres
@@ -112,3 +116,18 @@ async def test_a_sibling_has_one_connection_and_none_before_it_is_used(
     await asyncio.gather(*(sibling.read(ask("SELECT pg_sleep(0.01)")) for _ in range(5)), sibling.hold("w"))
     assert postgres.execute(sessions) == "2"
     await sibling.close()
+
+
+async def test_a_worker_whose_session_may_end_is_a_peer_on_whatever_host(postgres_url: str) -> None:
+    store = open_store(postgres_url)
+    await store.open()
+    sibling = store.sibling()
+    await sibling.open()
+    for _ in range(2):
+        await sibling.register(Identity(queues=["default"], slots=1).info, lease=SECOND)
+    far = await store.peers("me", "elsewhere")
+    near = await store.peers("me", host_key())
+    await sibling.close()
+    await store.close()
+    assert [(peer.same_host, peer.session_lost, peer.has_session) for peer in far] == [(False, False, True)]
+    assert [(peer.same_host, peer.has_session) for peer in near] == [(True, True)] * 2

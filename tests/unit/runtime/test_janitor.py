@@ -1,17 +1,21 @@
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
 import pytest
 
-from duetime.model.instants import Instant, Micros
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
 from duetime.model.retention import Retention
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
+from duetime.runtime.liveness import process_started
 from duetime.stores.base import Orphan, Peer, Pruned, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
@@ -25,9 +29,15 @@ class Ward:
         self.settled: list[tuple[str, Outcome]] = []
         self.pruned: list[tuple[Retention, str]] = []
         self.prunes: list[tuple[int, str | None]] = []
+        self.others: list[Peer] = []
+        self.hears_others = True
+        self.buried: list[str] = []
 
     async def peers(self, worker: str, host_key: str | None) -> list[Peer]:
-        return []
+        return [peer for peer in self.others if peer.id not in self.buried]
+
+    async def bury(self, workers: Sequence[str]) -> None:
+        self.buried += workers
 
     async def rescue(self, worker: str, claim_id: str) -> list[Orphan]:
         return []
@@ -135,3 +145,55 @@ async def test_without_a_retention_only_what_has_outlived_its_time_goes() -> Non
     ward = Ward(started_at=None)
     await pruned(janitor_of(ward, retention=None), ward)
     assert [retention.before for retention, _ in ward.pruned] == [None]
+
+
+def peer_of(pid: int, *, same_host: bool = True, has_session: bool = False) -> Peer:
+    started = process_started(pid)
+    return Peer("other", pid, started, same_host, session_lost=False, has_session=has_session)
+
+
+@pytest.mark.parametrize(
+    ("peer", "hears_others", "waits_for_sweep"),
+    [
+        (None, True, True),
+        (peer_of(os.getpid()), True, True),
+        (peer_of(os.getpid(), has_session=True), True, False),
+        (peer_of(os.getpid(), same_host=False, has_session=True), True, False),
+        (None, False, False),
+    ],
+)
+async def test_the_store_is_asked_often_only_while_a_death_would_not_be_heard_of(
+    peer: Peer | None, hears_others: bool, waits_for_sweep: bool
+) -> None:
+    ward = Ward(started_at=None)
+    ward.others = [] if peer is None else [peer]
+    ward.hears_others = hears_others
+    pause = await janitor_of(ward, lease=30 * SECOND).round()
+    assert pause is not None
+    assert (pause > 7) if waits_for_sweep else (pause < 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes are a part of Linux")
+async def test_a_neighbour_that_dies_is_buried_without_a_look() -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    ward = Ward(started_at=None)
+    ward.others = [peer_of(process.pid)]
+    janitor = janitor_of(ward, lease=3600 * SECOND)
+    pause = await janitor.round()
+    assert pause is not None
+    assert pause > 100, "it would look before it is told"
+    janitor.wakeup.clear()
+    process.kill()
+    await asyncio.wait_for(janitor.wakeup.wait(None), 10)
+    await janitor.round()
+    assert ward.buried == ["other"]
+    await process.wait()
+
+
+async def test_the_janitor_looks_soon_when_there_may_be_other_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("duetime.runtime.janitor._LOOK", 0.001)
+    janitor = janitor_of(Ward(started_at=None))
+    janitor.look_soon()
+    await asyncio.wait_for(janitor.wakeup.wait(None), 10)

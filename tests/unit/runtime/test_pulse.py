@@ -284,3 +284,20 @@ async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_
     assert store.finished.wait(10)
     await pulse.stop()
     assert store.events[-1] == "asked in duetime-pulse"
+
+
+@pytest.mark.parametrize(("stats", "period"), [(WorkerStats(), 5.0), (WorkerStats(running=1), 1.0)])
+async def test_the_loop_is_watched_closely_while_jobs_run_in_it(stats: WorkerStats, period: float) -> None:
+    listener = Listener()
+    listener.reported = stats
+    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
+    pulse._period()
+    assert pulse._period() == period
+
+
+async def test_the_loop_is_watched_closely_for_a_while_after_jobs_have_ended() -> None:
+    listener = Listener()
+    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
+    pulse._period()
+    listener.reported = WorkerStats(done=1)
+    assert [pulse._period(), pulse._period()] == [1.0, 5.0]

@@ -88,6 +88,8 @@ class Peer(NamedTuple):
     same_host: bool
     session_lost: bool
     """The store has seen that the worker's database session is gone."""
+    has_session: bool = False
+    """The end of its session shows only if one looks."""
 
 
 class Orphan(NamedTuple):
@@ -177,7 +179,7 @@ class JobFilter:
 class Hint(NamedTuple):
     """Something may have changed; hints may be spurious and may be lost."""
 
-    kind: Literal["any", "jobs", "limits", "worker", "schedules"]
+    kind: Literal["any", "jobs", "limits", "worker", "workers", "schedules"]
     name: str = ""
     """The worker for `worker`, else empty."""
 

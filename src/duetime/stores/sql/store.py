@@ -198,9 +198,12 @@ class SqlStore(Queueing, Commanding, Scheduling):
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
         """Add a living worker and return the store's clock."""
         session = await self._driver.hold(worker.id)
-        return await self._driver.write(
+        now = await self._driver.write(
             lambda: on_workers.register(self._sql, worker, lease=lease, session=session)
         )
+        # Others watch its process from now on, to be there when it dies.
+        self._driver.hint(Hint("workers"))
+        return now
 
     async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
         """Renew the lease of a living worker; a dead one stays dead."""

@@ -124,6 +124,11 @@ class TestWakeups(StoreSuite):
             await declare(speaker, schedule("s", next_at=clock.now(), fired_through=0))
             await heard(Hint("schedules"))
 
+    async def test_a_new_worker_is_heard_of(self, store: Store, speaker: Store) -> None:
+        async with listening(store) as heard:
+            await hire(speaker, "w1")
+            await heard(Hint("workers"))
+
     async def test_a_resumed_queue_is_heard_of(self, store: Store, speaker: Store) -> None:
         await store.pause_queue("default", reason=None)
         await put(store)

@@ -98,8 +98,9 @@ WITH done AS (
 SELECT count(*) FROM done
 
 -- name: peers
--- List the other living workers whose processes can be looked at from here, or whose session has ended.
-SELECT w.id, w.pid, w.pid_started, coalesce(w.host_key = :host_key, false), seen.lost
+-- List the other living workers whose processes can be looked at from here, or whose session has ended; and of
+-- those whose session may end one, which is reason enough to look again.
+SELECT w.id, w.pid, w.pid_started, coalesce(w.host_key = :host_key, false), seen.lost, w.session = 1
 FROM {workers} AS w
 CROSS JOIN LATERAL (SELECT hashtextextended(w.id, 0) AS key) AS mark
 CROSS JOIN LATERAL (
@@ -114,6 +115,12 @@ CROSS JOIN LATERAL (
        ) AS lost
 ) AS seen
 WHERE w.state = 'alive' AND w.id <> :worker AND (w.host_key = :host_key OR seen.lost)
+UNION ALL (
+    SELECT w.id, w.pid, w.pid_started, false, false, true
+    FROM {workers} AS w
+    WHERE w.state = 'alive' AND w.id <> :worker AND w.session = 1 AND w.host_key IS DISTINCT FROM :host_key
+    LIMIT 1
+)
 
 -- name: has_schema
 -- Tell whether there are any tables of ours; to_regclass may still answer from before the wait for the lock.

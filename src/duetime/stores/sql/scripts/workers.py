@@ -83,7 +83,10 @@ def retire(sql: Statements, worker: WorkerId) -> Script[None]:
 def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[list[Peer]]:
     """List the other living workers that can be looked at."""
     found = yield Query(sql.peers, {"worker": worker, "host_key": host_key})
-    return [Peer(id_, pid, started, bool(near), bool(lost)) for id_, pid, started, near, lost in found]
+    return [
+        Peer(id_, pid, started, same_host=bool(near), session_lost=bool(lost), has_session=bool(session))
+        for id_, pid, started, near, lost, session in found
+    ]
 
 
 def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[None]:

@@ -38,7 +38,7 @@ UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0 WHERE i
 
 -- name: peers
 -- List the other living workers whose processes can be looked at from here.
-SELECT id, pid, pid_started, true, false
+SELECT id, pid, pid_started, true, false, false
 FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
 
 -- name: bury
