@@ -109,7 +109,10 @@ async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(store_u
     gated = Gated(store_url)
     async with listening(gated) as sent:
         await gated.enqueue(100)
-        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue_alike")]
+        assert [(kind, name) for _, kind, name in sent] in (
+            [("write", "enqueue_alike")],
+            [("write", "enqueue_fresh")],
+        )
 
 
 async def test_a_single_enqueue_is_one_statement(store_url: str) -> None:

@@ -32,6 +32,8 @@ class Dialect:
     """Writes the parameter with this name, which is the nth of its statement."""
     unrolled: frozenset[str]
     """The statements that are quicker when they get their batch row by row."""
+    looks_before_storing: bool
+    """Whether it costs next to nothing to look for what is stored already; if not, many jobs are stored unlooked."""
     claims_per_statement: bool
     """Whether one claim statement serves all queues; if not, there is one for each."""
 

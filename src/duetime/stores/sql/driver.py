@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
+from duetime.errors import StoreError
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 
@@ -41,6 +42,10 @@ The driver decides how: SQLite runs the whole script in one hop to its thread, P
 No Python but the script's own runs while its transaction is open. A driver may run a script again from the
 start after a conflict, so a script is handed over as a function that makes it.
 """
+
+
+class Duplicate(StoreError):
+    """Raised where something that was to be stored is stored already."""
 
 
 class TakenBack(Exception):

@@ -14,7 +14,7 @@ from duetime.model.instants import Instant
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Borrowed, Driver, Script
+from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import identity as on_identity
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -29,8 +29,9 @@ SOON: Final = MINUTE
 class Enqueuing:
     """Knows which store this is, so that nothing is stored in another one."""
 
-    def __init__(self, driver: Driver, sql: Statements, clock: Clock) -> None:
+    def __init__(self, driver: Driver, sql: Statements, clock: Clock, *, looks_first: bool) -> None:
         self._driver = driver
+        self._looks_first = looks_first
         self._sql = sql
         self._clock = clock
         self._identity: str | None = None
@@ -46,11 +47,26 @@ class Enqueuing:
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
         single = not entries and all(job.schedule is None and job.key is None for job in jobs)
-        done = await self._driver.write(
-            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single
-        )
+        fresh = single and not self._looks_first and len(jobs) > 1
+        done = await self._enqueue_fresh(jobs) if fresh else None
+        if done is None:
+            done = await self._driver.write(
+                lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single
+            )
         self.hint(jobs)
         return _ids(done)
+
+    async def _enqueue_fresh(self, jobs: Sequence[NewJob]) -> Enqueued | None:
+        """Store jobs as if none of them were stored; None, and nothing is stored, if one is.
+
+        Ids are made for the call, so that this is only seen where it is made again, because its answer was lost.
+        """
+        try:
+            return await self._driver.write(
+                lambda: on_jobs.enqueue(self._sql, jobs, fresh=True), atomic=False
+            )
+        except Duplicate:
+            return None
 
     async def enqueue_in(
         self, tx: object, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()

@@ -34,6 +34,7 @@ class Statements:
     clock: Statement
     enqueue_one: Statement
     enqueue_alike: Statement
+    enqueue_fresh: Statement
     enqueue: Statement
     enqueue_rich: Statement
     key_holders: Statement

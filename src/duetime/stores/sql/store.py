@@ -62,7 +62,7 @@ class SqlStore(Queueing, Commanding, Scheduling):
         self._sql = load(dialect, namespace)
         self._limited = LimitedClaimer(driver, self._sql, one_statement=dialect.claims_per_statement)
         self._steps = migrate.migrations(dialect, namespace)
-        self._enqueuing = Enqueuing(driver, self._sql, clock)
+        self._enqueuing = Enqueuing(driver, self._sql, clock, looks_first=dialect.looks_before_storing)
 
     async def open(self, *, check: bool = True) -> None:
         """Connect, and bring the tables to this version or check that they are."""

@@ -148,6 +148,20 @@ class TestEnqueue(StoreSuite):
         assert await store.enqueue([asked._replace(payload='{"other":1}')]) == [asked.id]
         assert await read(store, asked.id) == before
 
+    async def test_of_many_jobs_those_that_are_stored_stay_and_the_others_are_stored(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        asked = [job(payload='{"first":1}') for _ in range(4)]
+        await hire(store, "w1")
+        await store.enqueue(asked[:2])
+        await finish(store, await take_one(store, limit=1), now=clock.now())
+        before = await store.get([new.id for new in asked[:2]])
+        again = [new._replace(payload='{"other":1}') for new in asked]
+        assert await store.enqueue(again) == [new.id for new in asked]
+        after = await store.get([new.id for new in asked])
+        assert after[:2] == before
+        assert [record.payload for record in after[2:]] == ['{"other":1}'] * 2
+
     async def test_the_same_job_twice_in_a_batch_is_stored_once(self, store: Store) -> None:
         asked = job()
         assert await store.enqueue([asked, asked]) == [asked.id, asked.id]

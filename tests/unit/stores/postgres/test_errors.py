@@ -12,6 +12,7 @@ from duetime.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
+from duetime.stores.sql.driver import Duplicate
 from duetime.stores.sql.postgres.errors import (
     Place,
     is_conflict,
@@ -42,7 +43,8 @@ PLACE = Place.of("postgresql://ann:s3cret@db.example:5432/jobs")
         (asyncpg.ConnectionDoesNotExistError("no"), StoreUnavailable, "lost"),
         (asyncpg.LockNotAvailableError("no"), StoreUnavailable, "lock"),
         (asyncpg.DeadlockDetectedError("no"), StoreUnavailable, "too many others"),
-        (asyncpg.UniqueViolationError("no"), StoreError, "23505"),
+        (asyncpg.UniqueViolationError("no"), Duplicate, "no"),
+        (asyncpg.CheckViolationError("no"), StoreError, "23514"),
         (asyncpg.ClientConfigurationError("bad s3cret"), ConfigError, "cannot be used"),
         (asyncpg.InterfaceError("no"), StoreError, "no"),
         (ConnectionRefusedError("no"), StoreUnavailable, "cannot be reached"),

@@ -17,7 +17,7 @@ from duetime.errors import (
     StoreUnusable,
 )
 from duetime.failpoints import InjectedFault
-from duetime.stores.sql.driver import TakenBack
+from duetime.stores.sql.driver import Duplicate, TakenBack
 
 
 class Place(NamedTuple):
@@ -80,6 +80,7 @@ _MEANINGS: tuple[tuple[str, type[StoreError], str], ...] = (
     ("53", StoreUnavailable, "PostgreSQL at {host} is short of resources ({error})"),
     ("57014", StoreUnavailable, "PostgreSQL at {host} took too long and was stopped ({error})"),
     ("57P", StoreUnavailable, "PostgreSQL at {host} is stopping or starting ({error})"),
+    ("23505", Duplicate, "{error}"),
     ("40", StoreUnavailable, "too many others change the same rows at once ({error})"),
     ("55P03", StoreUnavailable, "somebody keeps a lock on our tables ({error})"),
     ("08", StoreUnavailable, "the connection to PostgreSQL at {host} was lost ({error})"),

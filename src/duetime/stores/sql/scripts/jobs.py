@@ -34,14 +34,17 @@ class Enqueued(NamedTuple):
 
 
 def enqueue(
-    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = (), fresh: bool = False
 ) -> Script[Enqueued]:
-    """Store jobs, with what is noted of them, and tell the ids they are stored under."""
+    """Store jobs, with what is noted of them, and tell the ids they are stored under.
+
+    `fresh`: the database may refuse them all where one is stored already.
+    """
     if entries:
         yield Query(sql.add_entries, {"rows": rows.entries(entries)})
     kind = rows.kind_of(jobs)
     if kind is not None:
-        yield _alike(sql, jobs, kind)
+        yield _alike(sql, jobs, kind, fresh=fresh)
         return Enqueued([job.id for job in jobs])
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
@@ -71,10 +74,13 @@ def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
     return Query(sql.enqueue_rich, {"rows": rows.rich_jobs(jobs)})
 
 
-def _alike(sql: Statements, jobs: Sequence[NewJob], kind: Mapping[str, object]) -> Query:
+def _alike(
+    sql: Statements, jobs: Sequence[NewJob], kind: Mapping[str, object], *, fresh: bool = False
+) -> Query:
     if len(jobs) == 1:
         return Query(sql.enqueue_one, {**kind, **rows.one_job(jobs[0])})
-    return Query(sql.enqueue_alike, {**kind, "rows": rows.alike_jobs(jobs)})
+    statement = sql.enqueue_fresh if fresh else sql.enqueue_alike
+    return Query(statement, {**kind, "rows": rows.alike_jobs(jobs)})
 
 
 def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[list[Claim]]:

@@ -23,5 +23,6 @@ SQLITE = Dialect(
     parameter=lambda name, _: f":{name}",
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference.
     unrolled=frozenset({"settle", "mark_started"}),
+    looks_before_storing=True,
     claims_per_statement=False,
 )

@@ -7,15 +7,23 @@ VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task,
         CAST(:retries AS integer), CAST(:timeout AS bigint), 'pending', {now})
 ON CONFLICT DO NOTHING
 
--- name: enqueue_alike
--- The same for jobs of one kind; what they have in common comes once.
+-- fragment: insert_alike
+-- What jobs of one kind have in common comes once.
 INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
-SELECT r.id, r.payload, coalesce(r.due_at, {now} + :delay), CAST(:task AS text), CAST(:queue AS text),
+SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS text), CAST(:queue AS text),
        CAST(:priority AS integer), CAST(:on_crash AS text), CAST(:retries AS integer), CAST(:timeout AS bigint),
-       'pending', {now}
+       'pending', {now_once}
 FROM {each rows: id text, payload text, due_at int} AS r
 WHERE true
+
+-- name: enqueue_alike
+-- The same for jobs of one kind.
+{insert_alike}
 ON CONFLICT DO NOTHING
+
+-- name: enqueue_fresh
+-- The same for jobs that should all be new; where one is stored already, the database refuses them all.
+{insert_alike}
 
 -- name: enqueue
 -- Store jobs of any kind; what is stored already, by id or by occurrence, stays as it is.
