@@ -77,6 +77,7 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
     }
     left = sum(estimate(request, cell) for found in todo.values() for cell in found)
     _say(f"{sum(map(len, todo.values()))} cells, about {left / 60:.0f} minutes; order by seed {seed}")
+    began = time.perf_counter()
     _make_environments(request.systems, results)
     broken: list[str] = []
     for engine, found in todo.items():
@@ -90,6 +91,7 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
             for cell in found:
                 left -= estimate(request, cell)
                 broken += _measured(request, cell, databases, results, left=left)
+    _say(f"all of it took {(time.perf_counter() - began) / 60:.0f} minutes")
     return broken
 
 

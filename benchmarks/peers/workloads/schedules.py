@@ -29,7 +29,7 @@ class Schedules:
     name = "schedules"
     title = "Schedules"
     meaning = (
-        "Schedules that come every 5 seconds, in one worker process that also fires them: all at the same instants, or "
+        "Schedules that come every few seconds, in one worker process that also fires them: all at the same instants, or "
         "spread evenly. Milliseconds from each occurrence to the first line of its handler, and the processor of that "
         "process. Each occurrence has to run once."
     )

@@ -80,12 +80,12 @@ def test_a_system_that_no_second_process_can_help_has_no_such_cell() -> None:
     assert [cell.variant for cell in ours] == ["one"]
 
 
-def test_the_quick_run_of_everything_is_expected_to_end_in_half_an_hour() -> None:
+def test_the_quick_run_of_everything_ends_in_half_an_hour_with_time_left_for_environments() -> None:
     request = runner.Request(
         engines=["sqlite", "postgres"], systems=SYSTEMS, workloads=tuple(WORKLOADS), sizes=QUICK
     )
     cells = [cell for engine in request.engines for cell in runner.cells(request, engine)]
-    assert sum(runner.estimate(request, cell) for cell in cells) < 30 * 60
+    assert sum(runner.estimate(request, cell) for cell in cells) < 26 * 60
 
 
 def test_every_pin_is_exact_and_shared_environments_agree() -> None:
