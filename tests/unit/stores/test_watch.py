@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -214,6 +215,26 @@ async def test_a_touch_is_told_apart_from_a_write(path: Path) -> None:
         log.write_bytes(b"frame")
         await written.wait()
         assert not touched.is_set()
+
+
+async def test_a_change_of_owner_or_mode_is_no_touch(path: Path) -> None:
+    log = path.with_name("watched.db-wal")
+    log.touch()
+    touches: list[None] = []
+    touched = asyncio.Event()
+
+    def note() -> None:
+        touches.append(None)
+        touched.set()
+
+    with closing(LogEvents(log, on_write=nothing, on_touch=note)) as events:
+        log.chmod(0o600)
+        os.chown(log, os.getuid(), os.getgid())
+        events._read()
+        assert touches == []
+        touch(log)
+        await touched.wait()
+        assert len(touches) == 1
 
 
 def test_a_log_that_is_not_there_can_be_touched(path: Path) -> None:
