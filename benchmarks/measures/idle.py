@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
 from benchmarks import children
+from benchmarks.idling import worker
 from benchmarks.ledger import now
 from benchmarks.measures.base import Figure
 from benchmarks.places import Limits, Place
 from benchmarks.processes import memory, processor_seconds
 from benchmarks.sizes import Sizes
-from benchmarks.statements import tapped
-from benchmarks.subject import Subject
 
 _SETTLE_IN = 3.0
 _HEARTBEAT = "pulse"
@@ -69,17 +67,3 @@ class Idle:
 
 _BEAT_SCRIPT = {_HEARTBEAT, "held_by"}
 """The statements of one heartbeat: it also asks what the worker holds."""
-
-
-def worker(*, url: str) -> list[Any]:
-    """Be idle, and return what was sent."""
-    return asyncio.run(_worker(url))
-
-
-async def _worker(url: str) -> list[Any]:
-    subject = Subject(url)
-    async with subject.scheduler:
-        sent = tapped(subject.scheduler.store)
-        async with subject.scheduler.worker():
-            await asyncio.to_thread(children.ready_then_wait)
-            return list(sent)

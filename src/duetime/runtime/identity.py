@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 from duetime.model.ids import new_token
 from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.runtime.liveness import host_key, process_started
+from duetime.version import VERSION
 
 
 class Identity:
@@ -56,17 +56,10 @@ class Identity:
             host_key=host_key(),
             pid=pid,
             pid_started=process_started(pid),
-            version=_version(),
+            version=VERSION,
             queues=self._queues,
             slots=self._slots,
             tasks=self._tasks,
             declares=self._declares,
             fires=self._fires,
         )
-
-
-def _version() -> str:
-    try:
-        return version("duetime")
-    except PackageNotFoundError:
-        return "unknown"

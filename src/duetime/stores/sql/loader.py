@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
 
+FOLDER = Path(__file__).parent
+"""Where the `.sql` files are; `importlib.resources` would tell as well, and take a megabyte of every worker."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
@@ -158,9 +160,8 @@ class Statements:
 @cache
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
-    package = files("duetime.stores.sql")
-    shared = parse("".join(file.read_text("utf-8") for file in package.joinpath("statements").iterdir()))
-    own = parse(package.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
+    shared = parse("".join(file.read_text("utf-8") for file in (FOLDER / "statements").glob("*.sql")))
+    own = parse((FOLDER / dialect.folder / "overrides.sql").read_text("utf-8"))
     return build({**shared, **own}, dialect, namespace)
 
 

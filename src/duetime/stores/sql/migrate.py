@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import metadata
-from importlib.resources import files
 from typing import NamedTuple
 
 from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.loader import Filler, Statements
+from duetime.stores.sql.loader import FOLDER, Filler, Statements
+from duetime.version import VERSION
 
 _NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
 _COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
@@ -37,8 +36,8 @@ class Migration(NamedTuple):
 @cache
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     """Return every step of a dialect, oldest first, with the table names of a namespace."""
-    fill = Filler(dialect, namespace, {"code": metadata.version("duetime")})
-    folder = files("duetime.stores.sql").joinpath(dialect.folder, "migrations")
+    fill = Filler(dialect, namespace, {"code": VERSION})
+    folder = FOLDER / dialect.folder / "migrations"
     return tuple(
         sorted(
             Migration(int(match[1]), match[2], fill(file.read_text("utf-8")))

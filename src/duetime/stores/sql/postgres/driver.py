@@ -20,7 +20,6 @@ from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
-from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, Statement, script_name
 from duetime.stores.sql.postgres import checks
@@ -125,6 +124,9 @@ class PostgresDriver:
         if isinstance(tx, asyncpg.Connection | PoolConnectionProxy):
             own: Any = tx  # pyright: ignore[reportUnknownVariableType] -- with records of any kind
             return BorrowedPostgres(own, connector=self._connector, clock=self._clock)
+        # Here, because it knows the other databases as well, and most workers never need it.
+        from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
+
         if is_alchemy(tx):
             return borrow_alchemy(tx, dialect="postgresql", clock=self._clock)
         raise not_accepted(tx, "an asyncpg connection")

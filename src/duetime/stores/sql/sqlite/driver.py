@@ -13,7 +13,6 @@ from duetime.errors import NotOpen
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
-from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
@@ -67,6 +66,9 @@ class SqliteDriver:
         """Take a caller's connection, which is used in the thread of whoever asks."""
         if isinstance(tx, sqlite3.Connection):
             return BorrowedSqlite(tx, clock=self._clock, path=self._database.path)
+        # Here, because it knows the other databases as well, and most workers never need it.
+        from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
+
         if is_alchemy(tx):
             return borrow_alchemy(tx, dialect="sqlite", clock=self._clock)
         raise not_accepted(tx, "a sqlite3.Connection")
