@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-peers bench-growth lint types layers format docs servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth lint types layers format docs servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +17,7 @@ help: ## Show this list
 test: $(INSTALLED) servers ## Run the tests (JOBS=2, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --store=pgbouncer tests/conformance)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo
@@ -29,6 +30,9 @@ bench-peers: $(INSTALLED) servers ## Measure beside other schedulers (QUICK=1, B
 
 bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and schedules (QUICK=1, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick) $(BENCH_ARGS)
+
+bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes them anew)
+	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew)
 
 lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .

@@ -77,6 +77,8 @@ class Places:
     filled: Place
     limits: Limits
     facts: dict[str, str]
+    server: int | None = None
+    """The process of the server, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,13 @@ def postgres_places(future: int) -> Iterator[Places]:
         settings = ("fsync", "synchronous_commit", "shared_buffers", "max_connections")
         shown = ", ".join(f"{name}={server.execute(f'SHOW {name}')}" for name in settings)
         facts = {"PostgreSQL": version, "settings": shown}
-        yield Places(empty=empty, filled=filled, limits=PostgresLimits(server.url("bare")), facts=facts)
+        yield Places(
+            empty=empty,
+            filled=filled,
+            limits=PostgresLimits(server.url("bare")),
+            facts=facts,
+            server=server.pid,
+        )
 
 
 PLACES: dict[str, Any] = {"sqlite": sqlite_places, "postgres": postgres_places}

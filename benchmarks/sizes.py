@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +80,9 @@ QUICK = Sizes(
     each_second=20,
     seconds=5,
 )
+
+GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=300, at_once=1_600, bulk=10_000)
+"""Just enough to see a gross change."""
 
 CALLERS = 32
 """Callers that enqueue at once."""

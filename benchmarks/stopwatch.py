@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 
+from benchmarks.watch import Watch
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.stores.base import Demand, Store
 
 
 class Stopwatch:
-    """Listens at the store's door; it adds two clock readings per batch, nothing per job."""
+    """Listens at the store's door; it adds little per batch, nothing per job."""
 
     def __init__(self, store: Store, *, expected: int) -> None:
         self._claim = store.claim
         self._settle = store.settle
-        self._began: float | None = None
+        self._watch: Watch | None = None
         self._left = expected
         self._took: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         store.claim = self.claim  # type: ignore[method-assign]
@@ -30,14 +30,14 @@ class Stopwatch:
 
     async def claim(self, demand: Demand) -> list[Claim]:
         """Claim, and note when that was first asked for."""
-        if self._began is None:
-            self._began = time.perf_counter()
+        if self._watch is None:
+            self._watch = Watch()
         return await self._claim(demand)
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Settle, and note when the last answer came."""
         accepted = await self._settle(settlements)
         self._left -= len(accepted)
-        if self._left == 0 and self._began is not None:
-            self._took.set_result(time.perf_counter() - self._began)
+        if self._left == 0 and self._watch is not None:
+            self._took.set_result(self._watch.seconds())
         return accepted

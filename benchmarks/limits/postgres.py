@@ -12,6 +12,7 @@ import asyncpg
 from benchmarks.figures import percentile
 from benchmarks.ledger import checked, now
 from benchmarks.sizes import BATCH, CALLERS
+from benchmarks.watch import Watch
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (
@@ -72,18 +73,18 @@ async def _inserts(url: str, singles: int, at_once: int, bulk: int) -> dict[str,
         single = await _timed_singles(one, rows[:singles])
         await pool.release(one)
         together = await _timed_at_once(pool, rows[singles : singles + at_once])
-        began = time.perf_counter()
+        watch = Watch()
         for start in range(singles + at_once, len(rows), BATCH):
             await pool.execute(_INSERT_BATCH, *_columns(rows[start : start + BATCH]))
-        batched = bulk / (time.perf_counter() - began)
+        batched = bulk / watch.seconds()
     return {"single": single, "at_once": together, "bulk": batched}
 
 
 async def _timed_singles(connection: Any, rows: Sequence[Row]) -> float:
-    began = time.perf_counter()
+    watch = Watch()
     for row in rows:
         await connection.execute(_INSERT, *row)
-    return len(rows) / (time.perf_counter() - began)
+    return len(rows) / watch.seconds()
 
 
 async def _timed_at_once(pool: Any, rows: Sequence[Row]) -> float:
@@ -91,9 +92,9 @@ async def _timed_at_once(pool: Any, rows: Sequence[Row]) -> float:
         for row in share:
             await pool.execute(_INSERT, *row)
 
-    began = time.perf_counter()
+    watch = Watch()
     await asyncio.gather(*(caller(rows[n::CALLERS]) for n in range(CALLERS)))
-    return len(rows) / (time.perf_counter() - began)
+    return len(rows) / watch.seconds()
 
 
 async def _drain(url: str, jobs: int, batch: int) -> float:
@@ -107,7 +108,7 @@ async def _drain(url: str, jobs: int, batch: int) -> float:
         ran.append((int(job_id[16:], 16), due_at, now()))
 
     settling: asyncio.Task[Any] | None = None
-    began = time.perf_counter()
+    watch = Watch()
     claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
     while claimed := await claiming:
         claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
@@ -117,7 +118,7 @@ async def _drain(url: str, jobs: int, batch: int) -> float:
         settling = asyncio.create_task(settler.execute(_SETTLE, now(), [row[0] for row in claimed]))
     assert settling is not None
     await settling
-    took = time.perf_counter() - began
+    took = watch.seconds()
     assert await claimer.fetchval("SELECT count(*) FROM bare WHERE state <> 'succeeded'") == 0
     await claimer.close()
     await settler.close()

@@ -15,6 +15,7 @@ from benchmarks.figures import percentile
 from benchmarks.ledger import checked, now
 from benchmarks.limits.hint import byte
 from benchmarks.sizes import BATCH
+from benchmarks.watch import Watch
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (
@@ -94,14 +95,14 @@ def round_trips(*, folder: str, pings: int) -> float:
 async def _inserts(folder: str, singles: int, bulk: int) -> dict[str, float]:
     hop = await _opened(folder)
     rows = _rows(singles + bulk)
-    began = time.perf_counter()
+    watch = Watch()
     for row in rows[:singles]:
         await hop(_single(row))
-    single = singles / (time.perf_counter() - began)
-    began = time.perf_counter()
+    single = singles / watch.seconds()
+    watch = Watch()
     for start in range(singles, singles + bulk, BATCH):
         await hop(_batch(_INSERT, rows[start : start + BATCH]))
-    hop_bulk = bulk / (time.perf_counter() - began)
+    hop_bulk = bulk / watch.seconds()
     hop.close()
     return {"single": single, "bulk": hop_bulk}
 
@@ -115,7 +116,7 @@ async def _drain(folder: str, jobs: int, batch: int) -> float:
         ran.append((int(job_id[16:], 16), due_at, now()))
 
     settling: asyncio.Future[Any] | None = None
-    began = time.perf_counter()
+    watch = Watch()
     claiming = hop(_claim(batch))
     while claimed := await claiming:
         tasks = [asyncio.create_task(handle(row[0], row[3])) for row in claimed]
@@ -124,7 +125,7 @@ async def _drain(folder: str, jobs: int, batch: int) -> float:
         settling = hop(_settle([row[0] for row in claimed]))
     assert settling is not None
     await settling
-    took = time.perf_counter() - began
+    took = watch.seconds()
     left = await hop(
         lambda c: c.execute("SELECT count(*) FROM bare WHERE state <> 'succeeded'").fetchone()[0]
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from benchmarks import children
 from benchmarks.measures.base import Figure
 from benchmarks.places import Limits, Place
 from benchmarks.sizes import BATCH, CALLERS, Sizes
 from benchmarks.subject import Subject
+from benchmarks.watch import Watch
 from duetime.model.states import State
 
 
@@ -71,10 +71,10 @@ async def _client(url: str, singles: int, at_once: int, bulk: int) -> dict[str, 
 
 
 async def _singles(subject: Subject, count: int) -> float:
-    began = time.perf_counter()
+    watch = Watch()
     for n in range(count):
         await subject.note.enqueue(n, 0)
-    return count / (time.perf_counter() - began)
+    return count / watch.seconds()
 
 
 async def _at_once(subject: Subject, count: int) -> float:
@@ -82,15 +82,15 @@ async def _at_once(subject: Subject, count: int) -> float:
         for n in range(first, count, CALLERS):
             await subject.note.enqueue(n, 0)
 
-    began = time.perf_counter()
+    watch = Watch()
     await asyncio.gather(*(caller(first) for first in range(CALLERS)))
-    return count / (time.perf_counter() - began)
+    return count / watch.seconds()
 
 
 async def _bulk(subject: Subject, count: int) -> float:
-    began = time.perf_counter()
+    watch = Watch()
     await subject.enqueue_many(count, batch=BATCH)
-    return count / (time.perf_counter() - began)
+    return count / watch.seconds()
 
 
 async def _pending(subject: Subject) -> int:

@@ -78,6 +78,11 @@ class PostgresServer(Postgres):
             **(settings or {}),
         }
 
+    @property
+    def pid(self) -> int | None:
+        """The process that starts all others of the server."""
+        return self._process.pid
+
     def start(self) -> None:
         """Start, on the same port and with the same data as before, and return once it answers."""
         if not self._data.exists():

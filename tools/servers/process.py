@@ -42,6 +42,11 @@ class ServerProcess:
         """True while the process lives."""
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int | None:
+        """The process to look at, once it has been started."""
+        return None if self._process is None else self._process.pid
+
     def run(self, *command: str | Path) -> None:
         """Run a helper program to its end under the server's account."""
         with self._log.open("ab") as log:

@@ -1,0 +1,88 @@
+"""Compares the shares of the limits that we reach with those that were committed: `python -m benchmarks.guard`."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from benchmarks.measures.base import Measure
+from benchmarks.measures.drain import Drain
+from benchmarks.measures.enqueue import Enqueue
+from benchmarks.places import PLACES, Places
+from benchmarks.sizes import GUARD
+from benchmarks.watch import counting_processor
+
+BASELINE: Final = Path(__file__).parent / "baseline.json"
+GROSS: Final = 0.6
+"""Below this part of its committed share, a figure has not just met a busy machine."""
+MEASURES: Final[tuple[Measure, ...]] = (Enqueue(), Drain())
+
+Shares = Mapping[str, float]
+"""How much of its limit each figure reaches."""
+
+
+class Change(NamedTuple):
+    """A figure, now and as it was committed."""
+
+    name: str
+    now: float
+    then: float | None
+
+    @property
+    def gross(self) -> bool:
+        """Whether so much was lost that somebody has to look."""
+        return self.then is not None and self.now < GROSS * self.then
+
+    def __str__(self) -> str:
+        if self.then is None:
+            return f"{self.name:<48}{self.now:>8.0%}{'new':>9}"
+        verdict = "   LOST" if self.gross else ""
+        return f"{self.name:<48}{self.now:>8.0%}{self.then:>9.0%}{self.now / self.then - 1:>+9.0%}{verdict}"
+
+
+def compare(now: Shares, then: Shares) -> list[Change]:
+    """Tell what became of each figure."""
+    return [Change(name, share, then.get(name)) for name, share in now.items()]
+
+
+@click.command()
+@click.option("--renew", is_flag=True, help="Write what is measured as the new baseline.")
+def main(*, renew: bool) -> None:
+    """Measure by processor time, which a busy machine disturbs little, and fail where a figure has lost much."""
+    now = {name: share for store in PLACES for name, share in measure(store).items()}
+    changes = compare(now, json.loads(BASELINE.read_text()) if BASELINE.exists() else {})
+    print(f"{'share of the limit, by processor time':<48}{'now':>8}{'before':>9}{'change':>9}")
+    print("\n".join(map(str, changes)))
+    if renew:
+        BASELINE.write_text(
+            json.dumps({name: round(share, 3) for name, share in now.items()}, indent=2) + "\n"
+        )
+    elif any(change.gross for change in changes):
+        print(f"something lost more than {1 - GROSS:.0%}; if that is meant, run make bench-guard RENEW=1")
+        sys.exit(1)
+
+
+def measure(store: str) -> Shares:
+    """Return the shares that one store reaches, each the median of a few tries."""
+    with PLACES[store](GUARD.future) as places, counting_processor(places.server):
+        tries = [_try(store, places) for _ in range(GUARD.pairs)]
+    return {name: statistics.median(one[name] for one in tries) for name in tries[0]}
+
+
+def _try(store: str, places: Places) -> Shares:
+    shares: dict[str, float] = {}
+    for asked in MEASURES:
+        limits, values = asked.limits(places.limits, GUARD), asked.run(places.empty, GUARD)
+        for figure in asked.figures(store):
+            shares[f"{store}: {figure.title}"] = values[figure.key] / limits[figure.key]
+    return shares
+
+
+if __name__ == "__main__":
+    main()
