@@ -1,0 +1,124 @@
+"""What each verb of the hot path sends, to the statement: a list here may only become shorter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.statements import Sent, tapped
+from duetime.model.job import Claim
+from duetime.model.outcome import Failed, Outcome, Succeeded
+from duetime.model.retry import retry_policy
+from duetime.model.worker import WorkerStats
+from duetime.stores.base import Store
+from duetime.stores.open import open_store
+from duetime.testing.conformance.kit import LEASE, hire, job, rescue, settlement, take
+
+JOBS = 100
+
+
+class Tapped(NamedTuple):
+    """A store with one worker, and what was sent to its database since."""
+
+    store: Store
+    sent: list[Sent]
+    engine: str
+
+    def names(self) -> list[str]:
+        """Return what was sent since this was asked last."""
+        names = [name for _, _, name in self.sent]
+        self.sent.clear()
+        return names
+
+    async def claimed(self) -> Sequence[Claim]:
+        """Claim jobs, to see what comes then."""
+        await self.store.enqueue([job() for _ in range(JOBS)])
+        claims = await take(self.store)
+        assert len(claims) == JOBS
+        self.sent.clear()
+        return claims
+
+
+@pytest.fixture
+async def tap(store_url: str) -> AsyncIterator[Tapped]:
+    store = open_store(store_url)
+    await store.open()
+    await hire(store, "w1")
+    yield Tapped(store, tapped(store), store_url.partition(":")[0])
+    await store.close()
+
+
+async def test_one_job_is_stored_by_one_statement(tap: Tapped) -> None:
+    await tap.store.enqueue([job()])
+    assert tap.names() == ["enqueue_one"]
+
+
+async def test_many_jobs_of_a_kind_are_stored_by_one_statement(tap: Tapped) -> None:
+    await tap.store.enqueue([job() for _ in range(JOBS)])
+    assert tap.names() == {"sqlite": ["enqueue_alike"], "postgresql": ["enqueue_fresh"]}[tap.engine]
+
+
+async def test_many_jobs_of_several_kinds_are_stored_by_one_statement(tap: Tapped) -> None:
+    await tap.store.enqueue([job(priority=number % 3) for number in range(JOBS)])
+    assert tap.names() == ["enqueue"]
+
+
+async def test_many_jobs_with_terms_of_their_own_are_stored_by_one_statement(tap: Tapped) -> None:
+    await tap.store.enqueue([job(expires_at=number) for number in range(JOBS)])
+    assert tap.names() == ["enqueue_rich"]
+
+
+async def test_a_batch_is_claimed_by_one_statement_and_on_sqlite_by_two(tap: Tapped) -> None:
+    await tap.store.enqueue([job() for _ in range(JOBS)])
+    tap.sent.clear()
+    assert len(await take(tap.store)) == JOBS
+    assert tap.names() == {"sqlite": ["claim", "take"], "postgresql": ["claim"]}[tap.engine]
+
+
+async def test_a_claim_that_finds_nothing_is_one_statement(tap: Tapped) -> None:
+    assert await take(tap.store) == []
+    assert tap.names() == ["claim"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "names"),
+    [
+        (Succeeded(), ["succeed"]),
+        (Succeeded('{"rows":3}'), ["succeed"]),
+        (Failed(error="boom", traceback=""), ["settle"]),
+    ],
+    ids=["success", "result", "failure"],
+)
+async def test_a_batch_is_settled_by_one_statement(tap: Tapped, outcome: Outcome, names: list[str]) -> None:
+    claims = await tap.claimed()
+    settled = [settlement(claim, outcome, now=claim.claimed_at) for claim in claims]
+    assert len(await tap.store.settle(settled)) == JOBS
+    assert tap.names() == names
+
+
+async def test_tries_that_are_followed_by_others_cost_two_statements_more(tap: Tapped) -> None:
+    claims, again = await tap.claimed(), retry_policy(3)
+    failed = Failed(error="boom", traceback="")
+    settled = [settlement(claim, failed, now=claim.claimed_at, policy=again) for claim in claims]
+    assert len(await tap.store.settle(settled)) == JOBS
+    assert tap.names() == ["holders", "settle", "add_attempts"]
+
+
+async def test_the_starts_of_a_batch_are_marked_by_one_statement(tap: Tapped) -> None:
+    claims = await tap.claimed()
+    await tap.store.mark_started([claim.token for claim in claims], claims[0].claimed_at)
+    assert tap.names() == ["mark_started"]
+
+
+async def test_a_worker_that_waits_asks_once_when_to_look_again(tap: Tapped) -> None:
+    await tap.store.next_due(["default", "mail"], ["greet"])
+    assert tap.names() == ["next_due"]
+
+
+async def test_a_heartbeat_is_two_statements_and_a_sweep_that_finds_nothing_one(tap: Tapped) -> None:
+    assert (await tap.store.pulse("w1", WorkerStats(), lease=LEASE)).alive
+    assert tap.names() == ["pulse", "held_by"]
+    assert await rescue(tap.store, "w1") == []
+    assert tap.names() == ["forsaken"]
