@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from benchmarks.peers.costs import spent, usage
@@ -14,7 +14,7 @@ _SERVER = "DUETIME_BENCH_PROCESSOR"
 
 
 @contextmanager
-def counting_processor(server: int | None) -> Iterator[None]:
+def counting_processor(server: int | None) -> Generator[None]:
     """Let all watches count processor time, of the measured process and of its server, if it has one."""
     os.environ[_SERVER] = "" if server is None else str(server)
     try:
