@@ -81,7 +81,7 @@ QUICK = Sizes(
     seconds=5,
 )
 
-GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=300, at_once=1_600, bulk=10_000)
+GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=600, at_once=3_200, bulk=10_000)
 """Just enough to see a gross change."""
 
 CALLERS = 32
