@@ -135,7 +135,7 @@ SYSTEMS: tuple[System, ...] = (
         ),
         notes=(
             "It waits for the next due time by itself, so there is no poll to shorten. Schedules are cron rules, which it "
-            "looks at a second late on purpose. One process counts its log before the store is called filled."
+            "looks at a second late on purpose."
         ),
         widths=(100, 1_000),
         pace=5_000,

@@ -28,7 +28,7 @@ INSERT INTO procrastinate_jobs (id, queue_name, task_name, priority, args, sched
     ORDER BY filled.id;
 INSERT INTO procrastinate_events (job_id, type, at)
     SELECT id, type::procrastinate_job_event_type, at
-    FROM filled, LATERAL (VALUES ('deferred', now()), ('scheduled', due)) AS event (type, at)
+    FROM filled, LATERAL (VALUES ('scheduled', due), ('deferred', now())) AS event (type, at)
     ORDER BY id;
 DROP TABLE filled;
 RESET session_replication_role;
