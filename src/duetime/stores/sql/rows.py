@@ -25,6 +25,7 @@ from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[Sequence[Any]]).decode
+_decode_claims = msgspec.json.Decoder(list[Claim]).decode
 _decode_starts = msgspec.json.Decoder(list[int]).decode
 _NUL = b"\\u0000"
 _DIGITS = 6
@@ -58,7 +59,7 @@ _schedule = attrgetter(
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
 _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
-_ends = attrgetter("started_at", "finished_at", "result", "result_error")
+_success = attrgetter("token", "started_at", "finished_at", "result", "result_error")
 
 
 def batch(rows: Iterable[Sequence[object]]) -> str:
@@ -79,9 +80,13 @@ def batch_for(statement: Statement, rows: Iterable[Sequence[object]]) -> str | l
     return list(rows) if statement.columns else batch(rows)
 
 
-def unpack(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that came packed in one, as JSON."""
-    return _decode_rows(rows[0][0])
+def unpack_claims(packed: str) -> list[Claim]:
+    """Return the claims that came packed in one text, as JSON, each as long as what it asks for."""
+    try:
+        return _decode_claims(packed)
+    except msgspec.ValidationError:
+        # A row that somebody has edited by hand is handed out as it is, to fail alone.
+        return [Claim(*row) for row in _decode_rows(packed)]
 
 
 def clean_text(text: str) -> str:
@@ -163,9 +168,16 @@ def settlement(change: Settlement) -> tuple[object, ...]:
     return (*change.token, *_facts(change), *[text and clean_text(text) for text in _texts(change)])
 
 
-def success(change: Settlement) -> tuple[object, ...]:
-    """Build the row of a change for `succeed`."""
-    return (*change.token, *_ends(change))
+def successes(changes: Sequence[Settlement]) -> dict[str, object]:
+    """Encode changes for `succeed`; most were claimed together, so that their claim is told once."""
+    _, common_fence, common_claim = changes[0].token
+    listed: list[tuple[object, ...]] = [
+        (job_id, started_at, finished_at, result)
+        if claim_id == common_claim and fence == common_fence and result_error is None
+        else (job_id, started_at, finished_at, result, fence, claim_id, result_error)
+        for (job_id, fence, claim_id), started_at, finished_at, result, result_error in map(_success, changes)
+    ]
+    return {"rows": batch(listed), "fence": common_fence, "claim_id": common_claim}
 
 
 def progress(said: Iterable[Progress]) -> str:

@@ -90,8 +90,7 @@ WITH done AS (
     UPDATE {jobs} SET
         state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
         result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
-    FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
-          result_error text} AS r
+    FROM {successes} AS r
     WHERE {jobs}.id = r.id AND {held}
     RETURNING 1
 )

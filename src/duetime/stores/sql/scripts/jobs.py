@@ -17,7 +17,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
-from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import keys
 
@@ -87,9 +87,9 @@ def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[lis
     """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
     groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
     tasks = rows.batch((task,) for task in demand.tasks)
-    found: list[Row] = []
+    claims: list[Claim] = []
     for group in groups:
-        limit = min(demand.limit - len(found), sum(most for _, most in group))
+        limit = min(demand.limit - len(claims), sum(most for _, most in group))
         if limit <= 0:
             continue
         choice = {
@@ -102,13 +102,14 @@ def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[lis
             "unstarted": int(demand.unstarted or demand.ahead > 0),
             "below_priority": demand.below_priority,
         }
-        chosen = yield Query(sql.claim, choice)
-        if not one_statement:
-            chosen = rows.unpack(chosen)
-            if chosen:
-                yield Query(sql.take, {**choice, "rows": rows.batch((row[0],) for row in chosen)})
-        found += chosen
-    claims = [rows.claim(row) for row in found]
+        found = yield Query(sql.claim, choice)
+        if one_statement:
+            claims += map(rows.claim, found)
+            continue
+        packed, chosen = found[0]
+        if some := rows.unpack_claims(packed):
+            yield Query(sql.take, {**choice, "chosen": chosen})
+            claims += some
     if one_statement:
         # Databases return changed rows in any order.
         rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
@@ -136,7 +137,7 @@ def is_plain_success(change: Settlement) -> bool:
 
 def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
     """Write runs that went well; when some are refused the answer is empty, and the caller looks up which."""
-    (count,) = yield Query(sql.succeed, {"rows": rows.batch(map(rows.success, settlements))})
+    (count,) = yield Query(sql.succeed, rows.successes(settlements))
     everything = count[0] == len(settlements)
     return frozenset([change.token for change in settlements]) if everything else frozenset()
 

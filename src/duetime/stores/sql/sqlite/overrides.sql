@@ -3,15 +3,17 @@
 -- name: claim
 -- Choose jobs of one queue, for `take`. Priorities are walked from the outside in, each an ordered range of the
 -- index, and the walk stops at the limit; CROSS JOIN and the named index insist on that. All rows come packed
--- in one: Python's lock is taken and left once for every row that SQLite returns.
+-- in one: Python's lock is taken and left once for every row that SQLite returns. Each is packed where it is found,
+-- because a row that leaves the inner query has all its columns copied, and without what few jobs ask for.
 WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
-SELECT json_group_array(json_array(
-    id, fence + 1, :claim_id, task, payload, queue, priority, due_at, {now}, failures, crashes, blames, on_crash,
-    retries, timeout, schedule, occurrence, cancel_requested_at, unique_key, tags, parent, callbacks, expires_at,
-    result_ttl, failure_ttl, gate
-))
+SELECT '[' || coalesce(group_concat(claim, ','), '') || ']', json_group_array(place)
 FROM (
-    SELECT j.*
+    SELECT j.rowid AS place, CASE
+        WHEN coalesce(j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl) IS NULL
+        THEN json_array({handed_out})
+        ELSE json_array({handed_out}, j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl,
+                        j.failure_ttl)
+    END AS claim
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
     CROSS JOIN {jobs} AS j {index claim}
@@ -28,6 +30,18 @@ FROM (
       )
     LIMIT :limit
 )
+
+-- fragment: handed_out
+-- The fields of a claim that have no default.
+j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
+j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at
+
+-- name: take
+-- Mark as claimed what `claim` has chosen in the same transaction.
+UPDATE {jobs} SET
+    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    started_at = CASE WHEN :unstarted = 0 THEN {now} END
+WHERE rowid IN (SELECT value FROM json_each(:chosen))
 
 -- name: has_schema
 -- Tell whether there are any tables of ours.

@@ -68,7 +68,7 @@ JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
 UPDATE {jobs} SET
     state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
     started_at = CASE WHEN :unstarted = 0 THEN {now_once} END
-WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+WHERE id IN (SELECT r.id FROM {each chosen: id text} AS r)
 
 -- name: claims_under
 -- Look up what a claim had handed out, when its answer was lost.
@@ -111,12 +111,11 @@ RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
 -- name: succeed
 -- Write runs that came to nothing but success: the same as `settle` with half the values to read for each job,
--- and only their number for an answer.
+-- what most of them share only once, and only their number for an answer.
 UPDATE {jobs} SET
     state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
     result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
-FROM {each rows: id text, fence int, claim_id text, started_at int, finished_at int, result text,
-      result_error text} AS r
+FROM {successes} AS r
 WHERE {jobs}.id = r.id AND {held}
 
 -- name: settled_before

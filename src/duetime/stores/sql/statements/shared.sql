@@ -24,6 +24,15 @@ expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
 AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 
+-- fragment: successes
+-- What `succeed` writes; a run says which claim it was under, and why its result is lost, only if others do not share it.
+(
+    SELECT s.id, s.started_at, s.finished_at, s.result, coalesce(s.fence, :fence) AS fence,
+           coalesce(s.claim_id, :claim_id) AS claim_id, s.result_error
+    FROM {each rows: id text, started_at int, finished_at int, result text, fence int, claim_id text,
+          result_error text} AS s
+)
+
 -- fragment: claimable
 -- What the claim index holds.
 j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
