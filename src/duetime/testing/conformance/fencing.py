@@ -93,6 +93,42 @@ class TestFencing(StoreSuite):
         assert await read(store, lost.job_id) == before
         assert {(await read(store, claim.job_id)).state for claim in kept} == {State.SUCCEEDED}
 
+    async def test_runs_of_several_claims_are_settled_together_each_under_its_own_token(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job() for _ in range(3)])
+        first = await take_one(store, limit=1)
+        await finish(store, await take_one(store, limit=1), Released(), now=clock.now())
+        claims = [first, await take_one(store, limit=1), await take_one(store, limit=1)]
+        ends = [Succeeded("1"), Succeeded("2"), Succeeded(result_error="too long")]
+        batch = [settlement(c, end, now=clock.now()) for c, end in zip(claims, ends, strict=True)]
+        assert await store.settle(batch) == {claim.token for claim in claims}
+        records = await store.get([claim.job_id for claim in claims])
+        assert [(record.result, record.result_error) for record in records] == [
+            ("1", None),
+            ("2", None),
+            (None, "too long"),
+        ]
+
+    @pytest.mark.parametrize("borrowed", ["claim_id", "fence"])
+    async def test_a_success_under_the_token_of_its_neighbour_is_refused(
+        self, store: Store, clock: FakeClock, borrowed: str
+    ) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job()])
+        await finish(store, await take_one(store), Released(), now=clock.now())
+        one = await take_one(store)
+        await store.enqueue([job()])
+        other = await take_one(store)
+        wrong = other.token._replace(**{borrowed: getattr(one, borrowed)})
+        batch = [
+            settlement(one, Succeeded("1"), now=clock.now()),
+            settlement(other, Succeeded("2"), now=clock.now(), token=wrong),
+        ]
+        assert await store.settle(batch) == {one.token}
+        assert (await read(store, other.job_id)).state is State.RUNNING
+
     @pytest.mark.parametrize("outcome", [Succeeded("zombie"), Failed(error="zombie"), Released(1)])
     async def test_after_a_rescue_only_the_rescuer_can_settle(
         self, store: Store, clock: FakeClock, outcome: Outcome

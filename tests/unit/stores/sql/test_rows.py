@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.stores.sql.rows import batch, clean_text
+from duetime.stores.sql.rows import batch, clean_text, unpack_claims
 
 TEXT = st.text(st.characters(codec=None))
 
@@ -26,3 +26,13 @@ def test_what_no_database_keeps_is_replaced() -> None:
 def test_an_escaped_nul_in_a_payload_is_left_alone() -> None:
     payload = r'{"text": "\u0000"}'
     assert msgspec.json.decode(batch([(payload,)])) == [[payload]]
+
+
+def test_a_row_that_somebody_has_edited_is_handed_out_as_it_is_and_so_are_its_neighbours() -> None:
+    good = ["a", 1, "c", "greet", "{}", "default", 5, 7, 8, 0, 0, 0, "retry", None, None, None, None, None]
+    bad = [*good[:3], 9, *good[4:12], "perhaps", *good[13:], "key"]
+    claims = unpack_claims(batch([good, bad]))
+    assert [(claim.task, claim.on_crash, claim.key) for claim in claims] == [
+        ("greet", "retry", None),
+        (9, "perhaps", "key"),
+    ]
