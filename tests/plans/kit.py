@@ -36,8 +36,9 @@ def settle_values(count: int = BATCH) -> Mapping[str, object]:
 
 
 def succeed_values(count: int = BATCH) -> Mapping[str, object]:
-    change = [1, "c", 1, 2, "null", None]
-    return {"rows": json.dumps([[job_id(n), *change] for n in range(1, count + 1)])}
+    change, own = [1, 2, "null"], [1, "c", None]
+    rows = [[job_id(n), *change, *(own if n % 2 else [])] for n in range(1, count + 1)]
+    return {"rows": json.dumps(rows), "fence": 1, "claim_id": "c"}
 
 
 NEXT_DUE: Mapping[str, object] = {

@@ -92,7 +92,6 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
 @pytest.mark.parametrize(
     "statement",
     [
-        SQL.take,
         SQL.settle,
         SQL.succeed,
         SQL.mark_started,
@@ -113,6 +112,12 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
 def test_a_batch_finds_its_jobs_by_primary_key(connection: sqlite3.Connection, statement: Statement) -> None:
     shown = plan(connection, statement)
     assert "sqlite_autoindex_duetime_jobs_1 (id=?)" in shown
+    assert "SCAN duetime_jobs" not in shown
+
+
+def test_what_was_chosen_is_taken_where_it_was_found(connection: sqlite3.Connection) -> None:
+    shown = plan(connection, SQL.take)
+    assert "SEARCH duetime_jobs USING INTEGER PRIMARY KEY (rowid=?)" in shown
     assert "SCAN duetime_jobs" not in shown
 
 
