@@ -16,7 +16,7 @@ def job_id(number: int) -> str:
     return f"{number:032}"
 
 
-def claim_values(*, ahead: int = 0, limit: int = BATCH) -> Mapping[str, object]:
+def claim_values(*, ahead: int = 0, limit: int = BATCH, floor: int | None = None) -> Mapping[str, object]:
     return {
         "worker": "w",
         "claim_id": "c",
@@ -26,6 +26,7 @@ def claim_values(*, ahead: int = 0, limit: int = BATCH) -> Mapping[str, object]:
         "ahead": ahead,
         "unstarted": int(ahead > 0),
         "below_priority": 10,
+        "floors": json.dumps([] if floor is None else [["default", 5, floor]]),
         "now": DUE,
     }
 

@@ -136,6 +136,27 @@ async def test_a_claim_is_not_planned_each_time(connection: Connection, due: int
 
 @pytest.mark.covers("claim-reads-index")
 @PLANS
+async def test_a_claim_that_knows_where_to_begin_does_not_walk_over_what_was_claimed_before(
+    connection: Connection, mode: str
+) -> None:
+    await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
+    await fill(connection, due=ROWS, later=0)
+    await connection.execute(
+        f"UPDATE duetime_jobs SET due_at = {DUE - 2} WHERE id <= lpad('{ROWS // 2}', 32, '0')"
+    )
+    await connection.execute("VACUUM duetime_jobs")
+    await connection.execute(f"UPDATE duetime_jobs SET state = 'succeeded' WHERE due_at = {DUE - 2}")
+    read: list[int] = []
+    for floor in (None, DUE - 1):
+        async with undone(connection, mode):
+            plan = await explain(connection, SQL.claim, claim_values(floor=floor))
+        assert plan["Actual Rows"] == BATCH
+        read.append(buffers(plan))
+    assert read[1] < 100 + 22 * BATCH < read[0]
+
+
+@pytest.mark.covers("claim-reads-index")
+@PLANS
 async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, mode: str) -> None:
     await fill(connection, due=0, later=ROWS)
     async with undone(connection, mode):

@@ -30,6 +30,7 @@ from duetime.stores.base import (
     SchemaStatus,
 )
 from duetime.stores.sql import migrate
+from duetime.stores.sql.backlog import Backlogs
 from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
@@ -61,6 +62,7 @@ class SqlStore(Queueing, Commanding, Scheduling):
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
         self._limited = LimitedClaimer(driver, self._sql, one_statement=dialect.claims_per_statement)
+        self._backlogs = Backlogs()
         self._steps = migrate.migrations(dialect, namespace)
         self._enqueuing = Enqueuing(driver, self._sql, clock, looks_first=dialect.looks_before_storing)
 
@@ -138,10 +140,14 @@ class SqlStore(Queueing, Commanding, Scheduling):
         """Atomically hand out jobs."""
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return []
-        one = self._dialect.claims_per_statement
-        return await self._driver.write(
-            lambda: on_jobs.claim(self._sql, demand, one_statement=one), atomic=not one
+        if not self._dialect.claims_per_statement:
+            return await self._driver.write(lambda: on_jobs.claim(self._sql, demand, one_statement=False))
+        floors = self._backlogs.floors(demand)
+        claims = await self._driver.write(
+            lambda: on_jobs.claim(self._sql, demand, one_statement=True, floors=floors), atomic=False
         )
+        self._backlogs.note(demand, claims)
+        return claims
 
     async def claim_limited(self, demand: Demand) -> LimitedClaims:
         """Hand out due jobs that limits let through."""

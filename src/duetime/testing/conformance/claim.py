@@ -35,6 +35,21 @@ class TestClaim(StoreSuite):
         assert record.fence == claim.fence == 1
         assert (claim.claim_id, claim.claimed_at) == ("c1", clock.now())
 
+    async def test_a_job_that_comes_in_behind_a_long_backlog_is_not_left_behind(self, store: Store) -> None:
+        await hire(store, "w1")
+        backlog = [job(due_at=1_000 + n) for n in range(2_000)]
+        await store.enqueue(backlog)
+        handed_out = [
+            job_id
+            for _ in range(3)
+            for job_id in ids(await take(store, queues=[("default", 600)], limit=600))
+        ]
+        assert handed_out == [new.id for new in backlog[:1_800]]
+        late = await put(store, due_at=1)
+        for _ in range(2):
+            handed_out += ids(await take(store, queues=[("default", 600)], limit=600))
+        assert sorted(handed_out) == sorted([late, *(new.id for new in backlog)])
+
     async def test_a_claim_carries_what_the_job_asked_for(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         asked = job(

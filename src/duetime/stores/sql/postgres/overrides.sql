@@ -27,7 +27,10 @@ WITH demand AS MATERIALIZED (
             WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.name
               AND j.priority = p.n
               AND j.due_at <= d.now + d.ahead
-              AND j.due_at > CASE WHEN d.ahead = 0 THEN -1 ELSE d.now END
+              AND j.due_at > CASE WHEN d.ahead > 0 THEN d.now ELSE coalesce((
+                  SELECT f.due_at FROM {each floors: queue text, priority int, due_at int} AS f
+                  WHERE f.queue = d.name AND f.priority = p.n
+              ), 0) - 1 END
               AND (d.unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
               AND j.task = ANY (d.tasks)
             ORDER BY j.due_at, j.id

@@ -17,6 +17,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
+from duetime.stores.sql.backlog import Floor
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import keys
@@ -83,7 +84,9 @@ def _alike(
     return Query(statement, {**kind, "rows": rows.alike_jobs(jobs)})
 
 
-def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[list[Claim]]:
+def claim(
+    sql: Statements, demand: Demand, *, one_statement: bool, floors: Sequence[Floor] = ()
+) -> Script[list[Claim]]:
     """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
     groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
     tasks = rows.batch((task,) for task in demand.tasks)
@@ -101,6 +104,7 @@ def claim(sql: Statements, demand: Demand, *, one_statement: bool) -> Script[lis
             "ahead": demand.ahead,
             "unstarted": int(demand.unstarted or demand.ahead > 0),
             "below_priority": demand.below_priority,
+            "floors": rows.batch(floors),
         }
         found = yield Query(sql.claim, choice)
         if one_statement:
