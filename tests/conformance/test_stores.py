@@ -13,5 +13,5 @@ pytestmark = pytest.mark.covers("same-suite-everywhere")
 @pytest.fixture  # type: ignore[no-redef]
 def lives(store_url: str) -> settings:
     """Fewer lives where each begins with a round of CREATE TABLE on a server."""
-    one_in = 5 if store_url.startswith("sqlite:") else 15
-    return settings(max_examples=settings().max_examples // one_in)
+    fewest, one_in = (20, 5) if store_url.startswith("sqlite:") else (6, 15)
+    return settings(max_examples=max(fewest, settings().max_examples // one_in))

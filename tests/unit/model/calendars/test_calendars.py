@@ -7,13 +7,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.calendars import Calendar, Joined, from_spec
 from duetime.model.instants import from_datetime
+from tests.support.profiles import tries
 from tests.support.triggers import CALENDARS, DAY, INSTANTS
 
 
@@ -24,7 +25,7 @@ def test_a_calendar_survives_json(calendar: Calendar) -> None:
     assert restored.describe() == calendar.describe()
 
 
-@settings(max_examples=200)
+@tries(2)
 @given(calendar=CALENDARS, instant=INSTANTS, share=st.floats(0, 1))
 def test_what_is_excluded_stays_so_until_its_end(calendar: Calendar, instant: int, share: float) -> None:
     end = calendar.until(instant)
@@ -58,7 +59,7 @@ def test_an_open_stretch_is_passed_in_few_steps() -> None:
         assert steps <= most
 
 
-@settings(max_examples=200)
+@tries(2)
 @given(one=CALENDARS, two=CALENDARS, instant=INSTANTS)
 def test_joined_calendars_exclude_what_either_does(one: Calendar, two: Calendar, instant: int) -> None:
     joined = one | two

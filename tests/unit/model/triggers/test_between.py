@@ -4,17 +4,18 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.triggers import Between, Trigger, cron, every
+from tests.support.profiles import tries
 from tests.support.triggers import DAY, INSTANTS, LEAVES, walk
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
 
-@settings(max_examples=60)
+@tries(0.6)
 @given(trigger=LEAVES, start=INSTANTS, length=st.integers(0, 40), after=INSTANTS)
 def test_it_is_the_part_of_the_trigger_that_lies_between(
     trigger: Trigger, start: int, length: int, after: int

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime import calendars
@@ -14,10 +14,11 @@ from duetime.errors import InvalidTrigger
 from duetime.model.instants import from_datetime
 from duetime.model.triggers import At, Jitter, Trigger, Union, compound, cron, every, from_spec, note
 from duetime.model.triggers.compound import DEEPEST, HORIZON, MOST_PARTS, MOST_STEPS, Budget
+from tests.support.profiles import tries
 from tests.support.triggers import DAY, INSTANTS, LEAVES, TRIGGERS, UNLIMITED, walk
 
 
-@settings(max_examples=60)
+@tries(0.6)
 @given(trigger=TRIGGERS, instant=INSTANTS)
 def test_occurrences_come_strictly_one_after_the_other(trigger: Trigger, instant: int) -> None:
     found = walk(trigger, instant, most=20)
@@ -25,7 +26,7 @@ def test_occurrences_come_strictly_one_after_the_other(trigger: Trigger, instant
     assert not found or found[0] > instant
 
 
-@settings(max_examples=100)
+@tries(1)
 @given(trigger=TRIGGERS)
 def test_every_nesting_is_read_back_from_its_spec(trigger: Trigger) -> None:
     restored = from_spec(json.loads(json.dumps(trigger.to_spec())))
@@ -37,7 +38,7 @@ def test_every_nesting_is_read_back_from_its_spec(trigger: Trigger) -> None:
     )
 
 
-@settings(max_examples=40)
+@tries(0.4)
 @given(trigger=UNLIMITED, after=INSTANTS, length=st.integers(1, 10))
 def test_the_last_occurrence_and_their_number_agree_with_walking(
     trigger: Trigger, after: int, length: int
@@ -50,7 +51,7 @@ def test_the_last_occurrence_and_their_number_agree_with_walking(
     assert trigger.count(after, until) in (None, len(walked))
 
 
-@settings(max_examples=60)
+@tries(0.6)
 @given(trigger=UNLIMITED, name=st.text(), instant=INSTANTS)
 def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instant: int) -> None:
     ready = trigger.seeded(name).anchored(instant)
@@ -59,7 +60,7 @@ def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instan
     assert from_spec(ready.to_spec()) == ready
 
 
-@settings(max_examples=100)
+@tries(1)
 @given(trigger=UNLIMITED, instant=INSTANTS, steps=st.integers(0, 300))
 def test_a_search_with_too_few_steps_says_so_and_nothing_else(
     trigger: Trigger, instant: int, steps: int

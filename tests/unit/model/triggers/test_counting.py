@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime import calendars
@@ -29,6 +29,7 @@ from duetime.model.triggers import (
     every,
     rrule,
 )
+from tests.support.profiles import tries
 from tests.support.triggers import DAY, walk
 
 HOUR = 3_600 * SECOND
@@ -133,7 +134,7 @@ def occurrences(trigger: Trigger, after: int, until: int) -> set[int]:
 
 
 @pytest.mark.parametrize("few", [counting.FEW, -1])
-@settings(max_examples=150)
+@tries(1.5)
 @given(case=ALIKE)
 def test_rules_of_one_zone_are_counted_through_every_nesting(
     few: int, case: tuple[Trigger, int, int]
@@ -145,7 +146,7 @@ def test_rules_of_one_zone_are_counted_through_every_nesting(
     assert counted == len(occurrences(trigger, *sorted(ends)))
 
 
-@settings(max_examples=150)
+@tries(1.5)
 @given(case=MIXED)
 def test_where_triggers_of_all_kinds_can_be_counted_the_count_is_that_of_the_walk(
     case: tuple[Trigger, int, int],

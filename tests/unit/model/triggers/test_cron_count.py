@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import LATEST, SECOND, Instant, from_datetime
 from duetime.model.triggers import Cron
 from duetime.model.triggers.cron_fields import Days
 from duetime.model.triggers.zones import Zone
+from tests.support.profiles import tries
 
 HOUR = 3_600 * SECOND
 DAY = 24 * HOUR
@@ -67,7 +68,7 @@ RULES = st.tuples(
 ).map(" ".join)
 
 
-@settings(max_examples=400, deadline=None)
+@tries(4)
 @given(
     expression=RULES,
     change=st.sampled_from(CHANGES),
@@ -83,7 +84,7 @@ def test_a_count_around_a_clock_change_is_that_of_the_walk(
     assert rule.count(after, until) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@tries(3)
 @given(
     expression=RULES,
     tz=st.sampled_from([tz for tz, _ in CHANGES]),

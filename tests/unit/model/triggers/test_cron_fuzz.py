@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from types import FrameType
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
 from duetime.model.triggers import cron, cron_parse
 from duetime.model.triggers.cron_parse import MACROS
+from tests.support.profiles import tries
 
 MOST_STEPS = 10_000
 PIECES = [
@@ -93,7 +94,7 @@ def read(expression: str) -> None:
 
 
 @pytest.mark.covers("never-comes")
-@settings(max_examples=400, deadline=None)
+@tries(4)
 @given(TEXTS)
 @example(",".join(["H(0-59)/1"] * 49) + " * * * *")
 @example(",".join(["0-59/1"] * 70) + " * * * *")
@@ -109,7 +110,7 @@ def test_a_huge_expression_is_refused_in_hardly_any() -> None:
         assert steps_of(lambda text=text: read(text)) <= 20  # type: ignore[misc]
 
 
-@settings(max_examples=400, deadline=None)
+@tries(4)
 @given(TEXTS)
 def test_every_refusal_shows_the_place_what_was_expected_and_an_example(expression: str) -> None:
     text = refusal(expression)

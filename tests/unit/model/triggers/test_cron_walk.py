@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
 from duetime.model.triggers import cron, from_spec
+from tests.support.profiles import tries
 
 HOURS_BEFORE, HOURS_AFTER = 3, 2
 # Each is the first instant of a new offset, in UTC.
@@ -175,7 +176,7 @@ ZONES = st.sampled_from(
 MOMENTS = st.datetimes(datetime(1975, 1, 1), datetime(2060, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - Hypothesis wants bounds without a zone
 
 
-@settings(max_examples=300, deadline=None)
+@tries(3)
 @given(rule=ANY_RULE, tz=ZONES, moment=MOMENTS)
 def test_times_rise_strictly_and_match_every_field_or_stand_at_the_end_of_a_gap(
     rule: Rule, tz: str, moment: datetime
@@ -197,7 +198,7 @@ def test_times_rise_strictly_and_match_every_field_or_stand_at_the_end_of_a_gap(
         moment = following
 
 
-@settings(max_examples=200, deadline=None)
+@tries(2)
 @given(rule=ANY_RULE, tz=ZONES, moment=MOMENTS, wait=st.integers(1, 10**12))
 def test_the_next_time_does_not_depend_on_where_the_search_began(
     rule: Rule, tz: str, moment: datetime, wait: int

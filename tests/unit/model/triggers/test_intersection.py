@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.triggers import At, Intersection, Trigger, cron, every
+from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, walk
 
 
-@settings(max_examples=80)
+@tries(0.8)
 @given(parts=st.lists(LEAVES, min_size=1, max_size=3), after=INSTANTS)
 def test_it_is_what_its_parts_have_in_common(parts: list[Trigger], after: int) -> None:
     until = after + 10 * DAY

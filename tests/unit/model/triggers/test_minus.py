@@ -4,17 +4,18 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.calendars import Calendar
 from duetime.model.instants import from_datetime
 from duetime.model.triggers import Except, Trigger, cron
+from tests.support.profiles import tries
 from tests.support.triggers import CALENDARS, DAY, INSTANTS, LEAVES, walk
 
 
-@settings(max_examples=80)
+@tries(0.8)
 @given(trigger=LEAVES, calendar=CALENDARS, after=INSTANTS)
 def test_it_is_the_trigger_without_what_the_calendar_excludes(
     trigger: Trigger, calendar: Calendar, after: int

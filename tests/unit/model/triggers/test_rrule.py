@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 
 import dateutil.rrule
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
 from duetime.model.instants import LATEST, from_datetime, to_datetime
 from duetime.model.triggers import RRule, compound, every, from_spec, rrule
+from tests.support.profiles import tries
 from tests.support.triggers import moment, walk
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -88,7 +89,7 @@ STARTS = st.datetimes(datetime(2020, 1, 1), datetime(2024, 1, 1)).map(  # noqa: 
 )
 
 
-@settings(max_examples=200)
+@tries(2)
 @given(rule=PARTS, start=STARTS, ahead=st.integers(0, 3 * 365))
 def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, ahead: int) -> None:
     try:

@@ -6,12 +6,13 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.instants import LATEST, from_datetime, to_datetime
 from duetime.model.triggers import Every, Steps, every, from_spec
+from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, INSTANTS, ZONES, moment, walk
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -100,7 +101,7 @@ def test_time_has_an_end() -> None:
     assert Steps(months=1, start=LATEST).after(LATEST) is None
 
 
-@settings(max_examples=80)
+@tries(0.8)
 @given(
     start=INSTANTS, months=st.integers(1, 30), tz=ZONES,
     missing=st.sampled_from(["last", "skip"]), after=st.integers(0, 100),

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import SECOND
 from duetime.model.triggers import At, Trigger, Union, cron, every
+from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, walk
 
 
-@settings(max_examples=60)
+@tries(0.6)
 @given(parts=st.lists(LEAVES, min_size=1, max_size=4), after=INSTANTS)
 def test_it_is_the_sorted_merge_of_its_parts(parts: list[Trigger], after: int) -> None:
     until = after + 10 * DAY

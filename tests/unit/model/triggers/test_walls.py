@@ -5,13 +5,14 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import LATEST, SECOND, from_datetime
 from duetime.model.triggers import cron
 from duetime.model.triggers.walls import first_after, wall_at, zone_of
 from duetime.model.triggers.zones import DAY, zone
+from tests.support.profiles import tries
 
 PLACES = [
     "UTC", "Europe/Berlin", "Africa/Cairo", "America/Sao_Paulo", "Australia/Lord_Howe",
@@ -27,7 +28,7 @@ def daily(wall: int, *, hour: int, minute: int) -> int:
     return wall + (hour * 3600 + minute * 60 - wall) % DAY
 
 
-@settings(max_examples=300)
+@tries(3)
 @given(place=st.sampled_from(PLACES), hour=st.integers(0, 23), minute=st.integers(0, 59), instant=INSTANTS)
 def test_a_fixed_wall_time_means_what_it_means_in_cron(
     place: str, hour: int, minute: int, instant: int
