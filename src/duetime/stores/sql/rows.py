@@ -36,21 +36,10 @@ _new_job = attrgetter(
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
 _own = attrgetter("id", "payload", "due_at")
-_KIND = ("task", "queue", "priority", "on_crash", "retries", "timeout", "delay")
-_USUAL = (
-    "schedule",
-    "occurrence",
-    "state",
-    "reason",
-    "span_first",
-    "span_count",
-    "terms",
-    "key",
-    "parent",
-    "expires_at",
-)
-_kind = attrgetter(*_KIND, *_USUAL)
-_usual = tuple(NewJob._field_defaults[name] for name in _USUAL)
+_COMMON = NewJob._fields.index("delay")
+_SPECIAL = NewJob._fields.index("schedule")
+_KIND = NewJob._fields[_COMMON:_SPECIAL]
+_NOTHING_SPECIAL = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_SPECIAL:])
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
@@ -100,10 +89,13 @@ def _clean(value: object) -> object:
 
 def kind_of(jobs: Sequence[NewJob]) -> dict[str, object] | None:
     """Return what jobs have in common, if they differ in nothing but id, arguments and due time and are nothing special."""
-    kind = _kind(jobs[0])
-    if kind[len(_KIND) :] != _usual or (len(jobs) > 1 and not all(map(kind.__eq__, map(_kind, jobs)))):
+    first = jobs[0]
+    task, common = first.task, first[_COMMON:]
+    if first[_SPECIAL:] != _NOTHING_SPECIAL:
         return None
-    return dict(zip(_KIND, kind, strict=False))
+    if len(jobs) > 1 and any(job[_COMMON:] != common or job.task != task for job in jobs):
+        return None
+    return {"task": task, **dict(zip(_KIND, common, strict=False))}
 
 
 def one_job(job: NewJob) -> dict[str, object]:

@@ -122,11 +122,10 @@ class SqliteDriver:
         return found
 
     async def _run(self, lane: Lane, script: Callable[[], Script[T]], *, grouped: bool) -> T:
-        steps = script()
         with self._errors():
             answer: T = await lane.do(
-                lambda connection: play_at(connection, steps, self._clock.now()),
-                name=script_name(steps),
+                lambda connection: play_at(connection, script(), self._clock.now()),
+                name=script_name(script()),
                 grouped=grouped,
             )
         return answer

@@ -118,6 +118,27 @@ async def test_what_a_failing_script_had_written_is_undone(database: Database, p
     assert numbers(path) == [2]
 
 
+async def test_a_script_runs_once_unless_a_neighbour_fails(database: Database, path: Path) -> None:
+    runs: list[int] = []
+
+    def add(connection: sqlite3.Connection) -> None:
+        runs.append(len(runs))
+        connection.execute("INSERT INTO t VALUES (?)", (runs[-1],))
+
+    async def beside(statement: str) -> object:
+        async with Gate(database.writer):
+            ours = asyncio.ensure_future(database.writer.do(add, grouped=True))
+            neighbour = asyncio.ensure_future(write(database.writer, statement))
+        await ours
+        return (await asyncio.gather(neighbour, return_exceptions=True))[0]
+
+    assert await beside("INSERT INTO t VALUES (10)") == []
+    assert runs == [0]
+    assert isinstance(await beside("INSERT INTO t VALUES (10)"), sqlite3.IntegrityError)
+    assert runs == [0, 1, 2]
+    assert numbers(path) == [0, 2, 10]
+
+
 async def test_a_group_that_changes_nothing_writes_nothing(database: Database, path: Path) -> None:
     log = path.with_name(f"{path.name}-wal")
     before = log.stat().st_size
