@@ -152,15 +152,31 @@ def decide(
 ) -> Settlement:
     """Turn the outcome of a run into the change to write."""
     if isinstance(outcome, Succeeded):
-        made = _succeed(claim, outcome, started_at, now)
-        if claim.gate is not None or claim.queue_limited:
-            made = made._replace(limited=True)
-        if claim.result_ttl == 0:
-            made = made._replace(fleeting=True)
-    else:
-        made = _decide(_Change(claim, started_at, now), outcome, policy, rng)
-        if claim.failure_ttl == 0:
-            made = made._replace(fleeting=True)
+        return succeed(claim, outcome, started_at=started_at, now=now)
+    made = _decide(_Change(claim, started_at, now), outcome, policy, rng)
+    if claim.failure_ttl == 0:
+        made = made._replace(fleeting=True)
+    return made if claim.callbacks is None else made._replace(calls_back=True)
+
+
+def succeed(claim: Claim, outcome: Succeeded, *, started_at: Instant | None, now: Instant) -> Settlement:
+    """Turn a success into the change to write: by position, because this is done for every job that goes well."""
+    made = Settlement(
+        Token(claim.job_id, claim.fence, claim.claim_id),
+        State.SUCCEEDED,
+        started_at,
+        now,
+        None,
+        claim.failures,
+        claim.crashes,
+        claim.blames,
+        outcome.result,
+        outcome.result_error,
+    )
+    if claim.gate is not None or claim.queue_limited:
+        made = made._replace(limited=True)
+    if claim.result_ttl == 0:
+        made = made._replace(fleeting=True)
     return made if claim.callbacks is None else made._replace(calls_back=True)
 
 
@@ -271,22 +287,6 @@ class _Change(NamedTuple):
             worker=worker,
             limited=claim.limited,
         )
-
-
-def _succeed(claim: Claim, outcome: Succeeded, started_at: Instant | None, now: Instant) -> Settlement:
-    """By position and without detours, because this is done for every job that goes well."""
-    return Settlement(
-        claim.token,
-        State.SUCCEEDED,
-        started_at,
-        now,
-        None,
-        claim.failures,
-        claim.crashes,
-        claim.blames,
-        outcome.result,
-        outcome.result_error,
-    )
 
 
 def _decide(change: _Change, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:

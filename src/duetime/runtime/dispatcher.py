@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from duetime.model.instants import SECOND, Instant, Micros
@@ -18,9 +18,11 @@ from duetime.model.outcome import (
     Released,
     Settled,
     Settlement,
+    Succeeded,
     called_off,
     decide,
     expired,
+    succeed,
 )
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
@@ -66,7 +68,7 @@ class Dispatcher:
     ) -> None:
         self.runs: dict[JobId, Run] = {}
         self.on_free: Callable[[], None] = _nothing
-        """Called whenever a slot is free again."""
+        """Called when slots are free again, once for those that come free together."""
         self.done = 0
         self.failed = 0
         self.pace: float = SECOND
@@ -85,31 +87,50 @@ class Dispatcher:
         self._cancelled: frozenset[JobId] = frozenset()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._freeing = False
 
-    def start(self, claim: Claim, *, unmarked: bool = False) -> None:
-        """Begin a claim in a slot that the caller knows to be free; `unmarked`: the store holds it as unstarted."""
-        if claim.cancel_requested_at is not None or claim.job_id in self._cancelled:
-            self.settle(claim, CANCELLED)
-            return
-        now = max(self._time.now(), claim.claimed_at)
-        if claim.expires_at is not None and (late := expired(claim, now)) is not None:
-            self.settle(claim, late)
-            return
-        if claim.job_id in self.runs or (claim.crashes >= _SUSPICIOUS and self._suspect_runs()):
-            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
-            # those run one at a time, so that the next crash names its cause.
-            self.settle(claim, Released(wait=SECOND))
-            return
+    def start(self, claim: Claim, *, unmarked: bool = False) -> bool:
+        """Begin a claim, or end it where that is no longer wanted; False when no slot is free for it.
+
+        `unmarked`: the store holds it as unstarted.
+        """
+        return not self.start_all((claim,), unmarked=unmarked)
+
+    def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
+        """Begin claims as `start` does, all at one instant; return those that found no slot."""
+        now = self._time.now()
+        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
+
+    def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
+        # The store's clock may be ahead of what is known of it here.
+        now = max(claim.claimed_at, now)
+        if (unwanted := self._unwanted(claim, now)) is not None:
+            self.settle(claim, unwanted)
+            return True
+        if not self._slots.take(claim):
+            return False
         run = Run(claim, now, ears=self._ears, lender=self)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
-        self._slots.take(claim)
         run.task = self._loop.create_task(self._run(run))
         if self._herald.events.heard:
             self._herald.started(run)
         if unmarked:
             self._marker.add(run)
+        return True
+
+    def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
+        """Tell what becomes of a claim that is not to be started."""
+        if claim.cancel_requested_at is not None or claim.job_id in self._cancelled:
+            return CANCELLED
+        if claim.expires_at is not None and (late := expired(claim, now)) is not None:
+            return late
+        if claim.job_id in self.runs or (claim.crashes >= _SUSPICIOUS and self._suspect_runs()):
+            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
+            # those run one at a time, so that the next crash names its cause.
+            return Released(wait=SECOND)
+        return None
 
     def settle(
         self,
@@ -132,6 +153,8 @@ class Dispatcher:
     def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
         now = max(self._time.now(), started_at or claim.claimed_at)
+        if isinstance(outcome, Succeeded):
+            return succeed(claim, outcome, started_at=started_at, now=now)
         handler = self._handlers.get(claim.task)
         policy = NO_RETRIES if handler is None else handler.options.retry
         try:
@@ -192,12 +215,25 @@ class Dispatcher:
             ended_at = self._end(run, run.stopping or await self._executor.execute(run))
         except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
             ended_at = self._end_broken(run, error)
-        self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
         if self._settler.full:
             await self._settler.room()
+        self._leave(run, ended_at)
+
+    def _leave(self, run: Run, ended_at: Instant) -> None:
+        self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
         self.done += 1
         del self.runs[run.claim.job_id]
         self._slots.give_back(run.claim)
+        self._marker.forget(run)
+        if not self.runs:
+            self._freed()
+        elif not self._freeing:
+            # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
+            self._freeing = True
+            self._loop.call_soon(self._freed)
+
+    def _freed(self) -> None:
+        self._freeing = False
         if not self.runs:
             self._idle.set()
         self.on_free()
@@ -213,8 +249,7 @@ class Dispatcher:
         settlement = self.settlement(claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)
-        words = run.last_words()
-        if words is not SILENCE:
+        if (words := run.last_words()) is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
         self._put(claim, settlement)
         return settlement.finished_at or settlement.ended_at or run.started_at

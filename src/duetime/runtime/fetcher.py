@@ -186,7 +186,7 @@ class Fetcher(Service):
         return None if self._backlog and not self._appetite() else 0
 
     def slot_freed(self) -> None:
-        """Use a slot that a job has left."""
+        """Use slots that jobs have left."""
         self.limited.room_made(self._slots.room)
         if self._dispatcher.pace <= _BRISK:
             self._fill_slots()
@@ -207,11 +207,8 @@ class Fetcher(Service):
         return claim.on_crash == "retry" and not claim.crashes and claim.task not in self._slots.cpu_tasks
 
     def _fill_slots(self) -> None:
-        while self._slots.free and not self._idle:
-            claim = self.hold.take_waiting(self._slots.fits)
-            if claim is None:
-                return
-            self._dispatcher.start(claim, unmarked=True)
+        if self._slots.free and self.hold.waiting and not self._idle:
+            self.hold.hand_out(self._slots.free, self._start_unmarked)
 
     @property
     def _idle(self) -> bool:
@@ -262,9 +259,9 @@ class Fetcher(Service):
             if most <= 0:
                 continue
             # What one lane brings is started before the next asks, so that it sees which slots are left.
-            for claim in await self._claim(lane.tasks, limit=most, below_priority=below_priority):
-                claims.append(claim)
-                self._begin(claim)
+            found = await self._claim(lane.tasks, limit=most, below_priority=below_priority)
+            self._begin(found)
+            claims += found
         return claims
 
     async def _look_ahead_for_limited(self) -> None:
@@ -284,18 +281,15 @@ class Fetcher(Service):
                 # Before the answer, too: a slot that is freed meanwhile was not asked for.
                 self.limited.are_full(self._slots.full(self._queues))
                 found = await self._asking.claim_limited(demand)
-                for claim in found.claims:
-                    self._begin(claim)
+                self._begin(found.claims)
                 started += len(found.claims)
                 self.limited.answered(found, asked=asked, now=self._time.now())
                 self.limited.are_full(self._slots.full(self._queues))
         return started
 
-    def _begin(self, claim: Claim) -> None:
+    def _begin(self, claims: Sequence[Claim], *, unmarked: bool = False) -> None:
         # While the store was asked, a held claim may have taken the slot, or the worker may have been stopped.
-        if self._slots.fits(claim) and not self._idle:
-            self._dispatcher.start(claim)
-        else:
+        for claim in claims if self._idle else self._dispatcher.start_all(claims, unmarked=unmarked):
             self._release(claim)
 
     def _until_next_look(self) -> float:
@@ -352,10 +346,8 @@ class Fetcher(Service):
                     continue
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)
-                elif self._slots.fits(claim) and not self._idle:
-                    self._dispatcher.start(claim, unmarked=True)
                 else:
-                    self._release(claim)
+                    self._begin([claim], unmarked=True)
             self._asking.unanswered.pop(0)
 
     async def _start_waiting(self) -> None:
@@ -368,14 +360,16 @@ class Fetcher(Service):
         self._fill_slots()
 
     def _start_held(self, claim: Claim) -> bool:
-        if self._idle or not self._slots.fits(claim):
+        if self._idle or not self._dispatcher.start(claim, unmarked=True):
             return False
-        self._dispatcher.start(claim, unmarked=True)
         if self._more_ahead and self.hold.half_empty:
             self._more_ahead = False
             self._ahead_from = 0
             self.wakeup.set()
         return True
+
+    def _start_unmarked(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        return self._dispatcher.start_all(claims, unmarked=True)
 
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
+from bisect import insort
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId
 from duetime.runtime.timekeeper import Timekeeper
 
-
-class _Waiting(NamedTuple):
-    priority: int
-    due_at: Instant
-    job_id: JobId
+_Waiting: TypeAlias = tuple[int, Instant, JobId, int, Claim]
+"""A claim behind what it is sorted by: its priority, due time and job, then which lot it came with."""
 
 
 class Hold:
@@ -39,6 +36,8 @@ class Hold:
         self._claims: dict[JobId, Claim] = {}
         self._timers: dict[JobId, asyncio.TimerHandle] = {}
         self._waiting: list[_Waiting] = []
+        """Sorted: the most urgent is first."""
+        self._lots = 0
 
     @property
     def room(self) -> int:
@@ -65,12 +64,20 @@ class Hold:
 
     def add_due(self, claims: Sequence[Claim]) -> None:
         """Hold claims whose time has come until slots are free."""
+        self._lots += 1
         for claim in claims:
-            self.take(claim.job_id)
+            if claim.job_id in self._claims:
+                self.take(claim.job_id)
             self._claims[claim.job_id] = claim
-            heapq.heappush(self._waiting, _Waiting(claim.priority, claim.due_at, claim.job_id))
-        # One timer for all: a claim that is started soon should not pay for one of its own.
-        asyncio.get_running_loop().call_later(self._window / SECOND, self._give_up, claims)
+        lot = [(claim.priority, claim.due_at, claim.job_id, self._lots, claim) for claim in claims]
+        if len(lot) == 1:
+            # A burst that finds no slots comes one by one.
+            insort(self._waiting, lot[0])
+        else:
+            self._waiting += lot
+            self._waiting.sort()
+        # One timer for all, which keeps none of them: those that are started soon should be gone soon, too.
+        asyncio.get_running_loop().call_later(self._window / SECOND, self._give_up, self._lots)
 
     @property
     def claims(self) -> list[Claim]:
@@ -84,26 +91,29 @@ class Hold:
     def first_waiting(self) -> Claim | None:
         """Return the most urgent claim whose time has come and that found no slot."""
         while self._waiting:
-            first = self._waiting[0]
-            claim = self._claims.get(first.job_id)
-            if claim is not None and claim.due_at == first.due_at:
+            claim = self._waiting[0][-1]
+            if self._claims.get(claim.job_id) is claim:
                 return claim
-            heapq.heappop(self._waiting)
+            del self._waiting[0]
         return None
 
-    def take_waiting(self, fits: Callable[[Claim], bool]) -> Claim | None:
-        """Let go of the most urgent claim whose time has come and which fits."""
+    def hand_out(self, most: int, start: Callable[[Sequence[Claim]], Sequence[Claim]]) -> None:
+        """Let go of claims whose time has come, the most urgent first, until so many are started or all were offered.
+
+        `start` returns those that it could not start, which go on waiting.
+        """
         passed: list[_Waiting] = []
-        found: Claim | None = None
-        while found is None and (claim := self.first_waiting()) is not None:
-            entry = heapq.heappop(self._waiting)
-            if fits(claim):
-                found = self.take(claim.job_id)
-            else:
-                passed.append(entry)
-        for entry in passed:
-            heapq.heappush(self._waiting, entry)
-        return found
+        while most > 0 and self._waiting:
+            lot = self._waiting[:most]
+            del self._waiting[:most]
+            offered = [entry[-1] for entry in lot if self._claims.get(entry[2]) is entry[-1]]
+            for claim in offered:
+                del self._claims[claim.job_id]
+            refused = {claim.job_id: claim for claim in start(offered)}
+            self._claims |= refused
+            most -= len(offered) - len(refused)
+            passed += [entry for entry in lot if entry[-1] is refused.get(entry[2])]
+        self._waiting[:0] = passed
 
     @property
     def waiting(self) -> int:
@@ -135,8 +145,13 @@ class Hold:
             return
         self.add_due([claim])
 
-    def _give_up(self, claims: Sequence[Claim]) -> None:
-        for claim in claims:
-            if self._claims.get(claim.job_id) is claim:
-                self.take(claim.job_id)
-                self._on_late(claim)
+    def _give_up(self, lot: int) -> None:
+        late = [
+            claim
+            for _, _, job_id, of, claim in self._waiting
+            if of == lot and self._claims.get(job_id) is claim
+        ]
+        self._waiting = [entry for entry in self._waiting if entry[3] != lot]
+        for claim in late:
+            self.take(claim.job_id)
+            self._on_late(claim)

@@ -40,7 +40,9 @@ class Settler(Service):
     def put(self, settlement: Settlement) -> None:
         """Take over responsibility for a settlement."""
         self._waiting.append(settlement)
-        self.wakeup.set()
+        if len(self._waiting) == 1:
+            # Whoever was first has woken it for the others, too: a round ends only when none are left.
+            self.wakeup.set()
 
     def holds(self, token: Token) -> bool:
         """Whether the settlement of a claim is still to be written."""

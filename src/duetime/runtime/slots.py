@@ -20,6 +20,7 @@ class Slots:
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
         self._taken = 0
         self._by_queue: Counter[str] = Counter()
+        """What runs of the queues that have a limit."""
 
     @property
     def free(self) -> int:
@@ -53,18 +54,24 @@ class Slots:
 
     def share(self, queue: str) -> int:
         """How many jobs of a queue may be held for slots to come."""
-        return self._limits.get(queue, self.total + self._by_queue[queue]) - self._by_queue[queue]
+        limit = self._limits.get(queue)
+        return self.total if limit is None else limit - self._by_queue[queue]
 
-    def take(self, claim: Claim) -> None:
-        """Fill a slot."""
+    def take(self, claim: Claim) -> bool:
+        """Fill a slot; False when none is free for the claim."""
+        if not self.fits(claim):
+            return False
         self._taken += 1
-        self._by_queue[claim.queue] += 1
+        if claim.queue in self._limits:
+            self._by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
             self._children_taken += 1
+        return True
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
         self._taken -= 1
-        self._by_queue[claim.queue] -= 1
+        if claim.queue in self._limits:
+            self._by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:
             self._children_taken -= 1

@@ -18,14 +18,18 @@ class StartMarker(Service):
     def __init__(self, store: JobStore, health: Health) -> None:
         super().__init__(health)
         self._store = store
-        self._fresh: list[Run] = []
+        self._fresh: set[Run] = set()
         self._aged: list[Run] = []
 
     def add(self, run: Run) -> None:
         """Watch a run that was claimed ahead."""
-        self._fresh.append(run)
+        self._fresh.add(run)
         if len(self._fresh) == 1:
             self.wakeup.set()
+
+    def forget(self, run: Run) -> None:
+        """Let go of a run that has ended: most are short, and would pile up here until the next round."""
+        self._fresh.discard(run)
 
     async def round(self) -> float | None:
         """Mark what has been running since the last round and still is."""
@@ -34,5 +38,5 @@ class StartMarker(Service):
             await self._store.mark_started(
                 [run.claim.token for run in lasting], min(run.started_at for run in lasting)
             )
-        self._aged, self._fresh = self._fresh, []
+        self._aged, self._fresh = list(self._fresh), set()
         return _PATIENCE if self._aged else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from duetime.errors import InvalidArguments
 from duetime.model import durations
@@ -12,9 +12,14 @@ from duetime.model.signals import Cancel, Retry, Signal, Snooze
 from duetime.runtime.arguments import encode_result
 from duetime.runtime.failure import describe_error, describe_text, describe_traceback
 
+_DONE: Final = Succeeded()
+"""What most calls come to."""
+
 
 def returned(value: object) -> Outcome:
     """Tell what a returned value means: a result, or a signal."""
+    if value is None:
+        return _DONE
     # Two questions, because the first is a cheap one.
     if isinstance(value, Exception) and isinstance(value, Signal):
         return _signalled(value)

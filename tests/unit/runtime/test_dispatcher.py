@@ -93,6 +93,50 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
     assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
 
 
+async def test_a_claim_that_finds_no_slot_is_left_to_the_caller() -> None:
+    bench = Bench(nothing)
+    claims = [claim(str(n)) for n in range(12)]
+    assert bench.dispatcher.start_all(claims) == claims[10:]
+    assert not bench.dispatcher.start(claim("late"))
+    assert (bench.slots.taken, len(bench.dispatcher.runs)) == (10, 10)
+    await bench.drained()
+    assert [made.token.job_id for made in bench.settled] == [str(n) for n in range(10)]
+    assert bench.dispatcher.start(claim("late"))
+    await bench.drained()
+
+
+async def test_slots_that_come_free_in_one_turn_of_the_loop_are_told_of_together() -> None:
+    done = asyncio.Event()
+
+    async def wait() -> None:
+        await done.wait()
+
+    bench = Bench(wait)
+    bench.dispatcher.start_all([claim(str(n)) for n in range(10)])
+    await asyncio.sleep(0)
+    assert bench.freed == 0
+    done.set()
+    await bench.drained()
+    assert bench.slots.taken == 0
+    assert bench.freed <= 2, "for all of them, and at once when nothing is left"
+
+
+async def test_a_slot_is_told_of_while_other_jobs_go_on() -> None:
+    started = asyncio.Event()
+
+    async def end_one() -> None:
+        if current_job().id == "long":
+            await started.wait()
+
+    bench = Bench(end_one)
+    bench.dispatcher.start_all([claim("long"), claim("short")])
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert (bench.freed, bench.slots.taken) == (1, 1)
+    started.set()
+    await bench.drained()
+
+
 async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
     bench = Bench(nothing)
     bench.dispatcher.start(claim("a", cancel_requested_at=1))

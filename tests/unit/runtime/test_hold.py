@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -29,6 +31,18 @@ class Ends:
     def on_late(self, claim: Claim) -> None:
         self.released.append(claim.job_id)
         self.given_up.set()
+
+
+class Slots:
+    """Starts claims of the queues that are open."""
+
+    def __init__(self, open_queues: set[str]) -> None:
+        self.open = open_queues
+        self.started: list[str] = []
+
+    def start(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        self.started += [claim.job_id for claim in claims if claim.queue in self.open]
+        return [claim for claim in claims if claim.queue not in self.open]
 
 
 @pytest.fixture
@@ -109,13 +123,58 @@ async def test_no_more_than_the_budget_has_room(ends: Ends) -> None:
 async def test_a_full_queue_does_not_keep_others_from_their_slots(ends: Ends) -> None:
     hold = hold_of(ends, StillTime(1_000), budget=4)
     hold.add_due([claim("slow", queue="full", priority=0), claim("fast", queue="open", priority=9)])
-    taken = hold.take_waiting(lambda claim: claim.queue == "open")
-    assert taken is not None
-    assert taken.job_id == "fast"
-    assert hold.take_waiting(lambda claim: claim.queue == "open") is None
-    left = hold.take_waiting(lambda _: True)
-    assert left is not None
-    assert left.job_id == "slow"
+    slots = Slots({"open"})
+    hold.hand_out(1, slots.start)
+    assert slots.started == ["fast"]
+    hold.hand_out(1, slots.start)
+    assert (slots.started, hold.waiting, len(hold)) == (["fast"], 1, 1)
+    slots.open.add("full")
+    hold.hand_out(1, slots.start)
+    assert (slots.started, hold.waiting, len(hold)) == (["fast", "slow"], 0, 0)
+
+
+async def test_no_more_are_handed_out_than_are_asked_for_and_the_most_urgent_first(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9)
+    slots = Slots({"default"})
+    hold.add_due([claim("third", priority=5), claim("last", priority=9)])
+    hold.add_due([claim("first", priority=0)])
+    hold.add_due([claim("second", priority=3), claim("taken", priority=1)])
+    hold.take("taken")
+    hold.hand_out(2, slots.start)
+    assert slots.started == ["first", "second"], "one that was taken otherwise is neither started nor counted"
+    hold.hand_out(9, slots.start)
+    assert slots.started == ["first", "second", "third", "last"]
+
+
+async def test_those_that_are_refused_keep_their_place_before_those_that_were_not_offered(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9)
+    hold.add_due([claim(f"full {n}", queue="full", priority=n) for n in range(4)])
+    hold.add_due([claim(f"open {n}", queue="open", priority=n) for n in range(4)])
+    slots = Slots({"open"})
+    hold.hand_out(2, slots.start)
+    assert slots.started == ["open 0", "open 1"]
+    slots.open.add("full")
+    hold.hand_out(9, slots.start)
+    assert slots.started[2:] == ["full 0", "full 1", "full 2", "open 2", "full 3", "open 3"]
+
+
+async def test_a_claim_is_given_back_a_window_after_it_came_however_often_it_was_refused(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), window=20_000)
+    hold.add_due([claim("a"), claim("b")])
+    hold.hand_out(1, Slots(set()).start)
+    hold.take("b")
+    await asyncio.wait_for(ends.given_up.wait(), 5)
+    assert (ends.released, hold.waiting, len(hold)) == (["a"], 0, 0)
+
+
+async def test_nothing_is_kept_of_a_claim_that_has_been_handed_out(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000))
+    came = claim("a")
+    known = sys.getrefcount(came)
+    hold.add_due([came])
+    assert sys.getrefcount(came) > known
+    hold.hand_out(1, lambda _: [])
+    assert sys.getrefcount(came) == known, "its timer, a window long, must not keep it"
 
 
 async def test_a_job_that_comes_back_under_a_new_claim_is_held_under_that_one_alone(ends: Ends) -> None:

@@ -40,3 +40,13 @@ def test_a_child_is_of_no_use_without_a_slot() -> None:
     slots.cpu_tasks = frozenset({"cpu"})
     slots.take(claim(queue="a", task="plain"))
     assert (slots.children_free, slots.fits(claim(queue="a", task="cpu"))) == (0, False)
+
+
+def test_a_slot_is_taken_by_whoever_fits_and_refused_to_others() -> None:
+    slots = Slots(2, {"a": None, "b": 1})
+    assert slots.take(claim(queue="b"))
+    assert not slots.take(claim(queue="b"))
+    assert slots.taken == 1, "a refused claim takes nothing"
+    assert slots.take(claim(queue="a"))
+    assert not slots.take(claim(queue="a"))
+    assert (slots.taken, slots.share("a"), slots.share("b")) == (2, 2, 0)

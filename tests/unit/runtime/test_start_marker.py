@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import cast
 
 from duetime.runtime.run import Run
@@ -33,4 +34,15 @@ async def test_a_run_that_lasts_is_marked_and_a_short_one_never() -> None:
     assert store.marked == [(["long", "longer"], 6)]
     await marker.round()
     assert len(store.marked) == 1, "once is enough"
+    ends.set()
+
+
+async def test_a_run_that_has_ended_is_not_kept() -> None:
+    ends = asyncio.Event()
+    marker = StartMarker(cast("JobStore", SettlingStore()), NoHealth())
+    run = run_of("short", 5, ends=ends)
+    known = sys.getrefcount(run)
+    marker.add(run)
+    marker.forget(run)
+    assert sys.getrefcount(run) == known
     ends.set()
