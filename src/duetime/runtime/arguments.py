@@ -20,6 +20,7 @@ _ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 _encoder = msgspec.json.Encoder()
+_astuple = msgspec.structs.astuple
 
 
 class Arguments:
@@ -71,7 +72,7 @@ class Arguments:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise self._misfit(str(error)) from None
         if self._plain:
-            return msgspec.structs.astuple(values), {}
+            return _astuple(values), {}
         unset = msgspec.UNSET
         by_name = {n: v for n in self._by_name if (v := getattr(values, n)) is not unset}
         positional = [v for n in self._positional_only if (v := getattr(values, n)) is not unset]

@@ -113,7 +113,7 @@ class Dispatcher:
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
-        run.task = self._loop.create_task(self._run(run))
+        run.task = self._loop.create_task(self._run(run), name=claim.task)
         if self._herald.events.heard:
             self._herald.started(run)
         if unmarked:

@@ -42,11 +42,13 @@ class Executor:
 
     async def execute(self, run: Run) -> Outcome | Settled:
         """Call the handler of a claim and turn whatever happens into an outcome."""
-        handler = self._handlers.get(run.claim.task)
+        claim = run.claim
+        handler = self._handlers.get(claim.task)
         if handler is None:
             return Released(wait=SECOND)
-        run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
-        call = self._in_child if handler.options.cpu else self._call
+        options = handler.options
+        run.timeout = options.timeout if claim.timeout is None else claim.timeout
+        call = self._in_child if options.cpu else self._call
         if self._middleware:
             outcome = await call_through(self._middleware, call, run, handler)
         else:
@@ -82,7 +84,9 @@ class Executor:
     async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
         future = self._threads.submit(call)
-        done, _ = await asyncio.wait({future}, timeout=None if timeout is None else timeout / SECOND)
+        if timeout is None:
+            return _delivered(await future)
+        done, _ = await asyncio.wait({future}, timeout=timeout / SECOND)
         if done:
             return _delivered(future.result())
         log.warning(
@@ -91,7 +95,7 @@ class Executor:
             run.claim.job_id,
         )
         await asyncio.wait({future})
-        return timed_out(timeout or 0)
+        return timed_out(timeout)
 
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""

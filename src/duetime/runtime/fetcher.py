@@ -29,7 +29,7 @@ POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
 _FUTILE_PAUSE = 0.02
-_BRISK: Micros = 10 * MILLISECOND
+_BRISK: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _MOST_IN_ADVANCE = 1_000
 

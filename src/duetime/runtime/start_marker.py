@@ -18,18 +18,20 @@ class StartMarker(Service):
     def __init__(self, store: JobStore, health: Health) -> None:
         super().__init__(health)
         self._store = store
-        self._fresh: set[Run] = set()
+        self._fresh: dict[Run, None] = {}
         self._aged: list[Run] = []
+        self._asleep = True
 
     def add(self, run: Run) -> None:
         """Watch a run that was claimed ahead."""
-        self._fresh.add(run)
-        if len(self._fresh) == 1:
+        self._fresh[run] = None
+        if self._asleep:
+            self._asleep = False
             self.wakeup.set()
 
     def forget(self, run: Run) -> None:
         """Let go of a run that has ended: most are short, and would pile up here until the next round."""
-        self._fresh.discard(run)
+        self._fresh.pop(run, None)
 
     async def round(self) -> float | None:
         """Mark what has been running since the last round and still is."""
@@ -38,5 +40,6 @@ class StartMarker(Service):
             await self._store.mark_started(
                 [run.claim.token for run in lasting], min(run.started_at for run in lasting)
             )
-        self._aged, self._fresh = list(self._fresh), set()
-        return _PATIENCE if self._aged else None
+        self._aged, self._fresh = list(self._fresh), {}
+        self._asleep = not self._aged
+        return None if self._asleep else _PATIENCE
