@@ -61,8 +61,7 @@ class Timekeeper:
 
     def now(self) -> Instant:
         """Return an instant the store's clock has certainly reached."""
-        # Asked for every job, so without a detour through `monotonic()`.
-        return time.monotonic_ns() // 1000 + self._offset
+        return monotonic() + self._offset
 
     def until(self, instant: Instant) -> float:
         """Return the seconds from now until an instant, never below zero."""

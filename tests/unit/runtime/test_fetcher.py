@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, cast
 
 import pytest
@@ -35,8 +35,10 @@ class Busy(Idle):
         self._story = story
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, claim: Claim) -> None:
-        self._tasks.append(asyncio.create_task(self._run(claim)))
+    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
+        assert not unmarked, "the store holds what was claimed for a free slot as started"
+        self._tasks += [asyncio.create_task(self._run(claim)) for claim in claims]
+        return []
 
     async def _run(self, claim: Claim) -> None:
         self._story.append(f"{claim.job_id} runs")

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
 
 from duetime.errors import StoreUnavailable, StoreUnusable
+from duetime.model.job import Token
+from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.runtime import service, settler
@@ -157,3 +159,33 @@ def test_nothing_to_write_is_nothing_written() -> None:
     run: Callable[[Any], Any] = asyncio.run
     assert run(settler_on(store).round()) is None
     assert store.batches == []
+
+
+async def test_whatever_comes_while_a_batch_is_written_is_written_too() -> None:
+    store = Slow()
+    settler = settler_on(store)
+    settler.start()
+    settler.put(settlement("a"))
+    await asyncio.wait_for(store.began.wait(), 5)
+    settler.put(settlement("b"))
+    settler.put(settlement("c"))
+    store.goes_on.set()
+    await asyncio.wait_for(settler.drain(), 5)
+    settler.put(settlement("d"))
+    await asyncio.wait_for(settler.drain(), 5)
+    await settler.stop()
+    assert ids(store) == [["a"], ["b", "c"], ["d"]]
+
+
+class Slow(SettlingStore):
+    """Takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+        self.goes_on = asyncio.Event()
+
+    async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
+        self.began.set()
+        await self.goes_on.wait()
+        return await super().settle(settlements)

@@ -46,3 +46,20 @@ async def test_a_run_that_has_ended_is_not_kept() -> None:
     marker.forget(run)
     assert sys.getrefcount(run) == known
     ends.set()
+
+
+async def test_more_runs_do_not_cut_the_patience_short() -> None:
+    ends = asyncio.Event()
+    marker = StartMarker(cast("JobStore", SettlingStore()), NoHealth())
+    marker.add(run_of("first", 5, ends=ends))
+    assert await marker.round()
+    marker.wakeup.clear()
+    marker.add(run_of("second", 5, ends=ends))
+    assert not marker.wakeup._event.is_set()
+    ends.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    await marker.round()
+    assert await marker.round() is None
+    marker.add(run_of("third", 5, ends=ends))
+    assert marker.wakeup._event.is_set(), "it sleeps when nothing runs, and is woken"
