@@ -164,8 +164,9 @@ class Fetcher(Service):
             self._backlog = len(claimed) == wanted
             if self._backlog and not self._appetite():
                 return 0 if self._slots.free else None
-            if claimed:
-                # They start before the next question is put, which takes as long as they do.
+            if claimed and not self._backlog:
+                # They start before the next question is put, which takes as long as they do; of a backlog the next
+                # part is to be on its way while they run.
                 await asyncio.sleep(0)
         if self._backlog and self._appetite():
             return await self._fetch_next_batch()
