@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
@@ -18,6 +20,9 @@ class ThreadRunner:
         self._lock = threading.Lock()
         self._idle = 0
         self._threads = 0
+        self._answers: deque[tuple[asyncio.Future[Any], object]] = deque()
+        self._delivering = False
+        """Whether the loop was asked to pass on the answers: once for many, since waking it costs a system call."""
 
     @property
     def busy(self) -> bool:
@@ -36,11 +41,14 @@ class ThreadRunner:
                 result: object = context.run(function)
             except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
                 result = Raised(error)
-            try:
-                loop.call_soon_threadsafe(_deliver, future, result)
-            except RuntimeError:
-                # The loop is closed: the worker was stopped without this thread, and nobody waits.
+            self._answers.append((future, result))
+            if self._delivering:
+                # Whoever delivers unsets this first and looks for answers then, so that it finds this one.
                 return
+            self._delivering = True
+            # The loop of a worker that was stopped without this thread may be closed; then nobody waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._deliver)
 
         with self._lock:
             if self._idle:
@@ -58,16 +66,18 @@ class ThreadRunner:
         for _ in range(self._threads):
             self._work.put(None)
 
+    def _deliver(self) -> None:
+        self._delivering = False
+        while self._answers:
+            future, result = self._answers.popleft()
+            if not future.cancelled():
+                future.set_result(result)
+
     def _serve(self) -> None:
         while (call := self._work.get()) is not None:
             call()
             with self._lock:
                 self._idle += 1
-
-
-def _deliver(future: asyncio.Future[Any], result: object) -> None:
-    if not future.cancelled():
-        future.set_result(result)
 
 
 class Raised:
