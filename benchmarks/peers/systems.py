@@ -193,7 +193,7 @@ SYSTEMS: tuple[System, ...] = (
         ),
         notes=(
             "Due times are rounded to full seconds, so jobs may start half a second early. With its own poll_interval "
-            "it would not listen, and start new jobs later. Schedules are cron rules; the timer is left at a second for them."
+            "it would not listen, and start new jobs later. Schedules are cron rules."
         ),
         widths=(100, 1_000),
         pace=400,

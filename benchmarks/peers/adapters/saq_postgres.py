@@ -48,7 +48,7 @@ class Adapter(base.Adapter):
                 [note],
                 concurrency=settings.concurrency,
                 cron_jobs=_cron_jobs(settings.plan) if settings.plan else None,
-                timers={"schedule": 0.1} if settings.eager and not settings.plan else None,
+                timers={"schedule": 0.1} if settings.eager else None,
             )
             ready()
             await worker.start()

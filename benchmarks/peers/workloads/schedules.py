@@ -12,7 +12,7 @@ from benchmarks.figures import spread
 from benchmarks.limits import timer
 from benchmarks.peers.adapters.base import Plan, Settings
 from benchmarks.peers.cells import Outcome
-from benchmarks.peers.check import Start, judge, occurrences
+from benchmarks.peers.check import Start, judge, lateness, occurrences
 from benchmarks.peers.costs import spent, usage
 from benchmarks.peers.peer import Peer, Workers
 from benchmarks.peers.sizes import Sizes
@@ -31,7 +31,7 @@ class Schedules:
     meaning = (
         "Schedules that come every few seconds, in one worker process that also fires them: all at the same instants, or "
         "spread evenly. Milliseconds from each occurrence to the first line of its handler, and the processor of that "
-        "process. Each occurrence has to run once."
+        "process. Each occurrence has to run once; one that does not counts with the time that was waited."
     )
     columns = tuple(
         Column(variant=variant, key=key, title=f"{title}, {what}", unit=unit, better="less", plotted=key != "cpu")
@@ -90,13 +90,13 @@ def _watched(peer: Peer, workers: Workers, firsts: Sequence[float], sizes: Sizes
     while True:
         starts, expected = occurrences(peer.starts(), firsts=firsts, period=sizes.period, window=(begin, end))
         if len(starts) >= expected or time.time() > end + sizes.period:
-            return _outcome(starts, expected, share=used / (end - begin))
+            return _outcome(starts, expected, wait=time.time() - begin, share=used / (end - begin))
         time.sleep(0.1)
 
 
-def _outcome(starts: Sequence[Start], expected: int, *, share: float) -> Outcome:
-    late = spread([start.late for start in starts]) if starts else {}
-    return Outcome(figures={**late, "cpu": share * 100}, wrong=judge(starts, expected=expected).wrong)
+def _outcome(starts: Sequence[Start], expected: int, *, wait: float, share: float) -> Outcome:
+    late = lateness(starts, expected=expected, wait=wait)
+    return Outcome(figures={**spread(late), "cpu": share * 100}, wrong=judge(starts, expected=expected).wrong)
 
 
 def _sleep_until(moment: float) -> None:
