@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from benchmarks.ledger import now
-from duetime.stores.base import Store
+from duetime.stores.base import Hint, Store
 from duetime.stores.sql.driver import Driver, Script
 
 T = TypeVar("T")
@@ -30,9 +30,11 @@ class Tap:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._driver, name)
 
-    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
+    async def write(
+        self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: Hint | None = None
+    ) -> T:
         """Run a script that may change something."""
-        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic)
+        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic, hint=hint)
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing."""

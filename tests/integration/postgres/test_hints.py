@@ -6,10 +6,14 @@ import sys
 from collections.abc import AsyncIterator, Callable
 
 import asyncpg
+import pytest
 
+from duetime.errors import StoreError
 from duetime.stores.base import Hint
+from duetime.stores.sql.postgres import notify
 from duetime.stores.sql.postgres.driver import PostgresDriver
-from tests.integration.postgres.kit import opened
+from duetime.stores.sql.postgres.notify import Notifier
+from tests.integration.postgres.kit import ask, do, opened
 from tools.servers import Postgres, PostgresServer
 
 ANY, JOBS = Hint("any"), Hint("jobs")
@@ -64,6 +68,35 @@ async def listening(driver: PostgresDriver, *, connected: bool = True) -> AsyncI
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+@pytest.mark.parametrize("rides", [True, False])
+async def test_the_hint_of_a_write_reaches_this_process_and_another_driver(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, rides: bool
+) -> None:
+    monkeypatch.setattr(notify, "_ALONE", 0.0 if rides else 3600.0)
+    async with (
+        opened(postgres_url) as here,
+        opened(postgres_url) as there,
+        listening(here) as own,
+        listening(there) as other,
+    ):
+        await here.write(do("CREATE TABLE numbers (n int)"))
+        if rides:
+            monkeypatch.setattr(Notifier, "send", None)
+        await here.write(ask("INSERT INTO numbers VALUES ($1::int)", n=7), atomic=False, hint=JOBS)
+        await own.hear(JOBS)
+        await other.hear(JOBS)
+        assert await there.read(ask("SELECT n FROM numbers")) == [(7,)]
+
+
+async def test_a_write_that_fails_hints_at_nothing(postgres_url: str) -> None:
+    async with opened(postgres_url) as here, opened(postgres_url) as there, listening(there) as other:
+        with pytest.raises(StoreError):
+            await here.write(ask("INSERT INTO missing VALUES (1)"), atomic=False, hint=JOBS)
+        here.hint(Hint("schedules"))
+        await other.hear(Hint("schedules"))
+        assert JOBS not in other.heard
 
 
 async def test_a_hint_reaches_this_process_and_another_driver(postgres_url: str) -> None:

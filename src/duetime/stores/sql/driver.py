@@ -142,8 +142,13 @@ class Driver(Protocol):
         """Disconnect; safe to call twice."""
         ...
 
-    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:
-        """Run a script in one transaction; `atomic=False` promises that it is a single statement."""
+    async def write(
+        self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: Hint | None = None
+    ) -> T:
+        """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
+
+        `atomic=False` promises that it is a single statement; with a hint, one whose rows nobody reads.
+        """
         ...
 
     async def read(self, script: Callable[[], Script[T]]) -> T:

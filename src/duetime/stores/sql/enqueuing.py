@@ -47,23 +47,25 @@ class Enqueuing:
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
         single = not entries and all(job.schedule is None and job.key is None for job in jobs)
+        hint = Hint("jobs") if single and any(self._due_soon(jobs)) else None
         fresh = single and not self._looks_first and len(jobs) > 1
-        done = await self._enqueue_fresh(jobs) if fresh else None
+        done = await self._enqueue_fresh(jobs, hint) if fresh else None
         if done is None:
             done = await self._driver.write(
-                lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single
+                lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single, hint=hint
             )
-        self.hint(jobs)
+        if not single:
+            self.hint(jobs)
         return _ids(done)
 
-    async def _enqueue_fresh(self, jobs: Sequence[NewJob]) -> Enqueued | None:
+    async def _enqueue_fresh(self, jobs: Sequence[NewJob], hint: Hint | None) -> Enqueued | None:
         """Store jobs as if none of them were stored; None, and nothing is stored, if one is.
 
         Ids are made for the call, so that this is only seen where it is made again, because its answer was lost.
         """
         try:
             return await self._driver.write(
-                lambda: on_jobs.enqueue(self._sql, jobs, fresh=True), atomic=False
+                lambda: on_jobs.enqueue(self._sql, jobs, fresh=True), atomic=False, hint=hint
             )
         except Duplicate:
             return None

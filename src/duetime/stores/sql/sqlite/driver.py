@@ -54,9 +54,19 @@ class SqliteDriver:
         if self._owner:
             await self._database.close()
 
-    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True) -> T:  # noqa: ARG002 -- it always is
+    async def write(
+        self,
+        script: Callable[[], Script[T]],
+        *,
+        atomic: bool = True,  # noqa: ARG002 -- it always is
+        hint: Hint | None = None,
+    ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
-        return await self._run(self._database.writer, script, grouped=True)
+        nudge = None if hint is None else self._nudge(hint)
+        answer = await self._run(self._database.writer, script, grouped=True, then=nudge)
+        if hint is not None:
+            self._subscribers.notify(hint)
+        return answer
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing, beside the writer."""
@@ -92,8 +102,8 @@ class SqliteDriver:
     def hint(self, hint: Hint) -> None:
         """Tell this process, and others where it is urgent; they also see the commit itself."""
         self._subscribers.notify(hint)
-        if hint.kind == "jobs" and self._database.nudges is not None:
-            self._database.nudges.send()
+        if (nudge := self._nudge(hint)) is not None:
+            nudge()
 
     async def wakeups(self) -> AsyncIterator[Hint]:
         """Yield our own hints as they are, of other processes new jobs, and their commits as `any`."""
@@ -121,12 +131,25 @@ class SqliteDriver:
             )
         return found
 
-    async def _run(self, lane: Lane, script: Callable[[], Script[T]], *, grouped: bool) -> T:
+    def _nudge(self, hint: Hint) -> Callable[[], None] | None:
+        """Return what tells other processes of a hint, if it is urgent and there are any."""
+        nudges = self._database.nudges
+        return None if hint.kind != "jobs" or nudges is None else nudges.send
+
+    async def _run(
+        self,
+        lane: Lane,
+        script: Callable[[], Script[T]],
+        *,
+        grouped: bool,
+        then: Callable[[], None] | None = None,
+    ) -> T:
         with self._errors():
             answer: T = await lane.do(
                 lambda connection: play_at(connection, script(), self._clock.now()),
                 name=script_name(script()),
                 grouped=grouped,
+                then=then,
             )
         return answer
 

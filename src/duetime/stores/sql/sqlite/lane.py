@@ -38,6 +38,8 @@ class Task:
     """Whether it runs in a writing transaction, together with its neighbours."""
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    then: Callable[[], None] | None = None
+    """What follows its commit, in the same thread; once for all tasks of a group that have it in common."""
     result: Any = None
     error: BaseException | None = None
 
@@ -68,7 +70,9 @@ class Lane:
         self._thread.start()
         await self.do(lambda _: None)
 
-    async def do(self, work: Work, *, name: str = "", grouped: bool = False) -> Any:
+    async def do(
+        self, work: Work, *, name: str = "", grouped: bool = False, then: Callable[[], None] | None = None
+    ) -> Any:
         """Run work on the connection and return what it returns."""
         if os.getpid() != self._pid:
             raise NotOpen(
@@ -76,7 +80,7 @@ class Lane:
                 "that: open the scheduler in the child"
             )
         loop = asyncio.get_running_loop()
-        task = Task(work, name, grouped, loop, loop.create_future())
+        task = Task(work, name, grouped, loop, loop.create_future(), then)
         with self._lock:
             if self._closed:
                 raise NotOpen("the store is closed; use it inside `async with scheduler`")
@@ -187,6 +191,8 @@ def _commit(connection: sqlite3.Connection, group: list[Task]) -> None:
     for task in group:
         failpoint(f"before:{task.name}")
     connection.execute("COMMIT")
+    for then in {task.then for task in group if task.then is not None and task.error is None}:
+        then()
     for task in group:
         failpoint(f"after:{task.name}")
 

@@ -231,3 +231,40 @@ async def test_a_forked_process_is_told_to_open_its_own(
     with pytest.raises(NotOpen, match="forked"):
         await write(database.writer, "INSERT INTO t VALUES (1)")
     monkeypatch.undo()
+
+
+async def test_what_follows_a_commit_comes_when_it_can_be_seen_and_once_for_a_group(
+    database: Database, path: Path
+) -> None:
+    seen: list[tuple[str, list[int]]] = []
+
+    def then() -> None:
+        seen.append((threading.current_thread().name, numbers(path)))
+
+    def insert(n: int) -> asyncio.Future[object]:
+        statement = f"INSERT INTO t VALUES ({n})"
+        work = database.writer.do(lambda connection: connection.execute(statement), grouped=True, then=then)
+        return asyncio.ensure_future(work)
+
+    async with Gate(database.writer):
+        tasks = [insert(1), insert(2)]
+    await asyncio.gather(*tasks)
+    assert seen == [("duetime-sqlite-write", [1, 2])]
+
+
+async def test_nothing_follows_what_was_not_committed(database: Database) -> None:
+    called: list[None] = []
+
+    def then() -> None:
+        called.append(None)
+
+    with pytest.raises(sqlite3.Error):
+        await database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, then=then)
+    async with Gate(database.writer):
+        works = [
+            database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, then=then),
+            write(database.writer, "INSERT INTO t VALUES (1)"),
+        ]
+        tasks = [asyncio.ensure_future(work) for work in works]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not called
