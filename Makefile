@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth lint types layers format docs servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth lint types mypy pyright layers format docs servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +38,12 @@ lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(INSTALLED) ## Check types, with mypy and with pyright
+types: mypy pyright ## Check types, with mypy and with pyright
+
+mypy: $(INSTALLED)
 	$(BIN)/mypy
+
+pyright: $(INSTALLED)
 	$(BIN)/basedpyright
 
 layers: $(INSTALLED) ## Check that the layers import one way
