@@ -11,13 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from duetime.runtime import crowd
+
 FEW = 4
 """From so many workers on, the looks of the fleet at itself do not become more."""
-PROMPT = 8
-"""So many workers answer a hint at once."""
-SPACING = 0.002
-"""Seconds between the answers of more of them, and between the hints of one process."""
-
 Term: TypeAlias = Callable[[float], float]
 Point: TypeAlias = Mapping[str, float]
 
@@ -166,7 +163,7 @@ class Model:
             idle_server=idle,
             connections=self.connections(workers),
             answers=answers,
-            answers_per_second=answers / (SPACING * max(1.0, (workers - PROMPT) / 2)),
+            answers_per_second=answers / (crowd.SPACING * max(1.0, (workers - crowd.FEW) / 2)),
             most_jobs=most,
             wal=most * self.wal_per_job,
         )

@@ -1,12 +1,12 @@
-"""How many workers there are, and how long each waits so that they do not all ask the store at once."""
+"""How many workers there are, and how long each waits so that the store is not asked more the more they are."""
 
 from __future__ import annotations
 
 import random
 
-_FEW = 8
+FEW = 8
 """So many workers may ask at the same moment; waiting would only cost time."""
-_SPACING = 0.002
+SPACING = 0.002
 """Seconds between the questions of a crowd, on average: what a store is asked does not grow with the number of workers."""
 
 
@@ -16,10 +16,18 @@ class Crowd:
     def __init__(self) -> None:
         self.workers = 1
 
-    def wait(self, *, spacing: float = _SPACING, at_most: float = float("inf")) -> float:
+    def wait(self, *, spacing: float = SPACING, at_most: float = float("inf")) -> float:
         """Return how many seconds to wait before asking what all the others are about to ask, too.
 
         Each draws from a span that grows with their number, so that the first one asks about as soon in a large crowd
         as in a small one, and the questions come one after the other.
         """
-        return random.uniform(0, min(at_most, spacing * max(0, self.workers - _FEW)))
+        return random.uniform(0, min(at_most, spacing * max(0, self.workers - FEW)))
+
+    def share(self, pause: float, *, spacing: float, at_most: float = float("inf")) -> float:
+        """Return how many seconds one worker pauses between looks of which any worker's will do.
+
+        A few look as often as one alone would; of more, each looks the less often the more they are, so that the looks
+        of all of them come `spacing` apart, on average.
+        """
+        return max(pause, min(at_most, spacing * self.workers))

@@ -294,7 +294,10 @@ class Fetcher(Service):
             self._release(claim)
 
     def _until_next_look(self) -> float:
-        return _jittered(POLL_HEARING if self._store.hears_others else POLL_DEAF)
+        # Whoever looks finds what any of them would; but not all work on the same queues, hence the bounds.
+        if self._store.hears_others:
+            return _jittered(self._crowd.share(POLL_HEARING, spacing=0.2, at_most=60.0))
+        return _jittered(self._crowd.share(POLL_DEAF, spacing=0.01, at_most=2.0))
 
     def _pause_before_due_claim(self) -> float | None:
         if not self._slots.free:

@@ -33,6 +33,7 @@ _BREATH: Micros = 50 * MILLISECOND
 _KEPT = 10_000
 """How many triggers are remembered; schedules that come and go leave theirs behind."""
 POLL = 10.0
+_LONGEST_POLL = 60.0
 _SPACING = 0.25
 """Seconds between the looks of all workers that leave the firing to others, on average."""
 
@@ -75,7 +76,7 @@ class ScheduleFirer(Service):
         limit = LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
-        moments = [due.now + int(POLL * SECOND)]
+        moments = [due.now + int(self._crowd.share(POLL, spacing=_SPACING, at_most=_LONGEST_POLL) * SECOND)]
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from duetime.model.parking import CodeSchedule, forsaken, park, undeclared
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.service import Health, Service
 from duetime.stores.base import Store
 
@@ -15,6 +16,10 @@ log = logging.getLogger("duetime.worker")
 
 LOOK = 60.0
 """Seconds between looks."""
+_LONGEST = 180.0
+"""The same in a large fleet: it takes two looks of one worker to park a schedule."""
+_SPACING = 1.0
+"""Seconds between the looks of all workers, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +43,13 @@ class Parker(Service):
         *,
         declared: Declarations,
         tasks: Collection[str],
+        crowd: Crowd | None = None,
     ) -> None:
         super().__init__(health)
         self._store = store
         self._declared = declared
         self._tasks = tasks
+        self._crowd = crowd or Crowd()
         self._suspects = frozenset[str]()
 
     async def round(self) -> float | None:
@@ -56,7 +63,8 @@ class Parker(Service):
         # Seen twice, it is not one whose workers are about to start.
         await self._park(suspects & self._suspects)
         self._suspects = suspects
-        return LOOK * random.uniform(0.9, 1.1)
+        pause = self._crowd.share(LOOK, spacing=_SPACING, at_most=_LONGEST)
+        return pause * random.uniform(0.9, 1.1)
 
     async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
         foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)

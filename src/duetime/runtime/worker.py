@@ -304,7 +304,9 @@ class Worker:
         if options.schedules:
             self._intake.append(self._firer)
             if self._declared is not None:
-                self._intake.append(Parker(store, health, declared=self._declared, tasks=self._handlers))
+                self._intake.append(
+                    Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=self._crowd)
+                )
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""

@@ -35,3 +35,17 @@ def test_the_questions_of_many_are_spread_over_a_time_that_grows_with_their_numb
 
 def test_a_bound_is_kept() -> None:
     assert max(crowd(1_000).wait(at_most=0.25) for _ in range(100)) <= 0.25
+
+
+@pytest.mark.parametrize("workers", [1, 10, 50])
+def test_a_few_workers_look_as_often_as_one_would(workers: int) -> None:
+    assert crowd(workers).share(10.0, spacing=0.2) == 10.0
+
+
+@pytest.mark.parametrize("workers", [100, 1_000, 10_000])
+def test_the_looks_of_many_workers_together_do_not_become_more(workers: int) -> None:
+    assert workers / crowd(workers).share(10.0, spacing=0.2) == pytest.approx(5.0)
+
+
+def test_no_worker_looks_more_seldom_than_the_bound() -> None:
+    assert crowd(10_000).share(10.0, spacing=0.2, at_most=60.0) == 60.0
