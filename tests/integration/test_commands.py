@@ -14,7 +14,7 @@ from duetime import Scheduler, WorkerRecord
 from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
 from duetime.model.instants import SECOND
 from duetime.model.states import State
-from duetime.runtime import worker as worker_module
+from duetime.runtime import vague
 from duetime.testing.conformance.kit import worker_info
 from tests.integration.kit import PATIENCE, Fleet, until
 from tests.integration.tasks import App
@@ -73,7 +73,7 @@ async def test_an_idle_worker_answers_at_once(
     record_property("idle worker", figures)
     print(figures)  # noqa: T201 - for whoever asks with -s
     # By a hint, as a job; a vague hint is looked into once per moment.
-    assert taken < 10 * yardstick + 2 * worker_module._LOOK_AROUND, figures
+    assert taken < 10 * yardstick + 2 * vague._PAUSE, figures
 
 
 async def test_a_busy_worker_answers_between_its_jobs(

@@ -24,10 +24,12 @@ class Crowd:
         """
         return random.uniform(0, min(at_most, spacing * max(0, self.workers - FEW)))
 
-    def share(self, pause: float, *, spacing: float, at_most: float = float("inf")) -> float:
+    def share(
+        self, pause: float, *, spacing: float, at_most: float = float("inf"), among: int | None = None
+    ) -> float:
         """Return how many seconds one worker pauses between looks of which any worker's will do.
 
         A few look as often as one alone would; of more, each looks the less often the more they are, so that the looks
-        of all of them come `spacing` apart, on average.
+        of all of them come `spacing` apart, on average. `among` says how many they are where that is not all workers.
         """
-        return max(pause, min(at_most, spacing * self.workers))
+        return max(pause, min(at_most, spacing * (self.workers if among is None else among)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from duetime.model.job import JobId, Token
 from duetime.model.outcome import Crashed
 from duetime.model.retention import Retention
 from duetime.model.worker import WorkerId
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.liveness import is_gone
@@ -24,7 +26,16 @@ log = logging.getLogger("duetime.worker")
 
 _LOOK = 0.8
 """Seconds between looks at workers whose end is not heard of: two must fit in the two seconds a death may go unnoticed."""
+_SPACING = 0.2
+"""Seconds between the looks of all who would see the same, on average: many of them need not look as often as one."""
+_HURRY = 1.0
+"""Seconds within which somebody looks after a worker whose end was heard of."""
+_SWEEPS = 30
+"""How often all workers together sweep in the time of a lease; a few sweep less."""
 _PRUNE_PAUSE = 600.0
+_PRUNE_SPACING = 20.0
+_LONGEST_PRUNE_PAUSE = 3600.0
+"""Each goes through the table on its own, so that none may be put off for ever."""
 _PRUNE_STRETCHES = 20
 """How many stretches of jobs are looked at in one go; the next goes on from there."""
 _PRUNE_MOST = 1_000
@@ -44,6 +55,7 @@ class Janitor(Service):
         dispatcher: Dispatcher,
         time: Timekeeper,
         health: Health,
+        crowd: Crowd | None = None,
         lease: Micros,
         retention: Micros | None,
         keep_per_schedule: int,
@@ -54,15 +66,16 @@ class Janitor(Service):
         self._identity = identity
         self._dispatcher = dispatcher
         self._time = time
-        self._sweep_every = lease // 3
+        self._crowd = crowd or Crowd()
+        self._lease = lease / SECOND
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
         self._limits_in_use = limits_in_use
         self._next_sweep = 0
         # Not at the start, when there are jobs to see to.
-        self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.1, 0.2))
-        self._neighbours = Neighbours(self.wakeup.set)
+        self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
+        self._neighbours = Neighbours(self._hear_of_an_end)
         self._missing: set[WorkerId] = set()
         self._strays: frozenset[Token] = frozenset()
 
@@ -78,7 +91,8 @@ class Janitor(Service):
 
     def look_soon(self) -> None:
         """Get to know the workers anew, because there may be others."""
-        self.wakeup.set_after(_look())
+        # Of many, it is enough that one gets to know the new one soon.
+        self.wakeup.set_after(random.uniform(0, self._crowd.share(_LOOK, spacing=_SPACING)))
 
     async def stop(self) -> None:
         """End, and watch nobody any more."""
@@ -94,11 +108,28 @@ class Janitor(Service):
             await self._store.bury(dead)
         await self._settle_strays()
         if dead or monotonic() >= self._next_sweep:
-            self._next_sweep = monotonic() + int(self._sweep_every * random.uniform(0.8, 1.2))
+            pause = self._crowd.share(self._lease / 3, spacing=self._lease / _SWEEPS)
+            self._next_sweep = _from_now(pause * random.uniform(0.8, 1.2))
             await self._rescue()
         if monotonic() >= self._next_prune:
             await self._prune()
-        return max(0.0, (self._next_sweep - monotonic()) / SECOND) if self._hears_of(peers) else _look()
+        return self._until_next_look(peers)
+
+    def _until_next_look(self, peers: list[Peer]) -> float:
+        upkeep = max(0.0, (min(self._next_sweep, self._next_prune) - monotonic()) / SECOND)
+        return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
+
+    def _until_own_look(self, peers: list[Peer]) -> float:
+        """A session that was missing is looked at again soon, by whom saw it; otherwise all who see the same take turns."""
+        everybody = any(peer.has_session for peer in peers)
+        near = 1 + sum(peer.same_host for peer in peers)
+        pause = self._crowd.share(_LOOK, spacing=_SPACING, among=None if everybody else near)
+        return (_LOOK if self._missing else pause) * random.uniform(0.9, 1.1)
+
+    def _hear_of_an_end(self) -> None:
+        # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.
+        wait = self._crowd.wait(at_most=_HURRY)
+        asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
     def _hears_of(self, peers: list[Peer]) -> bool:
         """Whether the end of each of them would be heard of, and the coming of others."""
@@ -148,9 +179,10 @@ class Janitor(Service):
             log.info("removed the records of %d old job(s)", removed)
         if self._limits_in_use():
             await self._store.prune_gates()
-        if removed < _PRUNE_MOST:
-            self._next_prune = monotonic() + int(_PRUNE_PAUSE * SECOND * random.uniform(0.8, 1.2))
+        more = removed >= _PRUNE_MOST
+        pause = self._crowd.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
+        self._next_prune = _from_now(_LOOK if more else pause * random.uniform(0.8, 1.2))
 
 
-def _look() -> float:
-    return _LOOK * random.uniform(0.9, 1.1)
+def _from_now(seconds: float) -> Micros:
+    return monotonic() + int(seconds * SECOND)

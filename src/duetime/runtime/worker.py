@@ -41,15 +41,12 @@ from duetime.runtime.stacks import describe_stacks
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.threads import ThreadRunner
 from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.vague import VagueHints
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
 
 _HANG_EXIT = 70
-_LOOK_FIRST = 0.01
-"""Seconds after which a vague hint is looked into."""
-_LOOK_AROUND = 0.05
-"""Seconds in which vague hints are answered by one look."""
 _LAST_WAIT = 5.0
 """Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
 
@@ -228,8 +225,6 @@ class Worker:
         self._told_to_stop = asyncio.Event()
         self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
         self._strays: frozenset[Token] = frozenset()
-        self._looking_around: asyncio.TimerHandle | None = None
-        self._looked_around = 0.0
         self._identity = Identity(
             queues=tuple(options.queues) if options.jobs else (),
             slots=options.concurrency if options.jobs else 0,
@@ -286,6 +281,7 @@ class Worker:
             dispatcher=self._dispatcher,
             time=self._time,
             health=health,
+            crowd=self._crowd,
             lease=options.lease,
             retention=options.retention,
             keep_per_schedule=options.keep_per_schedule,
@@ -298,6 +294,11 @@ class Worker:
             listener=self,
             time=self._time,
             on_hang=self._hang,
+        )
+        self._vague = VagueHints(
+            self._crowd,
+            look_for_jobs=lambda: self._fetcher.hear(Hint("any")),
+            look_around=self._look_around,
         )
         self._hints = HintListener(store, health, self._hear)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
@@ -348,20 +349,11 @@ class Worker:
             case "workers":
                 self._janitor.look_soon()
             case "any":
-                self._fetcher.hear(hint)
-                self._janitor.look_soon()
-                self._look_around_soon()
-
-    def _look_around_soon(self) -> None:
-        """After a vague hint look for changed schedules and requests too, but not for every commit of others."""
-        if self._looking_around is None:
-            # Not at once: what the hint is about is mostly a job, which comes first.
-            wait = max(_LOOK_FIRST, self._looked_around + _LOOK_AROUND - self._loop.time())
-            self._looking_around = self._loop.call_later(wait, self._look_around)
+                self._vague.hear()
 
     def _look_around(self) -> None:
-        self._looking_around = None
-        self._looked_around = self._loop.time()
+        """Look for workers, changed schedules and requests that nobody has hinted at in so many words."""
+        self._janitor.look_soon()
         self._firer.wakeup.set()
         self._pulse.ask()
 

@@ -109,3 +109,18 @@ async def test_what_was_claimed_starts_before_the_store_is_asked_what_comes_next
     fetcher = idle_fetcher(store=OneJob(story), dispatcher=Busy(story), handlers={"task": handler})
     await fetcher.round()
     assert story == ["claim", "job runs", "next due"]
+
+
+@pytest.mark.parametrize(
+    ("workers", "hears", "seconds"),
+    [(1, True, 10), (100, True, 20), (1_000, True, 60), (1, False, 0.25), (100, False, 1), (1_000, False, 2)],
+)
+async def test_the_workers_of_a_fleet_that_have_nothing_to_do_look_for_jobs_in_turn(
+    workers: int, hears: bool, seconds: float
+) -> None:
+    store, crowd = OneJob([]), Crowd()
+    store.hears_others, crowd.workers = hears, workers
+    fetcher = idle_fetcher(crowd, store=store)
+    pause = await fetcher._look_ahead()
+    assert pause is not None
+    assert 0.8 * seconds <= pause <= 1.2 * seconds

@@ -73,6 +73,11 @@ async def test_with_nothing_to_do_it_looks_again_after_a_while() -> None:
     assert await sleep_after(Shelf()) == module.POLL
 
 
+@pytest.mark.parametrize(("workers", "seconds"), [(40, 10), (120, 30), (1_000, 60)])
+async def test_with_nothing_to_do_the_workers_of_a_fleet_look_in_turn(workers: int, seconds: int) -> None:
+    assert await firer_of(Shelf(), workers=workers).round() == seconds
+
+
 async def test_it_wakes_shortly_before_the_next_one() -> None:
     assert 4 <= await sleep_after(Shelf(next_at=NOW + 5 * SECOND)) < 5
 

@@ -12,10 +12,12 @@ from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
 from duetime.model.retention import Retention
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
 from duetime.runtime.liveness import process_started
+from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import Orphan, Peer, Pruned, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
@@ -62,13 +64,18 @@ class Ward:
         self.settled.append((claim.job_id, outcome))
 
 
-def janitor_of(ward: Ward, *, lease: Micros = 30_000_000, retention: Micros | None = None) -> Janitor:
+def janitor_of(
+    ward: Ward, *, lease: Micros = 30_000_000, retention: Micros | None = None, workers: int = 1
+) -> Janitor:
+    crowd = Crowd()
+    crowd.workers = workers
     return Janitor(
         store=cast("Store", ward),
         identity=Identity(queues=("default",), slots=1),
         dispatcher=cast("Dispatcher", ward),
         time=StillTime(),
         health=NoHealth(),
+        crowd=crowd,
         lease=lease,
         retention=retention,
         keep_per_schedule=3,
@@ -138,7 +145,9 @@ async def test_a_prune_that_has_much_to_do_lets_others_have_a_turn_and_goes_on_s
     ward.prunes = [(600, "a"), (600, "b"), (600, "c")]
     janitor = janitor_of(ward, retention=10)
     assert await pruned(janitor, ward) == ["", "a"]
-    assert janitor._next_prune == 0
+    pause = await janitor.round()
+    assert pause is not None
+    assert 0 < pause < 1
 
 
 async def test_without_a_retention_only_what_has_outlived_its_time_goes() -> None:
@@ -181,7 +190,7 @@ async def test_a_neighbour_that_dies_is_buried_without_a_look() -> None:
     janitor = janitor_of(ward, lease=3600 * SECOND)
     pause = await janitor.round()
     assert pause is not None
-    assert pause > 100, "it would look before it is told"
+    assert pause > 50, "it would look before it is told"
     janitor.wakeup.clear()
     process.kill()
     await asyncio.wait_for(janitor.wakeup.wait(None), 10)
@@ -197,3 +206,76 @@ async def test_the_janitor_looks_soon_when_there_may_be_other_workers(
     janitor = janitor_of(Ward(started_at=None))
     janitor.look_soon()
     await asyncio.wait_for(janitor.wakeup.wait(None), 10)
+
+
+AFAR = Peer("afar", 1, None, same_host=False, session_lost=False, has_session=True)
+
+
+async def pauses_of(ward: Ward, workers: int) -> list[float]:
+    """How long some workers of a fleet sleep after a look."""
+    janitors = [janitor_of(ward, workers=workers) for _ in range(20)]
+    return [pause for janitor in janitors if (pause := await janitor.round()) is not None]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+async def test_a_few_workers_look_for_lost_sessions_as_often_as_one_would(workers: int) -> None:
+    ward = Ward(started_at=None)
+    ward.others = [AFAR]
+    assert max(await pauses_of(ward, workers)) < 1
+
+
+@pytest.mark.covers("fleet-storm")
+@pytest.mark.parametrize("workers", [16, 64])
+async def test_the_workers_of_a_fleet_look_for_lost_sessions_in_turn(workers: int) -> None:
+    ward = Ward(started_at=None)
+    ward.others = [AFAR]
+    pauses = await pauses_of(ward, workers)
+    looks = workers / (sum(pauses) / len(pauses))
+    assert 4 < looks < 8, "in a second, all of them together"
+
+
+async def test_who_has_seen_a_lost_session_looks_again_soon_and_buries_its_worker() -> None:
+    ward = Ward(started_at=None)
+    ward.others = [AFAR._replace(session_lost=True)]
+    janitor = janitor_of(ward, workers=1_000)
+    pause = await janitor.round()
+    assert pause is not None
+    assert pause < 1
+    assert not ward.buried
+    await janitor.round()
+    assert ward.buried == ["afar"]
+
+
+async def test_without_sessions_only_the_workers_of_a_host_take_turns() -> None:
+    ward = Ward(started_at=None)
+    ward.others = [peer_of(os.getpid())]
+    ward.hears_others = False
+    assert max(await pauses_of(ward, workers=1_000)) < 1
+
+
+async def test_the_sweeps_of_a_fleet_do_not_become_more_with_its_workers() -> None:
+    def until_sweep(janitor: Janitor) -> float:
+        return (janitor._next_sweep - monotonic()) / SECOND
+
+    janitors = [janitor_of(Ward(started_at=None), workers=1_000) for _ in range(20)]
+    for janitor in janitors:
+        await janitor.round()
+    sweeps = 1_000 / (sum(map(until_sweep, janitors)) / len(janitors))
+    assert 0.5 < sweeps < 2, "in a second, of leases of 30 seconds"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes are a part of Linux")
+async def test_of_many_neighbours_that_hear_of_a_death_not_all_look_at_once() -> None:
+    process = await asyncio.create_subprocess_exec("sleep", "60")
+    ward = Ward(started_at=None)
+    ward.others = [peer_of(process.pid)]
+    janitors = [janitor_of(ward, workers=10_000) for _ in range(20)]
+    for janitor in janitors:
+        await janitor.round()
+        janitor.wakeup.clear()
+    process.kill()
+    waits = [asyncio.create_task(janitor.wakeup.wait(None)) for janitor in janitors]
+    done, _ = await asyncio.wait(waits, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+    assert len(done) < len(waits)
+    await asyncio.gather(*waits)
+    await process.wait()

@@ -104,16 +104,16 @@ SELECT count(*) FROM done
 -- those whose session may end one, which is reason enough to look again.
 SELECT w.id, w.pid, w.pid_started, coalesce(w.host_key = :host_key, false), seen.lost, w.session = 1
 FROM {workers} AS w
-CROSS JOIN LATERAL (SELECT hashtextextended(w.id, 0) AS key) AS mark
 CROSS JOIN LATERAL (
-    -- Right after a restart of the server, sessions that are coming back have no lock yet.
+    -- Right after a restart of the server, sessions that are coming back have no lock yet. NOT IN reads the locks once,
+    -- however many workers there are.
     SELECT w.session = 1
        AND pg_postmaster_start_time() < statement_timestamp() - interval '5 seconds'
-       AND NOT EXISTS (
-            SELECT 1 FROM pg_locks AS l
+       AND hashtextextended(w.id, 0) NOT IN (
+            SELECT (l.classid::bigint << 32) | l.objid::bigint
+            FROM pg_locks AS l
             WHERE l.locktype = 'advisory' AND l.objsubid = 1
               AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-              AND l.classid = ((mark.key >> 32) & 4294967295)::oid AND l.objid = (mark.key & 4294967295)::oid
        ) AS lost
 ) AS seen
 WHERE w.state = 'alive' AND w.id <> :worker AND (w.host_key = :host_key OR seen.lost)
