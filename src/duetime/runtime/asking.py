@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from duetime.errors import StoreUnavailable
 from duetime.model.job import Claim, Token
 from duetime.runtime.identity import Identity
 from duetime.runtime.timekeeper import Timekeeper, monotonic
-from duetime.stores.base import Demand, JobStore, LimitedClaims
+from duetime.stores.base import Demand, JobStore, LimitedClaims, NextDue
 
 
 class Asking:
@@ -39,6 +39,13 @@ class Asking:
             sent = monotonic()
             found = await self._store.claim_limited(demand)
         return found._replace(claims=self._taken(demand, found.claims, sent))
+
+    async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
+        """Ask when the next job falls due, and learn the time: no answer carries it faster than that of a read."""
+        sent = monotonic()
+        found = await self._store.next_due(queues, tasks)
+        self._time.observe(sent, monotonic(), found.now)
+        return found
 
     def awaits(self, token: Token) -> bool:
         """Whether a claim may still be on its way here."""

@@ -225,7 +225,7 @@ class Fetcher(Service):
         idle = self._until_next_look()
         if not tasks:
             return idle
-        found = await self._store.next_due(queues, tasks)
+        found = await self._asking.next_due(queues, tasks)
         self.limited.look_ahead(found)
         if found.due_at is None:
             return idle
@@ -267,7 +267,7 @@ class Fetcher(Service):
 
     async def _look_ahead_for_limited(self) -> None:
         tasks = [name for lane in self._lanes() for name in lane.tasks]
-        self.limited.look_ahead(await self._store.next_due(list(self._queues), tasks))
+        self.limited.look_ahead(await self._asking.next_due(list(self._queues), tasks))
 
     async def _claim_limited(self) -> int:
         """Start what limits let through, and tell how many; such jobs are never taken in advance."""
