@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth lint types mypy pyright layers format docs servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon lint types mypy pyright layers format docs servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and 
 
 bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes them anew)
 	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew)
+
+bench-marathon: $(INSTALLED) servers ## Drain a million jobs, and see whether anything grows (JOBS=100000, BENCH_ARGS=...)
+	$(BIN)/python -m benchmarks.marathon $(if $(filter command line environment,$(origin JOBS)),--jobs $(JOBS)) $(BENCH_ARGS)
 
 lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .
