@@ -180,7 +180,7 @@ class BlockingScheduler:
         )
 
     def enqueue_many(
-        self, calls: Sequence[Call[Any]], *, tx: object | None = None
+        self, calls: Iterable[Call[Any]], *, tx: object | None = None
     ) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
         if tx is not None:

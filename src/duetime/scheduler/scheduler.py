@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
@@ -42,7 +42,7 @@ from duetime.scheduler.pruning import Pruning
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task
+from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, listed
 from duetime.scheduler.workers import Workers
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
@@ -194,10 +194,10 @@ class Scheduler:
         return (await self.enqueue_many([call], tx=tx))[0]
 
     async def enqueue_many(
-        self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
+        self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        store = self._opened()
+        store, calls = self._opened(), listed(calls)
         if tx is None:
             check_not_kept_out(store)
         entries = [call.entry for call in calls if call.entry is not None]
@@ -207,9 +207,9 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
+    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
         """Store all requests or none in a blocking transaction, in the thread that has it open."""
-        store = self._portal.run(self._introduced())
+        store, calls = self._portal.run(self._introduced()), listed(calls)
         ids = store.enqueue_blocking([call.job for call in calls], tx=_own(tx))
         return self._handles(ids, calls)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import typing
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack
 
 import msgspec
 
-from duetime.errors import InvalidOption
+from duetime.errors import InvalidArguments, InvalidOption
 from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import Callback
 from duetime.model.ids import new_job_id
@@ -37,6 +37,15 @@ class Call(NamedTuple, Generic[R_co]):
     """What is noted with it."""
 
 
+def listed(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+    """Return the calls to enqueue; raise `InvalidArguments` when they are anything else."""
+    found = list(calls)
+    # One call alone is a tuple, and no list of calls.
+    if not all(isinstance(call, Call) for call in found):
+        raise InvalidArguments("enqueue_many takes a list of calls: enqueue_many([task.call(...), ...])")
+    return found
+
+
 class Client(Protocol):
     """What a task needs of its scheduler."""
 
@@ -45,12 +54,12 @@ class Client(Protocol):
         ...
 
     async def enqueue_many(
-        self, calls: Sequence[Call[Any]], /, *, tx: object | None = None
+        self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none."""
         ...
 
-    def enqueue_blocking(self, calls: Sequence[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
+    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
         """Store all requests or none in a transaction of this very thread."""
         ...
 

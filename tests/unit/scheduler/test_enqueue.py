@@ -146,3 +146,19 @@ async def test_a_debounced_job_waits_from_the_last_request_on(scheduler: Schedul
     record = await first.record()
     assert (last.id, last.existing) == (first.id, True)
     assert (record.arguments, record.due_at) == ({"user": 2}, NOON + timedelta(seconds=8))
+
+
+async def test_many_calls_may_come_one_by_one(scheduler: Scheduler) -> None:
+    task = scheduler.task(send)
+    handles = await scheduler.enqueue_many(task.call(n) for n in range(3))
+    assert {job.id for job in await scheduler.jobs.list()} == {handle.id for handle in handles}
+    assert len(handles) == 3
+
+
+@pytest.mark.parametrize(
+    "wrong", [lambda task: task.call(1), lambda task: [task.call(1), 2], lambda _: "text"]
+)
+async def test_what_is_not_a_list_of_calls_is_refused(scheduler: Scheduler, wrong: Any) -> None:
+    with pytest.raises(InvalidArguments, match=r"enqueue_many\(\[task.call\(...\)"):
+        await scheduler.enqueue_many(wrong(scheduler.task(send)))
+    assert not await scheduler.jobs.list()
