@@ -237,6 +237,28 @@ async def test_a_change_of_owner_or_mode_is_no_touch(path: Path) -> None:
         assert len(touches) == 1
 
 
+async def test_what_sqlite_does_with_its_log_is_no_touch(path: Path) -> None:
+    touches: list[None] = []
+    with closing(sqlite3.connect(path)) as ours:
+        ours.execute("PRAGMA journal_mode = WAL")
+        ours.execute("CREATE TABLE t (n integer)")
+        log = path.with_name(f"{path.name}-wal")
+        with closing(LogEvents(log, on_write=nothing, on_touch=lambda: touches.append(None))) as events:
+            with closing(sqlite3.connect(path)) as another, another:
+                another.execute("INSERT INTO t SELECT count(*) FROM t")
+            events._read()
+    assert touches == []
+
+
+def test_touching_a_log_leaves_its_times_alone(path: Path) -> None:
+    # A changed time would have to be written with the next commit, which would take half as long again.
+    path.write_bytes(b"frame")
+    before = path.stat()
+    touch(path)
+    after = path.stat()
+    assert (after.st_mtime_ns, after.st_ctime_ns) == (before.st_mtime_ns, before.st_ctime_ns)
+
+
 def test_a_log_that_is_not_there_can_be_touched(path: Path) -> None:
     touch(path.with_name("watched.db-wal"))
     assert not path.with_name("watched.db-wal").exists()

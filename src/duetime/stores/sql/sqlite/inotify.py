@@ -9,19 +9,15 @@ import errno
 import os
 import struct
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-_MODIFY, _ATTRIB, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x400, 0x800
+_MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
 _CREATE, _MOVED_TO = 0x100, 0x80
-_FILE_EVENTS = _MODIFY | _ATTRIB | _DELETE_SELF | _MOVE_SELF
+_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
 _FOLDER_EVENTS = _CREATE | _MOVED_TO
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
-_MICROSECOND = 1_000
-_TOUCH = 357
-"""The nanoseconds past the microsecond that tell a touch from times that the kernel sets."""
 
 
 class LogEvents:
@@ -34,7 +30,6 @@ class LogEvents:
         self._file = file
         self._on_write = on_write
         self._on_touch = on_touch
-        self._touched_at = _time_of_touch(file)
         self._file_watch: int | None = None
         self._folder_watch: int | None = None
         self._libc = _libc()
@@ -58,21 +53,16 @@ class LogEvents:
         except BlockingIOError:
             return
         masks = set(_masks(data))
-        if _ATTRIB in masks and self._was_touched():
+        if _CLOSE_NOWRITE in masks:
             self._on_touch()
         before = self._file_watch
-        if masks != {_MODIFY}:
+        if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
             # A folder that is gone cannot be watched; whoever uses the database will say so.
             with contextlib.suppress(OSError):
                 self._arm()
         # A file that is removed while somebody has it open tells no more than one that is touched.
-        if masks != {_ATTRIB} or self._file_watch != before:
+        if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
             self._on_write()
-
-    def _was_touched(self) -> bool:
-        """Tell a touch from other changes: SQLite sets the owner of the log whenever a superuser opens it."""
-        before, self._touched_at = self._touched_at, _time_of_touch(self._file)
-        return self._touched_at is not None and self._touched_at != before
 
     def _arm(self) -> None:
         """Watch the file, or its folder until the file is there."""
@@ -104,19 +94,14 @@ class LogEvents:
 
 
 def touch(file: Path) -> None:
-    """Let those know who watch a file; one that is not there, or not ours to touch, has nobody to tell."""
-    now = time.time_ns() // _MICROSECOND * _MICROSECOND + _TOUCH
+    """Let those know who watch a file, by opening and closing it; one that is not there has nobody to tell.
+
+    SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead would let the
+    next commit wait for the journal of the file system. Never to be done to a file that SQLite locks: to close it
+    would drop the locks of this process.
+    """
     with contextlib.suppress(OSError):
-        os.utime(file, ns=(now, now))
-
-
-def _time_of_touch(file: Path) -> int | None:
-    """Return when a file was touched, unless it was written since."""
-    try:
-        changed_at = file.stat().st_mtime_ns
-    except OSError:
-        return None
-    return changed_at if changed_at % _MICROSECOND == _TOUCH else None
+        os.close(os.open(file, os.O_RDONLY))
 
 
 def _libc() -> ctypes.CDLL:
