@@ -9,12 +9,12 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon lint types mypy pyright layers format docs servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(INSTALLED) servers ## Run the tests (JOBS=2, PYTEST_ARGS=...)
+test: $(INSTALLED) servers compiled ## Run the tests (JOBS=2, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --store=pgbouncer tests/conformance)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
@@ -59,6 +59,10 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tools.failure_modes
 	$(BIN)/python -m tools.layout
+
+# Tests start hundreds of processes: where Python may not keep bytecode, each of them would compile everything anew.
+compiled: $(INSTALLED)
+	@$(BIN)/python -m compileall -q -j $(JOBS) src tests tools benchmarks
 
 servers: $(INSTALLED) ## Find or install the database servers that the tests start
 	@$(BIN)/python -m tools.servers
