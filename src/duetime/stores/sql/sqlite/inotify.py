@@ -96,8 +96,8 @@ class LogEvents:
 def touch(file: Path) -> None:
     """Let those know who watch a file, by opening and closing it; one that is not there has nobody to tell.
 
-    SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead would let the
-    next commit wait for the journal of the file system. Never to be done to a file that SQLite locks: to close it
+    SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead was measured to
+    make enqueuing one by one dearer. Never to be done to a file that SQLite locks: to close it
     would drop the locks of this process.
     """
     with contextlib.suppress(OSError):
