@@ -11,6 +11,7 @@ import asyncpg
 
 from benchmarks.figures import percentile
 from benchmarks.ledger import checked, now
+from benchmarks.moments import odd_moment
 from benchmarks.sizes import BATCH, CALLERS
 from benchmarks.watch import Watch
 
@@ -135,6 +136,7 @@ async def _round_trips(url: str, pings: int) -> float:
     hinting: list[float] = []
     claiming: list[float] = []
     for row in _rows(pings):
+        await odd_moment()
         began = time.perf_counter()
         await here.execute(_INSERT, *row)
         inserted = time.perf_counter()

@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.figures import percentile
 from benchmarks.ledger import checked, now
 from benchmarks.limits.hint import byte
+from benchmarks.moments import odd_moment
 from benchmarks.sizes import BATCH
 from benchmarks.watch import Watch
 
@@ -140,6 +141,7 @@ async def _round_trips(folder: str, pings: int) -> float:
     inserting: list[float] = []
     claiming: list[float] = []
     for row in _rows(pings):
+        await odd_moment()
         began = time.perf_counter()
         await hop(_single(row))
         inserted = time.perf_counter()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 from benchmarks.figures import spread
 from benchmarks.ledger import now
 from benchmarks.measures.base import Figure
+from benchmarks.moments import odd_moment
 from benchmarks.places import Limits, Place
 from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
@@ -49,5 +49,5 @@ async def _ping(url: str, pings: int) -> None:
     subject = Subject(url)
     async with subject.scheduler:
         for n in range(pings):
-            await asyncio.sleep(random.uniform(0.01, 0.03))
+            await odd_moment()
             await subject.note.enqueue(n, now())
