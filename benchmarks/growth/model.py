@@ -182,13 +182,15 @@ def fitted(crowds: Sequence[Point], workers: Sequence[Point]) -> Model:
     def of(key: str, *terms: Term, scale: float = 1.0) -> Fit:
         return fit([(point["workers"], point[key] * scale) for point in crowds], *terms)
 
+    # Few points cannot tell what pairs of workers cost from what the fleet costs.
+    server = (each, fleet, pairs) if len(crowds) > 3 else (each, fleet)
     costs = [(point["server_us"], point["wal_per_job"]) for point in workers]
     if not costs:
         raise Unfit("no drain was measured")
     return Model(
         idle_statements=of("idle_statements", each, fleet),
         # Measured in hundredths of a core.
-        idle_server=of("idle_server", each, pairs, scale=0.01),
+        idle_server=of("idle_server", *server, scale=0.01),
         connections=of("connections", each, once),
         answers=of("statements_per_event", each, once),
         # The dearest: with more workers, batches are smaller.

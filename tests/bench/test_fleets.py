@@ -113,12 +113,14 @@ async def test_on_sqlite_the_heartbeats_of_a_fleet_do_not_make_everybody_look_ar
     assert rates["peers"] < LOOKS
 
 
-async def test_a_job_makes_every_idle_worker_ask_once(roomy: PostgresServer) -> None:
-    async with fleet_of(16, roomy.create_database("asked")) as fleet:
+@pytest.mark.covers("fleet-storm")
+async def test_a_job_makes_every_idle_worker_look_and_a_few_claim(roomy: PostgresServer) -> None:
+    async with fleet_of(64, roomy.create_database("asked")) as fleet:
         fleet.listen_anew()
         await fleet.tasks[0].enqueue()
         await fleet.ran.wait()
         await fleet.beats(BEATS)
         names = fleet.counts()
-    assert 1 <= names["claim"] <= 16 + 1
-    assert names["next_due"] <= 3 * 16
+    # A sixth of them draw so short a moment that they are among the first.
+    assert 1 <= names["claim"] < 64 / 2
+    assert names["next_due"] <= 3 * 64

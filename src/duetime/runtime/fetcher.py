@@ -28,6 +28,8 @@ POLL_HEARING = 10.0
 POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
+_PROMPT = 0.01
+"""Who answers a hint within so many seconds is among the first, and will find the jobs that it is about."""
 _FUTILE_PAUSE = 0.02
 _BRISK: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
@@ -80,13 +82,15 @@ class Fetcher(Service):
 
     def hear(self, hint: Hint) -> None:
         """Look again because something may have changed."""
-        # A vague hint is answered by a read first, so that idle processes do not queue for the write lock.
-        if hint.kind == "jobs":
+        wait = self._crowd.wait()
+        # A vague hint is answered by a read first, so that idle processes do not queue for the write lock; and so is any
+        # hint by those who let others go first, since a claim that finds nothing costs more than a look.
+        if hint.kind == "jobs" and wait <= _PROMPT:
             self._look_first = False
         if hint.kind == "limits":
             self.limited.learn(in_use=True)
         self.limited.stir()
-        self.wakeup.set_after(self._crowd.wait())
+        self.wakeup.set_after(wait)
 
     def learn_limits(self) -> None:
         """Ask for limited jobs from now on, because the store says there are some."""

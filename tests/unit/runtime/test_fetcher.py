@@ -101,12 +101,14 @@ async def test_one_of_many_workers_lets_others_go_first_when_it_hears_of_jobs() 
         await asyncio.wait_for(fetcher.wakeup.wait(None), 0.01)
 
 
+HANDLER = Handler(
+    name="task", function=print, is_async=True, options=TaskOptions(), arguments=cast("Arguments", None)
+)
+
+
 async def test_what_was_claimed_starts_before_the_store_is_asked_what_comes_next() -> None:
     story: list[str] = []
-    handler = Handler(
-        name="task", function=print, is_async=True, options=TaskOptions(), arguments=cast("Arguments", None)
-    )
-    fetcher = idle_fetcher(store=OneJob(story), dispatcher=Busy(story), handlers={"task": handler})
+    fetcher = idle_fetcher(store=OneJob(story), dispatcher=Busy(story), handlers={"task": HANDLER})
     await fetcher.round()
     assert story == ["claim", "job runs", "next due"]
 
@@ -124,3 +126,18 @@ async def test_the_workers_of_a_fleet_that_have_nothing_to_do_look_for_jobs_in_t
     pause = await fetcher._look_ahead()
     assert pause is not None
     assert 0.8 * seconds <= pause <= 1.2 * seconds
+
+
+@pytest.mark.parametrize(("workers", "story"), [(8, ["claim", "next due"]), (1_000_000, ["next due"])])
+async def test_one_of_many_that_lets_others_go_first_looks_before_it_claims(
+    workers: int, story: list[str]
+) -> None:
+    told: list[str] = []
+    crowd = Crowd()
+    crowd.workers = workers
+    fetcher = idle_fetcher(crowd, store=OneJob(told), dispatcher=Busy([]), handlers={"task": HANDLER})
+    await fetcher.round()
+    told.clear()
+    fetcher.hear(Hint("jobs"))
+    await fetcher.round()
+    assert told == story
