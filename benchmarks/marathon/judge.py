@@ -16,7 +16,7 @@ _SLACK = 1.1
 
 
 class Sample(NamedTuple):
-    """One look, about a second after the one before."""
+    """One look, a second or less after the one before."""
 
     seconds: float
     done: int

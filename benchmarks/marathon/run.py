@@ -1,4 +1,4 @@
-"""Stores the jobs, lets one worker process drain them, and looks at it and at the database once a second."""
+"""Stores the jobs, lets one worker process drain them, and looks at it and at the database all the while."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from duetime.model.states import State
 from duetime.scheduler.task import AsyncTask
 
 _LOOK = 1.0
+_SHORTEST_LOOK = 0.2
 _STALLED = 60.0
 """Seconds after which a drain that makes no progress is given up."""
 _BATCH = 5_000
@@ -41,8 +42,10 @@ class Marathon:
     verdicts: tuple[Verdict, ...]
 
 
-def run(engine: str, *, jobs: int, look: float = _LOOK) -> Marathon:
+def run(engine: str, *, jobs: int) -> Marathon:
     """Store and drain, and judge; raises when a job was lost or ran twice."""
+    # A short one is looked at more often, so that its quarters can be told apart.
+    look = max(_SHORTEST_LOOK, min(_LOOK, _LOOK * jobs / 1_000_000))
     with GROUNDS[engine]() as ground, tempfile.TemporaryDirectory(prefix="duetime-marathon-") as folder:
         children.run(fill, url=ground.url, jobs=jobs)
         ground.vacuum()
