@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import AsyncExitStack
 from signal import SIGCONT
 
 import pytest
 
 from duetime.model.states import State
+from duetime.runtime.crowd import Crowd
 from tests.integration.kit import Fleet, FleetAt, until
 
 ELSEWHERE = "another-host/pid:[1]"
@@ -88,6 +91,29 @@ async def test_a_worker_elsewhere_whose_session_is_gone_is_rescued_before_its_le
         again = await fleet.entry("start", job=job.id, pid=heir.pid, within=15)
         gate.open()
         assert await job.result(timeout=15) == heir.pid
+
+    assert again.at < dead.lease_until
+
+
+@pytest.mark.covers("worker-killed", "fleet-storm")
+async def test_also_the_workers_of_a_large_fleet_notice_that_a_session_is_gone(
+    postgres_url: str, fleet_at: FleetAt, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A few of many: each believes that there are fifty who take turns.
+    monkeypatch.setattr(Crowd, "workers", property(lambda _: 50, lambda _, __: None), raising=False)
+    fleet = fleet_at(postgres_url)
+    app, gate = fleet.app(), fleet.gate()
+    async with app.scheduler, AsyncExitStack() as heirs:
+        victim = await fleet.start(lease=60, host_key=ELSEWHERE)
+        job = await app.wait_for.enqueue(gate.path)
+        await fleet.entry("start", job=job.id, pid=victim.pid)
+        [dead] = await app.scheduler.store.workers()
+        for _ in range(10):
+            await heirs.enter_async_context(fleet.app().scheduler.worker(lease=60))
+        victim.kill()
+        again = await fleet.entry("start", job=job.id, pid=os.getpid(), within=30)
+        gate.open()
+        await job.result(timeout=15)
 
     assert again.at < dead.lease_until
 
