@@ -79,7 +79,10 @@ class Service:
                 pause = await self.round()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever its round raises
                 # Hints do not cut this pause short: they would turn it into a busy loop.
-                await self._failing_pause.wait(self._after_failure(error))
+                pause = self._after_failure(error)
+                self._failing_pause.clear()
+                if not self.stopping:
+                    await self._failing_pause.wait(pause)
                 continue
             if self._failures:
                 self._failures = 0

@@ -112,3 +112,16 @@ async def test_a_stopped_service_does_not_wait_out_its_sleep() -> None:
     await asyncio.wait_for(counting.ran.wait(), 5)
     await asyncio.wait_for(counting.stop(), 5)
     assert counting.rounds == 1
+
+
+async def test_every_pause_after_a_failure_is_kept_not_only_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = iter((0.0001, 3600.0))
+    monkeypatch.setattr("duetime.runtime.service.random.uniform", lambda *_: next(pauses))
+    counting = Counting(NoHealth(), *[StoreUnavailable("no route")] * 3)
+    counting.start()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(counting.ran.wait(), 0.05)
+    assert counting.rounds == 2
+    await asyncio.wait_for(counting.stop(), 5)
