@@ -10,9 +10,8 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.postgres import notify
 from duetime.stores.sql.postgres.driver import PostgresDriver
-from duetime.stores.sql.postgres.notify import Notifier
+from duetime.stores.sql.postgres.notify import Notifier, encode
 from tests.integration.postgres.kit import ask, do, opened
 from tools.servers import Postgres, PostgresServer
 
@@ -70,11 +69,7 @@ async def listening(driver: PostgresDriver, *, connected: bool = True) -> AsyncI
             await task
 
 
-@pytest.mark.parametrize("rides", [True, False])
-async def test_the_hint_of_a_write_reaches_this_process_and_another_driver(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch, rides: bool
-) -> None:
-    monkeypatch.setattr(notify, "_ALONE", 0.0 if rides else 3600.0)
+async def test_the_hint_of_a_write_reaches_this_process_and_another_driver(postgres_url: str) -> None:
     async with (
         opened(postgres_url) as here,
         opened(postgres_url) as there,
@@ -82,12 +77,48 @@ async def test_the_hint_of_a_write_reaches_this_process_and_another_driver(
         listening(there) as other,
     ):
         await here.write(do("CREATE TABLE numbers (n int)"))
-        if rides:
-            monkeypatch.setattr(Notifier, "send", None)
         await here.write(ask("INSERT INTO numbers VALUES ($1::int)", n=7), atomic=False, hint=JOBS)
         await own.hear(JOBS)
         await other.hear(JOBS)
         assert await there.read(ask("SELECT n FROM numbers")) == [(7,)]
+
+
+async def test_the_commit_of_a_write_carries_no_notification(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Hint] = []
+    monkeypatch.setattr(Notifier, "send", lambda _self, hint: kept.append(hint))
+    later = encode("somebody", [Hint("schedules")])
+    async with opened(postgres_url) as here, opened(postgres_url) as there, listening(there) as other:
+        await here.write(do("CREATE TABLE numbers (n int)"))
+        await here.write(ask("INSERT INTO numbers VALUES ($1::int)", n=7), atomic=False, hint=JOBS)
+        await here.write(ask("SELECT pg_notify('duetime_hints', $1)", text=later), atomic=False)
+        # Notifications arrive in order, so one of the commit would be here by now.
+        await other.hear(Hint("schedules"))
+        assert JOBS not in other.heard
+        assert kept == [JOBS]
+
+
+async def test_a_write_succeeds_where_its_hint_cannot_be_sent(
+    postgres: Postgres, postgres_database: str
+) -> None:
+    url, role = postgres.url(postgres_database), f"{postgres_database}_mute"
+    for text in (
+        f"CREATE ROLE {role}",
+        "REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC",
+        "CREATE TABLE numbers (n int)",
+        f"GRANT INSERT, SELECT ON numbers TO {role}",
+    ):
+        postgres.execute(text, database=postgres_database)
+    try:
+        async with opened(f"{url}?role={role}") as mute, listening(mute) as own:
+            with pytest.raises(StoreError, match="pg_notify"):
+                await mute.write(ask("SELECT pg_notify('a', 'b')"))
+            await mute.write(ask("INSERT INTO numbers VALUES ($1::int)", n=7), atomic=False, hint=JOBS)
+            await own.hear(JOBS)
+            assert await mute.read(ask("SELECT n FROM numbers")) == [(7,)]
+    finally:
+        postgres.execute(f"DROP OWNED BY {role}; DROP ROLE {role}", database=postgres_database)
 
 
 async def test_a_write_that_fails_hints_at_nothing(postgres_url: str) -> None:

@@ -147,7 +147,7 @@ class Driver(Protocol):
     ) -> T:
         """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
 
-        `atomic=False` promises that it is a single statement; with a hint, one whose rows nobody reads.
+        `atomic=False` promises that it is a single statement.
         """
         ...
 

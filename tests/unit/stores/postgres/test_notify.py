@@ -7,7 +7,6 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.base import Hint
-from duetime.stores.sql.postgres import notify
 from duetime.stores.sql.postgres.connect import Connection
 from duetime.stores.sql.postgres.notify import Notifier, decode, encode
 from duetime.stores.sql.postgres.pool import Pool
@@ -89,27 +88,3 @@ async def test_nothing_is_sent_after_the_end() -> None:
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert connection.sent == []
-
-
-async def test_a_lone_hint_rides_with_the_commit_and_those_that_follow_closely_do_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(notify, "_ALONE", 3600.0)
-    connection = FakeConnection()
-    sending = notifier(connection)
-    sending._next_at = -7200.0
-    ridden = sending.ride(Hint("jobs"))
-    assert ridden is not None
-    assert ridden.channel == "c"
-    assert decode(ridden.text, own="you") == [Hint("jobs")]
-    assert sending.ride(Hint("jobs")) is None
-    assert connection.sent == []
-
-
-async def test_no_hint_rides_ahead_of_those_that_wait_to_be_sent() -> None:
-    sending = notifier(FakeConnection())
-    sending.send(Hint("jobs"))
-    assert sending.ride(Hint("jobs")) is None
-    await sending.close()
-    sending._next_at = -7200.0
-    assert sending.ride(Hint("jobs")) is None

@@ -29,7 +29,7 @@ from duetime.stores.sql.postgres.errors import Stale, is_conflict, is_lost, spar
 from duetime.stores.sql.postgres.lent import LendableConnection, LentPostgres
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
-from duetime.stores.sql.postgres.notify import Notification, Notifier, channel, encode
+from duetime.stores.sql.postgres.notify import Notifier, channel, encode
 from duetime.stores.sql.postgres.play import play
 from duetime.stores.sql.postgres.pool import Pool
 from duetime.stores.sql.subscribers import Subscribers
@@ -115,15 +115,9 @@ class PostgresDriver:
         self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: Hint | None = None
     ) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
-        if hint is None:
-            return await self._run(partial(self._do, script, atomic=atomic), repeatable=False)
-        alone = not atomic and not self._connector.pooled
-        aloud = self._open_links().notifier.ride(hint) if alone else None
-        answer = await self._run(partial(self._do, script, atomic=atomic, aloud=aloud), repeatable=False)
-        if aloud is None:
+        answer = await self._run(partial(self._do, script, atomic=atomic), repeatable=False)
+        if hint is not None:
             self.hint(hint)
-        else:
-            self._family.subscribers.notify(hint)
         return answer
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
@@ -259,14 +253,7 @@ class PostgresDriver:
             pool.release(connection, keep=keep)
         return answer
 
-    async def _do(
-        self,
-        script: Callable[[], Script[T]],
-        connection: Connection,
-        *,
-        atomic: bool,
-        aloud: Notification | None = None,
-    ) -> T:
+    async def _do(self, script: Callable[[], Script[T]], connection: Connection, *, atomic: bool) -> T:
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
         transaction = atomic or self._connector.pooled
         if transaction:
@@ -275,7 +262,7 @@ class PostgresDriver:
             name = script_name(steps)
             if not transaction:
                 failpoint(f"before:{name}")
-            answer = await play(connection, steps, self._clock, aloud=aloud)
+            answer = await play(connection, steps, self._clock)
         if transaction:
             failpoint(f"before:{name}")
             await connection.execute("COMMIT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Final, NamedTuple
+from typing import Final
 
 import asyncpg
 import msgspec
@@ -18,8 +18,6 @@ _SPACING: Final = 0.002
 _LULL: Final = 1.0
 """How long nothing is tried after a notification could not be sent, in seconds."""
 _FLUSH: Final = 1.0
-_ALONE: Final = 0.005
-"""After so many seconds without a notification, the next may ride with the commit it tells of."""
 _MOST_HINTS: Final = 200
 _LONGEST: Final = 7_999
 """PostgreSQL's bound for what a notification carries, in bytes."""
@@ -48,17 +46,11 @@ def decode(text: object, *, own: str) -> list[Hint]:
     return [] if sender == own else hints
 
 
-class Notification(NamedTuple):
-    """What is said, and where."""
-
-    channel: str
-    text: str
-
-
 class Notifier:
     """Sends what it is given at once, and then in groups with a pause between them.
 
-    It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
+    Not with the commit that it tells of: commits that carry a notification wait for each other, in the whole server
+    and until each of them is on the disk. It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
     """
 
     def __init__(self, pool: Pool, *, channel: str, sender: str) -> None:
@@ -79,18 +71,6 @@ class Notifier:
             self._pending = {_ANY: None}
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
-
-    def ride(self, hint: Hint) -> Notification | None:
-        """Return a notification for the caller's own commit to carry; None while it had better be sent as usual.
-
-        It saves a lone hint its round trip. But commits that carry one wait for each other, so that those of a caller
-        who has many to make must not.
-        """
-        now = asyncio.get_running_loop().time()
-        if self._closed or self._pending or now < self._next_at + _ALONE:
-            return None
-        self._next_at = now + _SPACING
-        return Notification(self._channel, encode(self._sender, [hint]))
 
     async def close(self) -> None:
         """Send what is left, unless that takes long; afterwards nothing is sent."""
