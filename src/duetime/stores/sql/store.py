@@ -146,7 +146,7 @@ class SqlStore(Queueing, Commanding, Scheduling):
         claims = await self._driver.write(
             lambda: on_jobs.claim(self._sql, demand, one_statement=True, floors=floors), atomic=False
         )
-        self._backlogs.note(demand, claims)
+        self._backlogs.note(demand, claims, floors=floors)
         return claims
 
     async def claim_limited(self, demand: Demand) -> LimitedClaims:
