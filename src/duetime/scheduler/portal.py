@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import concurrent.futures
 import contextlib
 import os
 import threading
@@ -96,7 +97,11 @@ class _Visit(Generic[T]):
         self._ended.acquire()
         self._loop.call_soon_threadsafe(self._begin)
         with self._ended:
-            return self._task.result()
+            try:
+                return self._task.result()
+            except asyncio.CancelledError:
+                # The other loop's own word: in this thread nobody was cancelled, and `except Exception` must see it.
+                raise concurrent.futures.CancelledError from None
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._coroutine)
