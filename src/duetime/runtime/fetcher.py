@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from duetime.model.ids import new_token
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Released
 from duetime.runtime.asking import Asking
 from duetime.runtime.crowd import Crowd
+from duetime.runtime.demands import Demands
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.handler import Handler
 from duetime.runtime.hold import Hold
 from duetime.runtime.identity import Identity
-from duetime.runtime.lanes import Lane, lanes
 from duetime.runtime.limited import LimitedTurns
 from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
 from duetime.runtime.timekeeper import Timekeeper, monotonic
-from duetime.stores.base import Demand, Hint, Store
+from duetime.stores.base import Hint, Store
 
 POLL_HEARING = 10.0
 """Seconds between looks when hints of other processes arrive: only insurance."""
@@ -58,8 +57,6 @@ class Fetcher(Service):
     ) -> None:
         super().__init__(health)
         self._store = store
-        self._identity = identity
-        self._handlers = handlers
         self._queues = queues
         self._slots = slots
         self._dispatcher = dispatcher
@@ -78,6 +75,14 @@ class Fetcher(Service):
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
+        )
+        self._demands = Demands(
+            identity=identity,
+            handlers=handlers,
+            queues=queues,
+            slots=slots,
+            hold=self.hold,
+            limits=self.limited.limits,
         )
 
     def hear(self, hint: Hint) -> None:
@@ -183,8 +188,8 @@ class Fetcher(Service):
     async def _fetch_next_batch(self) -> float | None:
         """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
         wanted = self._appetite()
-        tasks = next(lane.tasks for lane in self._lanes() if not lane.in_child)
-        claims = await self._claim(tasks, limit=wanted, unstarted=True)
+        plain = next(lane for lane in self._demands.lanes() if not lane.in_child)
+        claims = await self._asking.claim(self._demands.in_advance(plain, wanted))
         self._backlog = len(claims) == wanted
         self.hold.add_due(claims)
         self._fill_slots()
@@ -223,7 +228,9 @@ class Fetcher(Service):
     async def _look_ahead(self) -> float | None:
         self._look_first = True
         queues = [queue for queue in self._queues if self._slots.share(queue) > 0]
-        tasks = [name for lane in self._lanes() if self._share(lane) > 0 for name in lane.tasks]
+        tasks = [
+            name for lane in self._demands.lanes() if self._demands.share(lane) > 0 for name in lane.tasks
+        ]
         if not queues:
             return None
         idle = self._until_next_look()
@@ -250,36 +257,38 @@ class Fetcher(Service):
             return early / SECOND
         self._ahead_from = monotonic() + half
         self._look_first = False
-        for lane in self._lanes():
-            if (room := min(self.hold.room, self._share(lane))) > 0:
-                for claim in await self._claim(lane.tasks, limit=room, ahead=self._window):
+        for lane in self._demands.lanes():
+            if (room := min(self.hold.room, self._demands.share(lane))) > 0:
+                demand = self._demands.ahead(lane, room, window=self._window)
+                for claim in await self._asking.claim(demand):
                     self.hold.add(claim)
         self._more_ahead = not self.hold.room
         return half / SECOND
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
         claims: list[Claim] = []
-        for lane in self._lanes():
-            most = min(limit - len(claims), self._room(lane))
+        for lane in self._demands.lanes():
+            most = min(limit - len(claims), self._demands.room(lane))
             if most <= 0:
                 continue
             # What one lane brings is started before the next asks, so that it sees which slots are left.
-            found = await self._claim(lane.tasks, limit=most, below_priority=below_priority)
+            demand = self._demands.now(lane, most, below_priority=below_priority)
+            found = await self._asking.claim(demand)
             self._begin(found)
             claims += found
         return claims
 
     async def _look_ahead_for_limited(self) -> None:
-        tasks = [name for lane in self._lanes() for name in lane.tasks]
+        tasks = [name for lane in self._demands.lanes() for name in lane.tasks]
         self.limited.look_ahead(await self._asking.next_due(list(self._queues), tasks))
 
     async def _claim_limited(self) -> int:
         """Start what limits let through, and tell how many; such jobs are never taken in advance."""
         started = 0
         with self.limited.turn(at_latest=self._until_next_look()):
-            for lane in self._lanes():
-                asked = self._room(lane)
-                demand = self._demand(lane.tasks, asked, self._slots.room)
+            for lane in self._demands.lanes():
+                asked = self._demands.room(lane)
+                demand = self._demands.now(lane, asked)
                 if asked <= 0 or not demand.queues:
                     self.limited.had_no_room()
                     continue
@@ -308,43 +317,6 @@ class Fetcher(Service):
             return None
         # Usually it came due after the last claim. Claims that keep coming back empty are spaced out.
         return 0 if self._futile <= 1 else min(0.5, _FUTILE_PAUSE * 2**self._futile)
-
-    async def _claim(
-        self,
-        tasks: tuple[str, ...],
-        *,
-        limit: int,
-        ahead: Micros = 0,
-        unstarted: bool = False,
-        below_priority: int = 10,
-    ) -> list[Claim]:
-        room = self._slots.share if unstarted or ahead else self._slots.room
-        demand = self._demand(
-            tasks, limit, room, ahead=ahead, unstarted=unstarted, below_priority=below_priority
-        )
-        return await self._asking.claim(demand)
-
-    def _demand(
-        self,
-        tasks: tuple[str, ...],
-        limit: int,
-        room: Callable[[str], int],
-        *,
-        ahead: Micros = 0,
-        unstarted: bool = False,
-        below_priority: int = 10,
-    ) -> Demand:
-        return Demand(
-            worker=self._identity.worker_id,
-            claim_id=new_token(),
-            queues=tuple((queue, min(limit, n)) for queue in self._rotated() if (n := room(queue)) > 0),
-            limit=limit,
-            tasks=tasks,
-            ahead=ahead,
-            unstarted=unstarted,
-            below_priority=below_priority,
-            limits=self.limited.limits,
-        )
 
     async def _recover_unanswered(self) -> None:
         """Find out what a claim had handed out before its answer was lost."""
@@ -381,23 +353,6 @@ class Fetcher(Service):
 
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())
-
-    def _lanes(self) -> Sequence[Lane]:
-        return lanes(self._handlers, self._slots)
-
-    def _room(self, lane: Lane) -> int:
-        """How many jobs of a lane may start now."""
-        return self._slots.children_free if lane.in_child else self._slots.free
-
-    def _share(self, lane: Lane) -> int:
-        """How many claims of a lane may be held for slots to come: children are not waited for."""
-        if not lane.in_child:
-            return self._slots.total
-        return self._slots.children_free - self.hold.count(lambda claim: claim.task in self._slots.cpu_tasks)
-
-    def _rotated(self) -> list[str]:
-        """The queues in random order: a full one must not starve the others."""
-        return random.sample(self._queues, len(self._queues)) if len(self._queues) > 1 else list(self._queues)
 
 
 def _jittered(seconds: float) -> float:

@@ -1,0 +1,80 @@
+"""What a worker asks for fits the room it has."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from duetime.model.instants import SECOND
+from duetime.model.task import TaskOptions
+from duetime.runtime.arguments import Arguments
+from duetime.runtime.demands import Demands
+from duetime.runtime.handler import Handler
+from duetime.runtime.hold import Hold
+from duetime.runtime.identity import Identity
+from duetime.runtime.lanes import Lane
+from duetime.runtime.slots import Slots
+from tests.unit.runtime.kit import StillTime, claim
+
+PLAIN, IN_CHILD = Lane(("plain",)), Lane(("heavy",), in_child=True)
+
+
+def handler(name: str, *, cpu: bool = False) -> Handler:
+    arguments = cast("Arguments", None)
+    return Handler(
+        name=name, function=print, is_async=True, options=TaskOptions(cpu=cpu), arguments=arguments
+    )
+
+
+def demands(slots: Slots, *queues: str) -> Demands:
+    return Demands(
+        identity=Identity(queues=queues, slots=slots.total),
+        handlers={"plain": handler("plain"), "heavy": handler("heavy", cpu=True)},
+        queues=queues,
+        slots=slots,
+        hold=Hold(budget=10, window=SECOND, time=StillTime(), on_due=lambda _: False, on_late=lambda _: None),
+        limits={},
+    )
+
+
+def test_what_starts_now_fits_the_slots_that_each_queue_has_left() -> None:
+    slots = Slots(4, {"mail": 2})
+    slots.take(claim(queue="mail"))
+    found = demands(slots, "mail", "default").now(PLAIN, 3, below_priority=4)
+    assert dict(found.queues) == {"mail": 1, "default": 3}
+    assert (found.tasks, found.limit, found.below_priority) == (("plain",), 3, 4)
+    assert (found.ahead, found.unstarted) == (0, False)
+
+
+def test_a_queue_without_room_is_not_asked_for() -> None:
+    slots = Slots(4, {"mail": 1})
+    slots.take(claim(queue="mail"))
+    assert demands(slots, "mail").now(PLAIN, 3).queues == ()
+
+
+def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
+    slots = Slots(1, {})
+    slots.take(claim())
+    asked = demands(slots, "default")
+    in_advance, ahead = asked.in_advance(PLAIN, 5), asked.ahead(PLAIN, 5, window=SECOND)
+    assert in_advance.queues == ahead.queues == (("default", 1),)
+    assert (in_advance.unstarted, in_advance.ahead) == (True, 0)
+    assert (ahead.unstarted, ahead.ahead) == (False, SECOND)
+
+
+def test_no_two_questions_have_the_same_name() -> None:
+    asked = demands(Slots(1, {}), "default")
+    assert asked.now(PLAIN, 1).claim_id != asked.now(PLAIN, 1).claim_id
+
+
+def test_no_queue_is_always_the_first() -> None:
+    asked = demands(Slots(1, {}), "one", "other")
+    assert {asked.now(PLAIN, 1).queues[0][0] for _ in range(100)} == {"one", "other"}
+
+
+async def test_children_are_not_waited_for() -> None:
+    asked = demands(Slots(4, {}, children=2), "default")
+    asked.lanes()
+    assert (asked.room(PLAIN), asked.room(IN_CHILD)) == (4, 2)
+    asked.hold.add(claim(task="heavy"))
+    assert (asked.share(PLAIN), asked.share(IN_CHILD)) == (4, 1)
+    asked.hold.take_all()
