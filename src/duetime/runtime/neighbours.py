@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple
 
@@ -44,7 +43,8 @@ class Neighbours:
         self.watch(())
 
     def _add(self, process: Process) -> None:
-        if sys.platform != "linux":
+        # A part of Linux, and of those Pythons only that were built where the kernel's headers had it.
+        if not hasattr(os, "pidfd_open"):
             return
         try:
             descriptor = os.pidfd_open(process.pid)

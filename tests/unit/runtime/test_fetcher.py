@@ -8,11 +8,11 @@ from typing import Literal, cast
 
 import pytest
 
-from duetime.model.instants import SECOND
+from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
-from duetime.runtime.crowd import Crowd
+from duetime.runtime.crowd import SPACING, Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.handler import Handler
@@ -42,6 +42,17 @@ class Busy(Idle):
 
     async def _run(self, claim: Claim) -> None:
         self._story.append(f"{claim.job_id} runs")
+
+
+class LastOfMany(Crowd):
+    """A crowd in which all the others go first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workers = 1_000_000
+
+    def wait(self, *, spacing: float = SPACING, at_most: float = float("inf")) -> float:
+        return min(at_most, spacing * self.workers)
 
 
 class OneJob:
@@ -93,12 +104,16 @@ def test_a_worker_without_limits_asks_for_limited_jobs_when_it_hears_of_some(
 
 
 async def test_one_of_many_workers_lets_others_go_first_when_it_hears_of_jobs() -> None:
-    crowd = Crowd()
-    crowd.workers = 1_000_000
-    fetcher = idle_fetcher(crowd)
+    fetcher = idle_fetcher(LastOfMany())
     fetcher.hear(Hint("jobs"))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(fetcher.wakeup.wait(None), 0.01)
+
+
+async def test_a_hint_is_answered_soon_in_a_fleet_of_any_size() -> None:
+    fetcher = idle_fetcher(LastOfMany())
+    fetcher.hear(Hint("jobs"))
+    await asyncio.wait_for(fetcher.wakeup.wait(None), 10)
 
 
 HANDLER = Handler(
@@ -128,16 +143,39 @@ async def test_the_workers_of_a_fleet_that_have_nothing_to_do_look_for_jobs_in_t
     assert 0.8 * seconds <= pause <= 1.2 * seconds
 
 
-@pytest.mark.parametrize(("workers", "story"), [(8, ["claim", "next due"]), (1_000_000, ["next due"])])
+@pytest.mark.parametrize(("crowd", "story"), [(Crowd(), ["claim", "next due"]), (LastOfMany(), ["next due"])])
 async def test_one_of_many_that_lets_others_go_first_looks_before_it_claims(
-    workers: int, story: list[str]
+    crowd: Crowd, story: list[str]
 ) -> None:
     told: list[str] = []
-    crowd = Crowd()
-    crowd.workers = workers
     fetcher = idle_fetcher(crowd, store=OneJob(told), dispatcher=Busy([]), handlers={"task": HANDLER})
     await fetcher.round()
     told.clear()
     fetcher.hear(Hint("jobs"))
     await fetcher.round()
     assert told == story
+
+
+class Snatched:
+    """A store whose jobs are always taken by others between the look and the claim."""
+
+    hears_others = True
+    due_at: Instant | None = 0
+
+    async def claim(self, _demand: Demand) -> list[Claim]:
+        return []
+
+    async def next_due(self, _queues: object, _tasks: object) -> NextDue:
+        return NextDue(now=0, due_at=self.due_at)
+
+
+async def test_who_has_lost_many_races_and_hears_of_another_job_claims_it_as_soon_as_it_sees_it() -> None:
+    store = Snatched()
+    fetcher = idle_fetcher(LastOfMany(), store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
+    pauses = [await fetcher.round() for _ in range(10)]
+    assert pauses[-1] == 0.5, "claims that keep coming back empty are spaced out"
+    store.due_at = None
+    await fetcher.round()
+    fetcher.hear(Hint("jobs"))
+    store.due_at = 0
+    assert await fetcher.round() == 0

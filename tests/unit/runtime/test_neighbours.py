@@ -111,6 +111,14 @@ async def test_where_the_kernel_does_not_tell_nobody_is_watched(monkeypatch: pyt
         assert not watching.watch([process])
 
 
+async def test_a_python_that_was_built_without_descriptors_of_processes_watches_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(os, "pidfd_open")
+    with living() as process, closing(Neighbours(never)) as watching:
+        assert not watching.watch([process])
+
+
 async def test_an_event_loop_that_cannot_watch_descriptors_leaves_none_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
