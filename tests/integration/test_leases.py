@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from duetime.model.states import State
+from duetime.runtime.janitor import Janitor
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, until
 
@@ -56,3 +59,15 @@ async def test_a_handler_that_blocks_the_loop_is_shown_by_its_line_and_keeps_its
     assert "runs again" in worker.log
     assert (record.state, record.crashes) == (State.SUCCEEDED, 0)
     assert len(fleet.ledger.entries("start")) == 1
+
+
+@pytest.mark.covers("fleet-dies")
+async def test_every_heartbeat_has_the_workers_counted_again(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = asyncio.Event()
+    monkeypatch.setattr(Janitor, "count_again", lambda _: counted.set())
+    async with fleet.app().scheduler.worker(lease=LEASE):
+        for _ in range(2):
+            await asyncio.wait_for(counted.wait(), 10)
+            counted.clear()

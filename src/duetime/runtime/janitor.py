@@ -28,10 +28,12 @@ _LOOK = 0.8
 """Seconds between looks at workers whose end is not heard of: two must fit in the two seconds a death may go unnoticed."""
 _SPACING = 0.2
 """Seconds between the looks of all who would see the same, on average: many of them need not look as often as one."""
+_LONGEST_LOOK = 10.0
+"""Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _HURRY = 1.0
 """Seconds within which somebody looks after a worker whose end was heard of."""
 _SWEEPS = 30
-"""How often all workers together sweep in the time of a lease; a few sweep less."""
+"""How often all workers together sweep in the time of a lease; a few sweep less, and each sweeps once at least."""
 _PRUNE_PAUSE = 600.0
 _PRUNE_SPACING = 20.0
 _LONGEST_PRUNE_PAUSE = 3600.0
@@ -73,6 +75,7 @@ class Janitor(Service):
         self._pruned_through: JobId = ""
         self._limits_in_use = limits_in_use
         self._next_sweep = 0
+        self._sweep_pause = 0.0
         # Not at the start, when there are jobs to see to.
         self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
         self._neighbours = Neighbours(self._hear_of_an_end)
@@ -92,7 +95,13 @@ class Janitor(Service):
     def look_soon(self) -> None:
         """Get to know the workers anew, because there may be others."""
         # Of many, it is enough that one gets to know the new one soon.
-        self.wakeup.set_after(random.uniform(0, self._crowd.share(_LOOK, spacing=_SPACING)))
+        self.wakeup.set_after(random.uniform(0, self._between_looks()))
+
+    def count_again(self) -> None:
+        """Look and sweep at once if so few workers are left that they were to do it far more often."""
+        if self._between_sweeps() * 2 < self._sweep_pause:
+            self._next_sweep = 0
+            self.wakeup.set()
 
     async def stop(self) -> None:
         """End, and watch nobody any more."""
@@ -108,8 +117,8 @@ class Janitor(Service):
             await self._store.bury(dead)
         await self._settle_strays()
         if dead or monotonic() >= self._next_sweep:
-            pause = self._crowd.share(self._lease / 3, spacing=self._lease / _SWEEPS)
-            self._next_sweep = _from_now(pause * random.uniform(0.8, 1.2))
+            self._sweep_pause = self._between_sweeps()
+            self._next_sweep = _from_now(self._sweep_pause * random.uniform(0.8, 1.2))
             await self._rescue()
         if monotonic() >= self._next_prune:
             await self._prune()
@@ -123,8 +132,14 @@ class Janitor(Service):
         """A session that was missing is looked at again soon, by whom saw it; otherwise all who see the same take turns."""
         everybody = any(peer.has_session for peer in peers)
         near = 1 + sum(peer.same_host for peer in peers)
-        pause = self._crowd.share(_LOOK, spacing=_SPACING, among=None if everybody else near)
-        return (_LOOK if self._missing else pause) * random.uniform(0.9, 1.1)
+        pause = _LOOK if self._missing else self._between_looks(among=None if everybody else near)
+        return pause * random.uniform(0.9, 1.1)
+
+    def _between_looks(self, *, among: int | None = None) -> float:
+        return self._crowd.share(_LOOK, spacing=_SPACING, at_most=_LONGEST_LOOK, among=among)
+
+    def _between_sweeps(self) -> float:
+        return self._crowd.share(self._lease / 3, spacing=self._lease / _SWEEPS, at_most=self._lease)
 
     def _hear_of_an_end(self) -> None:
         # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.

@@ -126,7 +126,9 @@ class Worker:
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
-        self._crowd.workers = pulse.workers or self._crowd.workers
+        if pulse.workers:
+            self._crowd.workers = pulse.workers
+            self._janitor.count_again()
         if pulse.limited:
             self._fetcher.learn_limits()
         for job_id in pulse.cancelling:

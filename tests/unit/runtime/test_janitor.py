@@ -34,6 +34,7 @@ class Ward:
         self.others: list[Peer] = []
         self.hears_others = True
         self.buried: list[str] = []
+        self.sweeps = 0
 
     async def peers(self, worker: str, host_key: str | None) -> list[Peer]:
         return [peer for peer in self.others if peer.id not in self.buried]
@@ -42,6 +43,7 @@ class Ward:
         self.buried += workers
 
     async def rescue(self, worker: str, claim_id: str) -> list[Orphan]:
+        self.sweeps += 1
         return []
 
     async def prune(self, retention: Retention, *, after: str = "", dry_run: bool = False) -> Pruned:
@@ -64,11 +66,22 @@ class Ward:
         self.settled.append((claim.job_id, outcome))
 
 
-def janitor_of(
-    ward: Ward, *, lease: Micros = 30_000_000, retention: Micros | None = None, workers: int = 1
-) -> Janitor:
+def crowd_of(workers: int) -> Crowd:
     crowd = Crowd()
     crowd.workers = workers
+    return crowd
+
+
+def janitor_of(
+    ward: Ward,
+    *,
+    lease: Micros = 30_000_000,
+    retention: Micros | None = None,
+    workers: int = 1,
+    crowd: Crowd | None = None,
+) -> Janitor:
+    if crowd is None:
+        crowd = crowd_of(workers)
     return Janitor(
         store=cast("Store", ward),
         identity=Identity(queues=("default",), slots=1),
@@ -234,6 +247,13 @@ async def test_the_workers_of_a_fleet_look_for_lost_sessions_in_turn(workers: in
     assert 4 < looks < 8, "in a second, all of them together"
 
 
+@pytest.mark.covers("fleet-dies")
+async def test_each_worker_of_a_large_fleet_looks_soon_enough_to_be_the_only_one_left() -> None:
+    ward = Ward(started_at=None)
+    ward.others = [AFAR]
+    assert max(await pauses_of(ward, workers=10_000)) < 12
+
+
 async def test_who_has_seen_a_lost_session_looks_again_soon_and_buries_its_worker() -> None:
     ward = Ward(started_at=None)
     ward.others = [AFAR._replace(session_lost=True)]
@@ -253,15 +273,52 @@ async def test_without_sessions_only_the_workers_of_a_host_take_turns() -> None:
     assert max(await pauses_of(ward, workers=1_000)) < 1
 
 
-async def test_the_sweeps_of_a_fleet_do_not_become_more_with_its_workers() -> None:
-    def until_sweep(janitor: Janitor) -> float:
-        return (janitor._next_sweep - monotonic()) / SECOND
+def until_sweep(janitor: Janitor) -> float:
+    return (janitor._next_sweep - monotonic()) / SECOND
 
-    janitors = [janitor_of(Ward(started_at=None), workers=1_000) for _ in range(20)]
+
+async def sweep_pauses_of(workers: int) -> list[float]:
+    """How long some workers of a fleet wait after a sweep until their next."""
+    janitors = [janitor_of(Ward(started_at=None), workers=workers) for _ in range(20)]
     for janitor in janitors:
         await janitor.round()
-    sweeps = 1_000 / (sum(map(until_sweep, janitors)) / len(janitors))
+    return [until_sweep(janitor) for janitor in janitors]
+
+
+async def test_the_sweeps_of_a_fleet_do_not_become_more_with_its_workers() -> None:
+    pauses = await sweep_pauses_of(30)
+    sweeps = 30 / (sum(pauses) / len(pauses))
     assert 0.5 < sweeps < 2, "in a second, of leases of 30 seconds"
+
+
+@pytest.mark.covers("fleet-dies")
+async def test_each_worker_of_a_large_fleet_sweeps_about_once_in_a_lease() -> None:
+    assert max(await sweep_pauses_of(10_000)) < 37, "of leases of 30 seconds"
+
+
+@pytest.mark.covers("fleet-dies")
+async def test_who_is_told_that_most_of_a_fleet_is_gone_looks_and_sweeps_at_once() -> None:
+    ward, crowd = Ward(started_at=None), crowd_of(500)
+    janitor = janitor_of(ward, crowd=crowd)
+    await janitor.round()
+    janitor.wakeup.clear()
+    crowd.workers = 2
+    janitor.count_again()
+    await asyncio.wait_for(janitor.wakeup.wait(None), 10)
+    await janitor.round()
+    assert ward.sweeps == 2
+    assert until_sweep(janitor) < 13
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 2), (500, 400), (2, 500)])
+async def test_a_count_that_changes_little_is_no_reason_to_sweep(before: int, after: int) -> None:
+    ward, crowd = Ward(started_at=None), crowd_of(before)
+    janitor = janitor_of(ward, crowd=crowd)
+    await janitor.round()
+    crowd.workers = after
+    janitor.count_again()
+    await janitor.round()
+    assert ward.sweeps == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes are a part of Linux")
