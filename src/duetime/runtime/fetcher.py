@@ -27,8 +27,6 @@ POLL_HEARING = 10.0
 POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
-_LATEST_ANSWER = 0.2
-"""Seconds within which a hint is answered in a fleet of any size: this worker may be the only one that can."""
 _PROMPT = 0.01
 """Who answers a hint within so many seconds is among the first, and will find the jobs that it is about."""
 _FUTILE_PAUSE = 0.02
@@ -89,7 +87,7 @@ class Fetcher(Service):
 
     def hear(self, hint: Hint) -> None:
         """Look again because something may have changed."""
-        wait = self._crowd.wait(at_most=_LATEST_ANSWER)
+        wait = self._crowd.wait()
         # A vague hint is answered by a read first, so that idle processes do not queue for the write lock; and so is any
         # hint by those who let others go first, since a claim that finds nothing costs more than a look.
         if hint.kind == "jobs":

@@ -12,7 +12,7 @@ from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
-from duetime.runtime.crowd import SPACING, Crowd
+from duetime.runtime.crowd import LATEST, SPACING, Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.handler import Handler
@@ -51,7 +51,7 @@ class LastOfMany(Crowd):
         super().__init__()
         self.workers = 1_000_000
 
-    def wait(self, *, spacing: float = SPACING, at_most: float = float("inf")) -> float:
+    def wait(self, *, spacing: float = SPACING, at_most: float = LATEST) -> float:
         return min(at_most, spacing * self.workers)
 
 
