@@ -116,9 +116,9 @@ async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another_by_force(
         assert await app.scheduler.jobs.release(job.id, force=True) == "released"
         heir = await fleet.start()
         await job.result(timeout=20)
-        frozen.signal(SIGCONT)
         [entry] = fleet.ledger.entries("start", job=job.id)
         assert entry.pid == heir.pid
+        frozen.signal(SIGCONT)
         record = (await app.scheduler.store.get([job.id]))[0]
     assert (record.state, record.crashes, record.failures) == (State.SUCCEEDED, 0, 0)
 
