@@ -121,6 +121,19 @@ async def test_slots_that_come_free_in_one_turn_of_the_loop_are_told_of_together
     assert bench.freed <= 2, "for all of them, and at once when nothing is left"
 
 
+async def test_other_threads_are_let_in_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def end_at_once() -> None:
+        pass
+
+    let_in: list[float] = []
+    monkeypatch.setattr("duetime.runtime.dispatcher.time.sleep", let_in.append)
+    bench = Bench(end_at_once)
+    for n in range(0, 130, 10):
+        bench.dispatcher.start_all([claim(str(n + i)) for i in range(10)])
+        await bench.drained()
+    assert let_in == [0, 0]
+
+
 async def test_a_slot_is_told_of_while_other_jobs_go_on() -> None:
     started = asyncio.Event()
 
