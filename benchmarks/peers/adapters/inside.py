@@ -32,19 +32,20 @@ async def enqueue(
     until = began + seconds
     done = 0
 
-    async def caller(share: range) -> None:
+    numbers = range(origin, origin + count)
+    # One row for all callers, so that whoever is cut off leaves no gaps: what was put are the first numbers.
+    row = iter(numbers)
+
+    async def caller() -> None:
         nonlocal done
-        for number in share:
-            if time.perf_counter() > until:
-                return
+        while time.perf_counter() <= until and (number := next(row, None)) is not None:
             await client.put(Job(number, time.time()))
             done += 1
 
-    numbers = range(origin, origin + count)
     if mode == "single":
-        await caller(numbers)
+        await caller()
     elif mode == "at_once":
-        await asyncio.gather(*(caller(numbers[n::CALLERS]) for n in range(CALLERS)))
+        await asyncio.gather(*(caller() for _ in range(CALLERS)))
     else:
         for start in range(0, count, _BATCH):
             if time.perf_counter() > until:
