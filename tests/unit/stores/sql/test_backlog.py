@@ -8,6 +8,7 @@ from dataclasses import replace
 from duetime.model.job import Claim
 from duetime.stores.base import Demand
 from duetime.stores.sql.backlog import Backlogs
+from tests.unit.runtime.kit import claim
 
 DEMAND = Demand(worker="w", claim_id="c", queues=(("default", 600),), limit=600, tasks=("work",))
 
@@ -23,29 +24,7 @@ class Clock:
 
 
 def claimed(count: int, *, due_at: int, queue: str = "default", priority: int = 5) -> list[Claim]:
-    return [
-        Claim(
-            job_id=f"{due_at}.{n}",
-            fence=1,
-            claim_id="c",
-            task="work",
-            payload="{}",
-            queue=queue,
-            priority=priority,
-            due_at=due_at + n,
-            claimed_at=10**9,
-            failures=0,
-            crashes=0,
-            blames=0,
-            on_crash="retry",
-            retries=None,
-            timeout=None,
-            schedule=None,
-            occurrence=None,
-            cancel_requested_at=None,
-        )
-        for n in range(count)
-    ]
+    return [claim(f"{due_at}.{n}", due_at=due_at + n, queue=queue, priority=priority) for n in range(count)]
 
 
 def after_a_long_backlog() -> tuple[Backlogs, Clock]:
