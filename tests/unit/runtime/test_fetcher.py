@@ -128,6 +128,24 @@ async def test_what_was_claimed_starts_before_the_store_is_asked_what_comes_next
     assert story == ["claim", "job runs", "next due"]
 
 
+class Backlog(OneJob):
+    """A store that has one batch, and then nothing."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        first = "claim" not in self._story
+        await super().claim(demand)
+        return [claim(str(n)) for n in range(demand.limit)] if first else []
+
+
+async def test_the_next_batch_of_a_backlog_is_asked_for_before_the_one_that_was_claimed_runs() -> None:
+    story: list[str] = []
+    busy = Busy(story)
+    busy.pace = 1
+    await idle_fetcher(store=Backlog(story), dispatcher=busy, handlers={"task": HANDLER}).round()
+    await asyncio.sleep(0)
+    assert story == ["claim", "claim", "0 runs", "1 runs"]
+
+
 @pytest.mark.parametrize(
     ("workers", "hears", "seconds"),
     [(1, True, 10), (100, True, 20), (1_000, True, 60), (1, False, 0.25), (100, False, 1), (1_000, False, 2)],
