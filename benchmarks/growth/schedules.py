@@ -12,7 +12,7 @@ from benchmarks.growth.fleet import fleet
 from benchmarks.growth.sizes import Sizes
 from benchmarks.ledger import Entry, WrongRun, now
 from benchmarks.measures.schedules import store_rules
-from duetime.model.triggers import Every
+from duetime.model.triggers.every import Every
 
 _SECOND = 1_000_000
 _LEAD = 2 * _SECOND

@@ -21,7 +21,9 @@ from benchmarks.subject import TICK, Subject
 from benchmarks.working import working
 from duetime.model.instants import to_datetime
 from duetime.model.schedule import Change, Misfire, Overlap, StoredSchedule
-from duetime.model.triggers import Cron, Every, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.every import Every
 
 _LEAD = 4_000_000
 """Microseconds from storing the schedules to the first time one comes."""

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from duetime import calendars
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
 from duetime.model.callbacks import Ended
 from duetime.model.event import Event, EventKind
 from duetime.model.limit import Limit, Rate
-from duetime.model.registries import Registry
-from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
-from duetime.model.triggers import at, cron, every, rrule
-from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.context import JobContext, current_job
-from duetime.scheduler import (
-    AttemptRecord,
-    Backfill,
-    CommandRecord,
-    Explanation,
-    Forecast,
-    Job,
-    JobHandle,
-    JobRecord,
-    Page,
-    QueueRecord,
-    ScheduleChange,
-    ScheduleExplanation,
-    ScheduleExport,
-    ScheduleImport,
-    Scheduler,
-    ScheduleRecord,
-    Task,
-    WorkerRecord,
-)
+from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.task import Task
+
+if TYPE_CHECKING:
+    from duetime import calendars
+    from duetime.model.registries import Registry
+    from duetime.model.reports import LogPart
+    from duetime.model.triggers.at import at
+    from duetime.model.triggers.cron import cron
+    from duetime.model.triggers.every import every
+    from duetime.model.triggers.preview import Upcoming
+    from duetime.model.triggers.rrule import rrule
+    from duetime.scheduler.explaining import Explanation, ScheduleExplanation
+    from duetime.scheduler.forecast_records import Forecast
+    from duetime.scheduler.job_class import Job
+    from duetime.scheduler.pages import Page
+    from duetime.scheduler.porting import ScheduleExport, ScheduleImport
+    from duetime.scheduler.records import AttemptRecord, CommandRecord, JobRecord, QueueRecord, WorkerRecord
+    from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 
 __all__ = [
     "AttemptRecord",
@@ -77,3 +75,42 @@ __all__ = [
     "fixed",
     "rrule",
 ]
+
+_LATER: Final = {
+    "AttemptRecord": "duetime.scheduler.records",
+    "Backfill": "duetime.scheduler.schedule_records",
+    "CommandRecord": "duetime.scheduler.records",
+    "Explanation": "duetime.scheduler.explaining",
+    "Forecast": "duetime.scheduler.forecast_records",
+    "Job": "duetime.scheduler.job_class",
+    "JobRecord": "duetime.scheduler.records",
+    "LogPart": "duetime.model.reports",
+    "Page": "duetime.scheduler.pages",
+    "QueueRecord": "duetime.scheduler.records",
+    "Registry": "duetime.model.registries",
+    "ScheduleChange": "duetime.scheduler.schedule_records",
+    "ScheduleExplanation": "duetime.scheduler.explaining",
+    "ScheduleExport": "duetime.scheduler.porting",
+    "ScheduleImport": "duetime.scheduler.porting",
+    "ScheduleRecord": "duetime.scheduler.schedule_records",
+    "Upcoming": "duetime.model.triggers.preview",
+    "WorkerRecord": "duetime.scheduler.records",
+    "at": "duetime.model.triggers.at",
+    "cron": "duetime.model.triggers.cron",
+    "every": "duetime.model.triggers.every",
+    "rrule": "duetime.model.triggers.rrule",
+}
+"""Where the names live that are loaded when they are first asked for: most processes use few of them, and each has a price in memory."""
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name == "calendars":
+            return import_module("duetime.calendars")
+        if (home := _LATER.get(name)) is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(import_module(home), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

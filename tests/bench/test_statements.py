@@ -16,7 +16,7 @@ from benchmarks.statements import Sent, tapped
 from duetime import Limit, Scheduler, current_job, every
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.runtime import fetcher
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth

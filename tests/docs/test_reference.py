@@ -16,7 +16,8 @@ from duetime.cli.failures import ExitCode
 from duetime.model.schedule_options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
-from duetime.scheduler.scheduler import Scheduler, WorkerSettings
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.serving import WorkerSettings
 from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
 from tools import layout

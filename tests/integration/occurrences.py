@@ -13,7 +13,8 @@ from duetime.model.instants import MILLISECOND, Instant, Micros
 from duetime.model.job import StoredJob
 from duetime.model.schedule_options import schedule_options
 from duetime.model.states import State
-from duetime.model.triggers import Every, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.every import Every
 from duetime.runtime.context import current
 from duetime.scheduler.registry import Declared
 from duetime.stores.base import Store

@@ -9,7 +9,8 @@ import pytest
 
 from duetime import Scheduler
 from duetime.model.states import State
-from duetime.model.triggers import At, Every
+from duetime.model.triggers.at import At
+from duetime.model.triggers.every import Every
 from duetime.runtime import fetcher
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records

@@ -17,7 +17,7 @@ from duetime.errors import ScheduleNotFound
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.parking import park
 from duetime.model.retention import Retention
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.runtime.firing import ScheduleFirer
 from duetime.testing import FakeClock, drain
 from duetime.testing.conformance.kit import worker_info

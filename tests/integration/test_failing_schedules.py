@@ -10,7 +10,7 @@ from duetime import Scheduler
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Every
+from duetime.model.triggers.every import Every
 from duetime.runtime.context import current
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, accounted, put, records

@@ -14,7 +14,8 @@ from duetime import Scheduler, cron
 from duetime.calendars import blackout, days_off, holidays, weekends
 from duetime.model.instants import SECOND
 from duetime.model.passed import MOST_STEPS, MOST_WALKED
-from duetime.model.triggers import Cron, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.cron_fields import Fields
 from duetime.runtime import firing
 from duetime.runtime.firing import ScheduleFirer

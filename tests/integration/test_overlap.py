@@ -11,7 +11,7 @@ import pytest
 from duetime.model.instants import MILLISECOND
 from duetime.model.job import StoredJob
 from duetime.model.states import State
-from duetime.model.triggers import At
+from duetime.model.triggers.at import At
 from duetime.stores.base import Store
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, Runs, accounted, all_ended, put, records, skipped

@@ -9,7 +9,8 @@ import pytest
 from duetime.model.instants import MILLISECOND
 from duetime.model.job import StoredJob
 from duetime.model.states import State
-from duetime.model.triggers import At, Every
+from duetime.model.triggers.at import At
+from duetime.model.triggers.every import Every
 from tests.integration.kit import Fleet, until
 from tests.integration.ledger import Entry
 from tests.integration.occurrences import NAME, PACE, put, records, skipped

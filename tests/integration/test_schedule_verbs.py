@@ -20,7 +20,7 @@ from duetime.errors import (
     UnknownTask,
 )
 from duetime.model.instants import SECOND
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.runtime.identity import Identity

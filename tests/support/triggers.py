@@ -9,20 +9,18 @@ from hypothesis import strategies as st
 
 from duetime.model.calendars import Calendar, Holidays, Joined, Span, Weekdays, Window
 from duetime.model.instants import SECOND, from_datetime
-from duetime.model.triggers import (
-    At,
-    AtMost,
-    Between,
-    Cron,
-    Every,
-    Except,
-    Intersection,
-    Jitter,
-    RRule,
-    Steps,
-    Trigger,
-    Union,
-)
+from duetime.model.triggers.at import At
+from duetime.model.triggers.at_most import AtMost
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.between import Between
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.every import Every
+from duetime.model.triggers.intersection import Intersection
+from duetime.model.triggers.jitter import Jitter
+from duetime.model.triggers.minus import Except
+from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.steps import Steps
+from duetime.model.triggers.union import Union
 
 BEGIN = from_datetime(datetime(2025, 1, 1, tzinfo=UTC))
 DAY = 86_400 * SECOND

@@ -24,7 +24,8 @@ from duetime import (
     every,
     exponential,
 )
-from duetime.model.triggers import Every, Steps
+from duetime.model.triggers.every import Every
+from duetime.model.triggers.steps import Steps
 from duetime.scheduler.blocking_handle import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform

@@ -10,8 +10,8 @@ from duetime.cli import options
 from duetime.cli.schedule_view import upcoming_values
 from duetime.cli.text import say, say_json, say_table
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import Cron
-from duetime.model.triggers import cron as read_cron
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.cron import cron as read_cron
 from duetime.model.triggers.preview import Upcoming, preview
 
 _MOST = 1_000

@@ -12,8 +12,9 @@ from duetime.cli import options
 from duetime.cli.loading import known_task, load_scheduler
 from duetime.cli.text import say, say_json
 from duetime.model.task import JobOptionValues, job_options
-from duetime.scheduler import JobRecord, Scheduler
 from duetime.scheduler.arguments import Arguments, read_arguments
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request
 
 

@@ -15,7 +15,7 @@ from duetime.cli.text import say, say_json
 from duetime.errors import JobActive, JobEnded, JobNotFound
 from duetime.model.states import State
 from duetime.model.task import JobOptionValues
-from duetime.scheduler import Scheduler
+from duetime.scheduler.scheduler import Scheduler
 from duetime.stores.base import CancelAnswer, ReleaseAnswer
 
 _CANCELLED = {

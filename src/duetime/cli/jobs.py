@@ -18,8 +18,8 @@ from duetime.cli.text import relative, say, say_json, say_lines, say_table, shor
 from duetime.model.instants import to_datetime
 from duetime.model.registries import Registry
 from duetime.model.states import State
-from duetime.scheduler import AttemptRecord, JobRecord, Page
-from duetime.scheduler.pages import JobQuery
+from duetime.scheduler.pages import JobQuery, Page
+from duetime.scheduler.records import AttemptRecord, JobRecord
 
 _ERROR_WIDTH = 60
 

@@ -12,8 +12,8 @@ from types import ModuleType
 from duetime.cli.failures import ExitCode, Failure, code_of
 from duetime.model.shown import shown
 from duetime.runtime.handler import Handler
-from duetime.scheduler import Scheduler
 from duetime.scheduler.lookup import closest, no_task
+from duetime.scheduler.scheduler import Scheduler
 
 _OURS = str(Path(__file__).parents[1])
 

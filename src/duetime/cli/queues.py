@@ -18,7 +18,8 @@ from duetime.model.instants import to_datetime
 from duetime.model.limit import Rate
 from duetime.model.names import check_name
 from duetime.model.registries import Registry
-from duetime.scheduler import QueueRecord, Scheduler
+from duetime.scheduler.records import QueueRecord
+from duetime.scheduler.scheduler import Scheduler
 
 _REASON_WIDTH = 40
 

@@ -14,8 +14,9 @@ from duetime.cli.database import client
 from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import load_scheduler
 from duetime.cli.text import say, say_json
-from duetime.scheduler import ScheduleExport, ScheduleImport, Scheduler
 from duetime.scheduler.documents import Format
+from duetime.scheduler.porting import ScheduleExport, ScheduleImport
+from duetime.scheduler.scheduler import Scheduler
 
 _SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".crontab": "crontab", ".cron": "crontab"}
 

@@ -16,7 +16,7 @@ from duetime.cli.database import client
 from duetime.cli.text import relative, say, say_json, say_table, shortened
 from duetime.model import durations
 from duetime.model.instants import to_datetime
-from duetime.scheduler import ScheduleChange
+from duetime.scheduler.schedule_records import ScheduleChange
 
 _MOST = 1_000
 _WIDTH = 200

@@ -19,8 +19,8 @@ from duetime.cli.schedule_view import told
 from duetime.cli.text import say, say_json
 from duetime.errors import ScheduleNotFound
 from duetime.model.instants import to_datetime
-from duetime.scheduler import Scheduler
 from duetime.scheduler.arguments import read_arguments
+from duetime.scheduler.scheduler import Scheduler
 
 Act: TypeAlias = Callable[[Scheduler, str], Awaitable[str]]
 

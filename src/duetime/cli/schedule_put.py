@@ -17,8 +17,8 @@ from duetime.cli.schedule_view import told
 from duetime.cli.text import say, say_json
 from duetime.model.instants import to_datetime
 from duetime.model.portable_triggers import read_trigger
-from duetime.scheduler import Scheduler
 from duetime.scheduler.arguments import read_arguments
+from duetime.scheduler.scheduler import Scheduler
 
 
 @click.command()

@@ -15,7 +15,7 @@ from duetime.cli.schedule_view import upcoming_row, upcoming_values
 from duetime.cli.text import say, say_json, say_table
 from duetime.model.instants import to_datetime
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler import Backfill
+from duetime.scheduler.schedule_records import Backfill
 
 _MOST = 1_000
 

@@ -14,7 +14,8 @@ from duetime.cli.text import relative, say, say_table, shortened
 from duetime.model import durations
 from duetime.model.fleet import Fleet
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler import JobRecord, ScheduleRecord
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.schedule_records import ScheduleRecord
 
 _REASON_WIDTH = 40
 _NAME_WIDTH = 16

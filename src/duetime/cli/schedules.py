@@ -21,7 +21,8 @@ from duetime.cli.text import say, say_json, say_table
 from duetime.model.fleet import Fleet
 from duetime.model.instants import to_datetime
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler import JobRecord, ScheduleRecord
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.schedule_records import ScheduleRecord
 
 _LAST = 5
 _NEXT = 5

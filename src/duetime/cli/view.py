@@ -10,7 +10,8 @@ import msgspec
 
 from duetime.cli.text import relative, shortened, table
 from duetime.model.instants import to_datetime
-from duetime.scheduler import JobRecord, QueueRecord, Scheduler, WorkerRecord
+from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
+from duetime.scheduler.scheduler import Scheduler
 
 _MOST_RUNNING = 30
 _MOST_UPCOMING = 10

@@ -18,8 +18,8 @@ from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import load_scheduler
 from duetime.cli.stopping import StopSignals
 from duetime.model.job import DEFAULT_QUEUE
-from duetime.scheduler import Scheduler
-from duetime.scheduler.scheduler import WorkerSettings
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.serving import WorkerSettings
 from duetime.stores.open import redact
 
 log = logging.getLogger("duetime.cli")

@@ -16,8 +16,9 @@ from duetime.cli.failures import ExitCode, Failure, code_of
 from duetime.cli.text import relative, say, say_json, say_lines, say_table, shortened
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.model.instants import to_datetime
-from duetime.scheduler import CommandRecord, Scheduler, WorkerRecord
 from duetime.scheduler.lookup import no_worker
+from duetime.scheduler.records import CommandRecord, WorkerRecord
+from duetime.scheduler.scheduler import Scheduler
 
 F = TypeVar("F", bound=Callable[..., object])
 

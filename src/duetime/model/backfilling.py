@@ -7,7 +7,7 @@ from typing import Final
 from duetime.errors import InvalidTime
 from duetime.model.instants import Instant, to_datetime
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 MOST_BACKFILLED: Final = 10_000
 

@@ -14,7 +14,7 @@ from duetime.model.names import MAX_NAME
 from duetime.model.portable import Text, written
 from duetime.model.schedule import StoredSchedule
 from duetime.model.shown import shown
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 from duetime.model.triggers.text import from_text, to_text
 
 _ZONES: Final = ("CRON_TZ", "TZ")

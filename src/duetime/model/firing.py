@@ -13,7 +13,7 @@ from duetime.model.overlap import admit, in_turn, may_plant
 from duetime.model.passed import passed
 from duetime.model.remaining import left, next_after
 from duetime.model.schedule import Firing, StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 MISFIRE = "misfire"
 OVERLAP = "overlap"

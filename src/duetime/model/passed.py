@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.occurrence import Span
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.compound import Budget, Spent
 
 MOST_WALKED: Final = 2_000

@@ -18,7 +18,7 @@ from duetime.model.schedule_options import ScheduleOptions, ScheduleOptionValues
 from duetime.model.shown import shown
 from duetime.model.task import check_on_crash
 from duetime.model.terms import FOREVER, Terms
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import from_text
 
 _FOREVER = "forever"

@@ -11,8 +11,12 @@ from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model import durations
 from duetime.model.instants import Instant, from_datetime, to_datetime
 from duetime.model.shown import shown
-from duetime.model.triggers import Trigger, at, cron, every, from_spec, rrule
-from duetime.model.triggers.base import check_times
+from duetime.model.triggers.at import at
+from duetime.model.triggers.base import Trigger, check_times
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.rrule import rrule
+from duetime.model.triggers.specs import from_spec
 
 TRIGGER_KEYS: Final = frozenset(
     {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}

@@ -9,7 +9,7 @@ from duetime.model.instants import Instant
 from duetime.model.portable import Pause
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_moves import put
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 VERB = "import"
 

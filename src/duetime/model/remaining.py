@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from duetime.model.instants import Instant
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 
 def left(trigger: Trigger, *, made: int) -> int | None:

@@ -13,7 +13,7 @@ from duetime.model.occurrence import Span, skipped
 from duetime.model.passed import passed
 from duetime.model.remaining import left, next_after
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import from_text, readable, same_rule, to_text
 
 FIELDS: Final = (

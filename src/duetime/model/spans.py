@@ -13,7 +13,7 @@ from duetime.model.occurrence import Span, skipped
 from duetime.model.passed import passed
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 
 class Cut(NamedTuple):

@@ -9,7 +9,7 @@ from duetime.model.instants import Instant, from_datetime, in_words
 from duetime.model.remaining import left
 from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_moves import standstill
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming, preview
 
 

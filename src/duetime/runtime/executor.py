@@ -11,7 +11,6 @@ from typing import Any
 from duetime.errors import InvalidArguments, InvalidTask
 from duetime.model.instants import SECOND, Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
-from duetime.runtime.children.messages import Job
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error
@@ -101,6 +100,8 @@ class Executor:
         """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
         current.set(run)
         try:
+            from duetime.runtime.children.messages import Job
+
             job = Job(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
         except OSError as error:

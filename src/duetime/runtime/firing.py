@@ -7,19 +7,20 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from duetime.model.firing import correct, fire
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.schedule import Firing, StoredSchedule
-from duetime.model.triggers import Trigger
-from duetime.model.triggers.text import from_text
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import Store
+
+# Triggers, and what decides by them, are loaded with the first schedule: they take a megabyte of every worker.
+if TYPE_CHECKING:
+    from duetime.model.triggers.base import Trigger
 
 log = logging.getLogger("duetime.worker")
 
@@ -38,7 +39,7 @@ _SPACING = 0.25
 """Seconds between the looks of all workers that leave the firing to others, on average."""
 
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
-Decide: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
+Decide: TypeAlias = "Callable[[StoredSchedule, Trigger], Firing | None]"
 
 
 class ScheduleFirer(Service):
@@ -80,6 +81,8 @@ class ScheduleFirer(Service):
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
+            from duetime.model.firing import fire
+
             firing = fire(schedule, trigger, now=due.now, ahead=_AHEAD)
             if firing is None and schedule.next_at is not None:
                 # One of its jobs is live: ask again soon, at the latest at the instant itself.
@@ -107,7 +110,10 @@ class ScheduleFirer(Service):
 
     async def _correct_all(self) -> None:
         """Put right the times that zone data which came with this process has moved: nobody would look in time."""
-        await self._apply(await self._store.schedules(), correct)
+        if schedules := await self._store.schedules():
+            from duetime.model.firing import correct
+
+            await self._apply(schedules, correct)
         self._corrected = True
 
     async def _apply(self, schedules: Sequence[StoredSchedule], decide: Decide) -> int:
@@ -151,6 +157,8 @@ class ScheduleFirer(Service):
         if schedule.trigger not in self._triggers:
             if len(self._triggers) >= _KEPT:
                 self._triggers.clear()
+            from duetime.model.triggers.text import from_text
+
             try:
                 self._triggers[schedule.trigger] = from_text(schedule.trigger)
             except ValueError as error:

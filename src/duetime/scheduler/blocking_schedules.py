@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 from duetime.model.durations import Duration
 from duetime.model.schedule_options import ScheduleOptionValues
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.scheduler.altering import Answer
 from duetime.scheduler.blocking_handle import BlockingHandle

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
-from duetime.scheduler.job_class import Job
-from duetime.scheduler.task import AsyncTask, SyncTask
+if TYPE_CHECKING:
+    from duetime.scheduler.job_class import Job
+    from duetime.scheduler.task import AsyncTask, SyncTask
 
 # A coroutine function is also a plain callable, and a task is callable too: of overlapping overloads the first
 # that fits is meant, which is what type checkers choose.
 
 P = ParamSpec("P")
 R = TypeVar("R")
-J = TypeVar("J", bound=Job)
+J = TypeVar("J", bound="Job")
 
 
 class TaskDecorator(Protocol):

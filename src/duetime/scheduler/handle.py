@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duetime.errors import JobCancelled, JobFailed, JobSkipped, ResultExpired
 from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
 from duetime.scheduler.lookup import find_job
-from duetime.scheduler.records import JobRecord
 from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.scheduler.records import JobRecord
 
 R = TypeVar("R")
 
@@ -44,6 +46,8 @@ class JobHandle(Generic[R]):
 
     async def record(self) -> JobRecord:
         """Return the job as it stands; raises `JobNotFound`."""
+        from duetime.scheduler.records import JobRecord
+
         return JobRecord.from_stored(await self._stored())
 
     async def result(self, *, timeout: float | None = None) -> R:

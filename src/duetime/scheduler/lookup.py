@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from duetime.errors import JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound
@@ -57,6 +56,8 @@ def no_task(task: str, known: Iterable[str]) -> UnknownTask:
 
 def closest(name: str, names: Iterable[str]) -> list[str]:
     """Return the names that someone who wrote `name` may have meant."""
+    import difflib
+
     known = list(names)
     tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
     return tails or difflib.get_close_matches(name, known)

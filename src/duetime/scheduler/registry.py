@@ -5,22 +5,21 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duetime.errors import DuplicateTask, InvalidName
-from duetime.model.declaring import declaration
 from duetime.model.instants import Instant
-from duetime.model.overlap import check_turns
 from duetime.model.schedule import StoredSchedule
-from duetime.model.schedule_options import ScheduleOptions
 from duetime.model.task import TaskOptions
-from duetime.model.triggers import Trigger
-from duetime.model.triggers.text import to_text
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware, check_middleware
 from duetime.scheduler.lookup import no_task
 from duetime.scheduler.naming import check_cpu_function, check_function
+
+if TYPE_CHECKING:
+    from duetime.model.schedule_options import ScheduleOptions
+    from duetime.model.triggers.base import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +33,8 @@ class Declared:
     options: ScheduleOptions
 
     def __post_init__(self) -> None:
+        from duetime.model.overlap import check_turns
+
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
@@ -44,6 +45,9 @@ class Declared:
 
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
+        from duetime.model.declaring import declaration
+        from duetime.model.triggers.text import to_text
+
         seeded = self.seeded
         anchored = seeded.anchored(now)
         task, own = self.handler.options, self.options

@@ -12,7 +12,7 @@ from duetime.model.audit import StoredEntry
 from duetime.model.instants import to_datetime
 from duetime.model.schedule import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.terms import Terms
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import to_show
 from duetime.scheduler.change_details import spelled_out
 from duetime.scheduler.records import loose, moment, span

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
-from typing import Any, ParamSpec, Self, TypedDict, TypeGuard, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidTask, NotOpen
 from duetime.model import durations
@@ -15,37 +15,35 @@ from duetime.model.clock import Clock, SystemClock
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.names import check_name, check_namespace
-from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
-from duetime.model.sizes import Size
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
-from duetime.model.triggers import Trigger
 from duetime.runtime.context import check_not_kept_out
 from duetime.runtime.events import Events
 from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware
-from duetime.runtime.options import Queues as QueueLimits
-from duetime.runtime.options import worker_options
 from duetime.runtime.parking import Declarations
 from duetime.runtime.transaction import JobTransaction
-from duetime.runtime.worker import Worker
 from duetime.scheduler.arguments import call_of
-from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
-from duetime.scheduler.declaring import declare_all
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.job_class import Job as JobClass
-from duetime.scheduler.job_class import job_base
-from duetime.scheduler.jobs import Jobs
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.portal import Portal
-from duetime.scheduler.pruning import Pruning
-from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import Declared, Registry
-from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, listed
-from duetime.scheduler.workers import Workers
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
+
+# What these hold is loaded when it is first used: a worker, and a client that only enqueues, need none of it.
+if TYPE_CHECKING:
+    from duetime.model.schedule_options import ScheduleOptionValues
+    from duetime.model.triggers.base import Trigger
+    from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
+    from duetime.scheduler.job_class import Job as JobClass
+    from duetime.scheduler.jobs import Jobs
+    from duetime.scheduler.pruning import Pruning
+    from duetime.scheduler.queues import Queues
+    from duetime.scheduler.schedules import Schedules
+    from duetime.scheduler.serving import SchedulerWorker, WorkerSettings
+    from duetime.scheduler.workers import Workers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,25 +51,6 @@ M = TypeVar("M", bound=Middleware)
 
 DEFAULT_URL = "sqlite:///duetime.db"
 DEFAULT_OPTIONS = TaskOptions()
-
-
-class WorkerSettings(TypedDict, total=False):
-    """What users may write in `scheduler.worker(...)`."""
-
-    concurrency: int
-    queues: QueueLimits
-    schedules: bool
-    jobs: bool
-    grace: Duration
-    lease: Duration
-    window: Duration
-    retention: Duration | None
-    capture_logs: bool
-    cpu_children: int | None
-    cpu_max_jobs: int | None
-    cpu_max_memory: Size | None
-    keep_per_schedule: int
-    dedicated: bool
 
 
 class Scheduler:
@@ -107,23 +86,9 @@ class Scheduler:
         self._pid = 0
         self._users = 0
         self._opening = asyncio.Lock()
-        self.jobs = Jobs(self._opened, client=self)
         self._pace = Pace(shortest=durations.parse(shortest_interval, what="shortest_interval"))
-        self.schedules = Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
-        self.queues = Queues(self._opened)
-        self.workers = Workers(self._opened)
-        self.prune = Pruning(self._opened)
         self._portal = Portal(
             current_loop=lambda: self._loop if self._is_open() else None, open_=self.open, close=self.close
-        )
-        self.sync = BlockingScheduler(
-            client=self,
-            jobs=self.jobs,
-            schedules=self.schedules,
-            queues=self.queues,
-            workers=self.workers,
-            prune=self.prune,
-            portal=self._portal,
         )
 
     def __repr__(self) -> str:
@@ -135,8 +100,60 @@ class Scheduler:
         return self._registry.handlers
 
     @cached_property
+    def jobs(self) -> Jobs:
+        """Reads jobs, and changes what becomes of them."""
+        from duetime.scheduler.jobs import Jobs
+
+        return Jobs(self._opened, client=self)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Reads, writes and foretells schedules."""
+        from duetime.scheduler.schedules import Schedules
+
+        return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Counts, pauses, limits and empties queues."""
+        from duetime.scheduler.queues import Queues
+
+        return Queues(self._opened)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Shows workers, and tells them what to do."""
+        from duetime.scheduler.workers import Workers
+
+        return Workers(self._opened)
+
+    @cached_property
+    def prune(self) -> Pruning:
+        """Removes what is old."""
+        from duetime.scheduler.pruning import Pruning
+
+        return Pruning(self._opened)
+
+    @cached_property
+    def sync(self) -> BlockingScheduler:
+        """The same verbs for callers without an event loop."""
+        from duetime.scheduler.blocking import BlockingScheduler
+
+        return BlockingScheduler(
+            client=self,
+            jobs=self.jobs,
+            schedules=self.schedules,
+            queues=self.queues,
+            workers=self.workers,
+            prune=self.prune,
+            portal=self._portal,
+        )
+
+    @cached_property
     def Job(self) -> type[JobClass]:  # noqa: N802 - it is a class
         """The base of this scheduler's tasks that are written as classes."""
+        from duetime.scheduler.job_class import job_base
+
         return job_base(self)
 
     @overload
@@ -170,6 +187,8 @@ class Scheduler:
         **values: Unpack[ScheduleOptionValues],
     ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
+        from duetime.model.schedule_options import schedule_options
+
         self._pace.check(trigger, name=name or "", now=(self.clock or SystemClock()).now())
         options = schedule_options(values, owner=self)
 
@@ -215,10 +234,14 @@ class Scheduler:
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""
+        from duetime.scheduler.blocking import BlockingRequest
+
         return BlockingRequest(request, self, self._portal)
 
     def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
         """Return a worker for `async with`; it opens the scheduler if need be."""
+        from duetime.scheduler.serving import SchedulerWorker
+
         return SchedulerWorker(self, settings)
 
     def middleware(self, function: M, /) -> M:
@@ -288,6 +311,8 @@ class Scheduler:
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
+            from duetime.scheduler.declaring import declare_all
+
             await declare_all(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
@@ -353,46 +378,8 @@ def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
 
 
 def _is_job_class(decorated: object) -> TypeGuard[type[JobClass]]:
-    return isinstance(decorated, type) and issubclass(decorated, JobClass)
+    if not isinstance(decorated, type):
+        return False
+    from duetime.scheduler.job_class import Job as JobClass
 
-
-class SchedulerWorker:
-    """A worker together with the open scheduler it needs."""
-
-    def __init__(self, scheduler: Scheduler, settings: WorkerSettings) -> None:
-        self._scheduler = scheduler
-        self._options = worker_options(**settings)
-        self._worker: Worker | None = None
-        self._closing: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Worker:
-        await self._scheduler.open()
-        try:
-            if self._options.schedules:
-                await self._scheduler.put_declared()
-            scheduler = self._scheduler
-            worker = Worker(
-                scheduler.store,
-                scheduler.tasks,
-                self._options,
-                middleware=scheduler.wrapping,
-                events=scheduler.events,
-                declared=scheduler.declared,
-            )
-            await worker.start()
-        except BaseException:
-            await self._scheduler.close()
-            raise
-        self._worker = worker
-        return worker
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        lingering = None if self._worker is None else await self._worker.stop()
-        if lingering is None:
-            await self._scheduler.close()
-        else:
-            self._closing = asyncio.create_task(self._close_after(lingering))
-
-    async def _close_after(self, lingering: asyncio.Task[None]) -> None:
-        await asyncio.wait({lingering})
-        await self._scheduler.close()
+    return issubclass(decorated, JobClass)

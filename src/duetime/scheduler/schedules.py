@@ -22,7 +22,7 @@ from duetime.model.overlap import in_turn
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
 from duetime.model.terms import Terms
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler

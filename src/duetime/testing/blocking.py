@@ -9,7 +9,8 @@ from typing import ParamSpec, TypeVar
 
 from duetime.errors import BlockingCallInLoop
 from duetime.model.durations import Duration
-from duetime.scheduler import JobRecord, Scheduler
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request
 from duetime.testing import draining, enqueued, performing
 from duetime.testing.enqueued import AnyTask

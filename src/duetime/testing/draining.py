@@ -13,7 +13,8 @@ from duetime.model.durations import Duration
 from duetime.model.instants import SECOND, Instant, from_datetime
 from duetime.model.job import DEFAULT_QUEUE, JobId, StoredJob
 from duetime.model.states import State
-from duetime.scheduler import JobRecord, Scheduler
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.scheduler import Scheduler
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.hand import Hand, Ran

@@ -13,7 +13,10 @@ import msgspec
 
 from duetime.errors import InvalidArguments
 from duetime.runtime.handler import Handler
-from duetime.scheduler import Job, JobRecord, Scheduler, Task
+from duetime.scheduler.job_class import Job
+from duetime.scheduler.records import JobRecord
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.task import Task
 
 _PAGE = 1_000
 _MOST_SHOWN = 10

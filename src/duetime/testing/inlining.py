@@ -9,7 +9,7 @@ from typing import Self
 from duetime.errors import InvalidOption
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.scheduler import Scheduler
+from duetime.scheduler.scheduler import Scheduler
 from duetime.testing.draining import Shift
 
 _LOOK = 0.005

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from duetime.errors import ConfigError
 from duetime.model.clock import Clock
-from duetime.scheduler import Scheduler
+from duetime.scheduler.scheduler import Scheduler
 from duetime.testing.clock import FakeClock
 
 MEMORY = "sqlite://"

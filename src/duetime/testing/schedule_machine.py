@@ -17,7 +17,8 @@ from duetime.model.job import NewJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.spans import cuts
 from duetime.model.states import State
-from duetime.model.triggers import Every, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.every import Every
 from duetime.model.triggers.text import from_text, to_text
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some

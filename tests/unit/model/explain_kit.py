@@ -16,7 +16,8 @@ from duetime.model.instants import SECOND, Instant, from_datetime
 from duetime.model.job import StoredJob
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Trigger, cron
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
 from duetime.model.worker import StoredWorker
 from tests.unit.model.test_explain import JOB, WORKER
 

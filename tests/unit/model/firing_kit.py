@@ -9,7 +9,8 @@ from duetime.model.instants import SECOND, Instant
 from duetime.model.job import NewJob
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Every, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.every import Every
 
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE

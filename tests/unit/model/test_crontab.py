@@ -12,7 +12,9 @@ from duetime.errors import InvalidName, InvalidValue
 from duetime.model.crontab import read_crontab, write_crontab
 from duetime.model.portable import read
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger, cron, every
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 

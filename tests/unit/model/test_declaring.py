@@ -13,7 +13,7 @@ from duetime.model.firing import fire
 from duetime.model.instants import SECOND, Instant, to_datetime
 from duetime.model.schedule import Change, Misfire, StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import from_text, to_text
 
 HOUR = 3600 * SECOND

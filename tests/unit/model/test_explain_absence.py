@@ -8,7 +8,9 @@ import pytest
 from duetime.model.calendars import weekends
 from duetime.model.durations import DAY, HOUR, MINUTE
 from duetime.model.instants import SECOND
-from duetime.model.triggers import at, cron, every
+from duetime.model.triggers.at import at
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
 from tests.unit.model.explain_kit import (
     ALIVE,
     BERLIN,

@@ -13,7 +13,9 @@ from duetime.model.limit import schedule_gate
 from duetime.model.schedule import Firing
 from duetime.model.states import State
 from duetime.model.terms import Terms
-from duetime.model.triggers import At, Every, Trigger
+from duetime.model.triggers.at import At
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.every import Every
 from tests.unit.model.firing_kit import HOUR, HOURLY, START, Counted, record, told
 
 

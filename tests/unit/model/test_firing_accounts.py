@@ -15,7 +15,7 @@ from duetime.model.instants import SECOND
 from duetime.model.job import NewJob
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.states import State
-from duetime.model.triggers import Every
+from duetime.model.triggers.every import Every
 from tests.unit.model.firing_kit import MINUTE, START, Counted, record
 
 MINUTELY = Every(interval=MINUTE, start=START)

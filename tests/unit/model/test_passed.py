@@ -9,7 +9,12 @@ from duetime.model import passed as module
 from duetime.model.instants import SECOND
 from duetime.model.occurrence import Span
 from duetime.model.passed import Passed, passed
-from duetime.model.triggers import At, Cron, Every, RRule, Trigger, Union, cron
+from duetime.model.triggers.at import At
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import Cron, cron
+from duetime.model.triggers.every import Every
+from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.union import Union
 from tests.support.triggers import walk
 from tests.unit.model.firing_kit import HOUR, HOURLY, MINUTE, START, Counted
 

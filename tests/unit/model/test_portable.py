@@ -15,7 +15,11 @@ from duetime.model.portable import Pause, read, written
 from duetime.model.portable_triggers import TRIGGER_KEYS
 from duetime.model.schedule import StoredSchedule
 from duetime.model.terms import FOREVER, Terms
-from duetime.model.triggers import Trigger, at, cron, every, rrule
+from duetime.model.triggers.at import at
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.rrule import rrule
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 EVE = datetime(2030, 1, 30, 12, tzinfo=UTC)

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from duetime.model.occurrence import Span
 from duetime.model.spans import without
-from duetime.model.triggers import At, Trigger
+from duetime.model.triggers.at import At
+from duetime.model.triggers.base import Trigger
 
 TENS = At(tuple(range(0, 1_000, 10)))
 

@@ -10,7 +10,7 @@ import pytest
 
 from duetime.model.instants import SECOND, Instant
 from duetime.model.schedule import Firing, StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.runtime import firing as module
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.firing import ScheduleFirer

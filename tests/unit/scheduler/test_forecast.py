@@ -15,7 +15,7 @@ from duetime.errors import InvalidOption, InvalidZone
 from duetime.model.durations import DAY, HOUR
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.scheduler.forecast_records import Forecast
 from duetime.testing import FakeClock
 

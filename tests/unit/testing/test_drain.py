@@ -13,7 +13,7 @@ import pytest
 from duetime import Ended, JobContext, Retry, Scheduler, Snooze, cron, current_job, every
 from duetime.errors import InvalidOption
 from duetime.model.states import State
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.testing import FakeClock, drain
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.words import length, moment, since
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 _CREATE = ("declare", "put")
 """What adds a schedule; with details it changes one."""

@@ -6,8 +6,10 @@ from duetime.model.explain.asking import Window
 from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.words import moment
 from duetime.model.instants import Instant
-from duetime.model.triggers import Between, Except, Trigger
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.between import Between
 from duetime.model.triggers.compound import Compound
+from duetime.model.triggers.minus import Except
 
 
 def occurs(trigger: Trigger | None, window: Window) -> Instant | None:

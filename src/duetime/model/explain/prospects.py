@@ -10,7 +10,8 @@ from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.words import first_line, moment, since
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger, note
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.notes import note
 
 _SHOWN = 3
 

@@ -12,7 +12,7 @@ from duetime.model.explain.facts import Facts, Situation
 from duetime.model.instants import LATEST, Instant
 from duetime.model.job import JobId, StoredJob
 from duetime.model.schedule import StoredSchedule
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import readable
 
 

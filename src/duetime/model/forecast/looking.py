@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from duetime.model.durations import HOUR, MINUTE
 from duetime.model.instants import Instant, Micros
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 STEPS = 500_000
 """How many occurrences are walked in all."""

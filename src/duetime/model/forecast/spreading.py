@@ -11,7 +11,10 @@ from itertools import accumulate
 from duetime.model.durations import MINUTE
 from duetime.model.forecast.looking import Group, Survey
 from duetime.model.instants import Micros
-from duetime.model.triggers import AtMost, Between, Cron, Trigger
+from duetime.model.triggers.at_most import AtMost
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.between import Between
+from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.cron_parse import MACROS
 
 JITTER: Micros = 10 * MINUTE

@@ -6,12 +6,16 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from duetime.errors import ConfigError
-from duetime.runtime.children.address import Address, importing, locate
-from duetime.runtime.children.child import Child
 from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
+
+# Loaded with the first task that needs a child; most workers have none.
+if TYPE_CHECKING:
+    from duetime.runtime.children.address import Address
+    from duetime.runtime.children.child import Child
 
 log = logging.getLogger("duetime.worker")
 
@@ -51,6 +55,8 @@ class ChildPool:
         if sys.platform == "win32":
             text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
             raise ConfigError(text)
+        from duetime.runtime.children.address import importing
+
         if (module := importing()) is not None:
             text = (
                 f"{module} starts a worker when a child process imports it for its tasks; "
@@ -64,6 +70,8 @@ class ChildPool:
     def address(self, handler: Handler) -> Address:
         """Return where children find a task, or raise `InvalidTask`."""
         if handler.name not in self._addresses:
+            from duetime.runtime.children.address import locate
+
             self._addresses[handler.name] = locate(handler)
         return self._addresses[handler.name]
 
@@ -128,4 +136,6 @@ class ChildPool:
             log.warning("a child process cannot be started ahead: %s", describe_error(error))
 
     def _start(self) -> Child:
+        from duetime.runtime.children.child import Child
+
         return Child(dict.fromkeys(address.home for address in self._addresses.values()))

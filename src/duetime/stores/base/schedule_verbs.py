@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Cut
 from duetime.stores.base.values import DueSchedules
+
+if TYPE_CHECKING:
+    from duetime.model.spans import Cut
 
 
 class ScheduleStore(Protocol):

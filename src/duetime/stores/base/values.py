@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.limit import Gate
-from duetime.model.registries import Registry
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.worker import WorkerId
+
+if TYPE_CHECKING:
+    from duetime.model.explain import LimitFacts
+    from duetime.model.registries import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

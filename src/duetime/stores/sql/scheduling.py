@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Cut
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.sql.driver import TakenBack
 from duetime.stores.sql.enqueuing import Enqueuing
 from duetime.stores.sql.operations import Operations
 from duetime.stores.sql.scripts import reads
 from duetime.stores.sql.scripts import schedules as on_schedules
+
+if TYPE_CHECKING:
+    from duetime.model.spans import Cut
 
 
 class Scheduling(Operations):

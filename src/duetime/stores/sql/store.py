@@ -37,7 +37,6 @@ from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.limited import LimitedClaimer
 from duetime.stores.sql.loader import load
-from duetime.stores.sql.loan import SqlLoan
 from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scheduling import Scheduling
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -188,6 +187,8 @@ class SqlStore(Queueing, Commanding, Scheduling):
 
     def lend(self, *, timeout: Micros) -> Loan:
         """Return a transaction for a handler."""
+        from duetime.stores.sql.loan import SqlLoan
+
         lent = self._driver.lend(timeout=timeout)
         return SqlLoan(
             self._driver,

@@ -15,7 +15,7 @@ from duetime.model.occurrence import MOST_IN_A_SPAN, Span
 from duetime.model.outcome import Cancelled, Failed
 from duetime.model.spans import Cut, cuts
 from duetime.model.states import State
-from duetime.model.triggers import At
+from duetime.model.triggers.at import At
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT

@@ -12,7 +12,7 @@ from duetime.model.outcome import Released, Snoozed
 from duetime.model.parking import park
 from duetime.model.schedule import Change
 from duetime.model.states import State
-from duetime.model.triggers import Every
+from duetime.model.triggers.every import Every
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

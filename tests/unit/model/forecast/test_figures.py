@@ -6,7 +6,7 @@ from duetime import cron, every
 from duetime.model.durations import DAY, HOUR, MINUTE
 from duetime.model.forecast import Plan, Survey, busiest, by_hour, collisions, survey
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.zones import zone
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)

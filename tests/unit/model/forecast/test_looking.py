@@ -9,7 +9,7 @@ from duetime.model.durations import DAY, HOUR, MINUTE
 from duetime.model.forecast import Plan, looking, survey
 from duetime.model.forecast.looking import STEPS
 from duetime.model.instants import Instant, from_datetime
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 START = from_datetime(MONDAY)

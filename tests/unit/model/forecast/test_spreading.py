@@ -9,7 +9,7 @@ from duetime.model.durations import DAY, MINUTE
 from duetime.model.forecast import Plan, peaks, survey
 from duetime.model.forecast.spreading import hash_shift
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 
 START = from_datetime(datetime(2026, 11, 16, tzinfo=UTC))
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidTime, InvalidTrigger
-from duetime.model.triggers import at, from_spec
+from duetime.model.triggers.at import at
+from duetime.model.triggers.specs import from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 

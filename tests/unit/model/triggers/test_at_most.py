@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidTrigger
-from duetime.model.triggers import cron, every
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
 from tests.support.triggers import BEGIN, DAY, walk
 
 

@@ -7,7 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import LATEST, SECOND
-from duetime.model.triggers import At, Every, Trigger, cron
+from duetime.model.triggers.at import At
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import Every
 
 WEEK = 7 * 86_400 * SECOND
 FROM = 1_750_000_000 * SECOND

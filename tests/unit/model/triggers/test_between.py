@@ -8,7 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
-from duetime.model.triggers import Between, Trigger, cron, every
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.between import Between
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
 from tests.support.profiles import tries
 from tests.support.triggers import DAY, INSTANTS, LEAVES, walk
 

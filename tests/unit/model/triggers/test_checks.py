@@ -7,8 +7,11 @@ import pytest
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import MILLISECOND, SECOND, from_datetime
-from duetime.model.triggers import Trigger, at, check_comes, check_pace, cron, every
-from duetime.model.triggers.checks import WALKED
+from duetime.model.triggers.at import at
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.checks import WALKED, check_comes, check_pace
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 NOW = from_datetime(NOON)

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import At, Jitter, Trigger, Union, compound, cron, every, from_spec, note
+from duetime.model.triggers import compound
+from duetime.model.triggers.at import At
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.compound import DEEPEST, HORIZON, MOST_PARTS, MOST_STEPS, Budget
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.jitter import Jitter
+from duetime.model.triggers.notes import note
+from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.union import Union
 from tests.support.profiles import tries
 from tests.support.triggers import DAY, INSTANTS, LEAVES, TRIGGERS, UNLIMITED, walk
 

@@ -12,23 +12,19 @@ from hypothesis import strategies as st
 from duetime import calendars
 from duetime.model.calendars import Calendar, Span
 from duetime.model.instants import LATEST, SECOND, from_datetime
-from duetime.model.triggers import (
-    At,
-    AtMost,
-    Between,
-    Cron,
-    Every,
-    Except,
-    Intersection,
-    Jitter,
-    Steps,
-    Trigger,
-    Union,
-    counting,
-    cron,
-    every,
-    rrule,
-)
+from duetime.model.triggers import counting
+from duetime.model.triggers.at import At
+from duetime.model.triggers.at_most import AtMost
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.between import Between
+from duetime.model.triggers.cron import Cron, cron
+from duetime.model.triggers.every import Every, every
+from duetime.model.triggers.intersection import Intersection
+from duetime.model.triggers.jitter import Jitter
+from duetime.model.triggers.minus import Except
+from duetime.model.triggers.rrule import rrule
+from duetime.model.triggers.steps import Steps
+from duetime.model.triggers.union import Union
 from tests.support.profiles import tries
 from tests.support.triggers import DAY, walk
 

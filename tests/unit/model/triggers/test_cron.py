@@ -9,7 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from duetime.errors import InvalidCron, InvalidTime
-from duetime.model.triggers import Every, cron
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import Every
 
 START = "2025-01-01T00:00:00"
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from duetime.model.instants import Instant, from_datetime
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 
 RULES_PER_WINDOW = 150
 PROBES = 5

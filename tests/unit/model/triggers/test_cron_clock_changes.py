@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 from duetime.model.triggers.cron_parse import MACROS
 
 # zone, expression, asked after, the next times; all as the wall clock shows them, with its offset.

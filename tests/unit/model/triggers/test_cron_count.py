@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import LATEST, SECOND, Instant, from_datetime
-from duetime.model.triggers import Cron
+from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.cron_fields import Days
 from duetime.model.triggers.zones import Zone
 from tests.support.profiles import tries

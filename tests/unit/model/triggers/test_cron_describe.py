@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 
 
 @pytest.mark.parametrize(

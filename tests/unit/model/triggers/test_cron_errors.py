@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidCron, InvalidZone
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 
 
 def message(expression: Any, **options: Any) -> str:

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.triggers import Trigger, cron
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
 
 FIRST, LAST = (int(datetime(year, 1, 2, tzinfo=UTC).timestamp()) for year in (1994, 2031))
 SAMPLE = 4 * 86_400

@@ -14,7 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers import cron, cron_parse
+from duetime.model.triggers import cron_parse
+from duetime.model.triggers.cron import cron
 from duetime.model.triggers.cron_parse import MACROS
 from tests.support.profiles import tries
 

@@ -10,7 +10,7 @@ import pytest
 from cronsim import CronSim, CronSimError
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 
 RULES_OF_EVERY_KIND = 6_000
 RULES_PER_ZONE = 500

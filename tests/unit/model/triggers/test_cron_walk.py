@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers import cron, from_spec
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.specs import from_spec
 from tests.support.profiles import tries
 
 HOURS_BEFORE, HOURS_AFTER = 3, 2

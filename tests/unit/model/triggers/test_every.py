@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model.instants import LATEST, from_datetime
-from duetime.model.triggers import Every, every, from_spec
+from duetime.model.triggers.every import Every, every
+from duetime.model.triggers.specs import from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from duetime.errors import InvalidDuration, InvalidTrigger
 from duetime.model.durations import DAY
 from duetime.model.instants import LATEST, SECOND
-from duetime.model.triggers import At, Jitter, cron, every
+from duetime.model.triggers.at import At
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.jitter import Jitter
 from tests.support.triggers import BEGIN, INSTANTS, walk
 
 HOURLY = cron("0 * * * *")

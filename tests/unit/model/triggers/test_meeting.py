@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from duetime.model.durations import LONGEST
 from duetime.model.instants import LATEST, SECOND
-from duetime.model.triggers import At, Every, Intersection, cron, every
+from duetime.model.triggers.at import At
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import Every, every
+from duetime.model.triggers.intersection import Intersection
 from duetime.model.triggers.meeting import merged
 from tests.support.triggers import walk
 

@@ -10,7 +10,9 @@ from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.calendars import Calendar
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import Except, Trigger, cron
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.minus import Except
 from tests.support.profiles import tries
 from tests.support.triggers import CALENDARS, DAY, INSTANTS, LEAVES, walk
 

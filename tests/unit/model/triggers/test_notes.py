@@ -7,7 +7,12 @@ import pytest
 
 from duetime.calendars import weekends
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.triggers import at, cron, every, note, rrule, zones
+from duetime.model.triggers import zones
+from duetime.model.triggers.at import at
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.notes import note
+from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.zones import Zone
 
 FORWARD = "on this day (clocks go forward)"

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
 from duetime.model.instants import LATEST, from_datetime, to_datetime
-from duetime.model.triggers import RRule, compound, every, from_spec, rrule
+from duetime.model.triggers import compound
+from duetime.model.triggers.every import every
+from duetime.model.triggers.rrule import RRule, rrule
+from duetime.model.triggers.specs import from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import moment, walk
 

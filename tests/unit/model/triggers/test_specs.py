@@ -7,7 +7,11 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidTrigger
-from duetime.model.triggers import Trigger, at, cron, every, from_spec
+from duetime.model.triggers.at import at
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.specs import from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 DAILY = {"type": "cron", "expression": "0 9 * * *"}

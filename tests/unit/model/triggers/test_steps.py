@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.instants import LATEST, from_datetime, to_datetime
-from duetime.model.triggers import Every, Steps, every, from_spec
+from duetime.model.triggers.every import Every, every
+from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.steps import Steps
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, INSTANTS, ZONES, moment, walk
 

@@ -6,7 +6,7 @@ import pytest
 
 from duetime import at, cron, every
 from duetime.errors import InvalidTrigger
-from duetime.model.triggers import Trigger
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import from_text, same_rule, to_text
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.model.instants import LATEST, SECOND, from_datetime
-from duetime.model.triggers import cron
+from duetime.model.triggers.cron import cron
 from duetime.model.triggers.walls import first_after, wall_at, zone_of
 from duetime.model.triggers.zones import DAY, zone
 from tests.support.profiles import tries

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from duetime.model.instants import from_datetime
-from duetime.model.triggers import from_spec, zones
+from duetime.model.triggers import zones
+from duetime.model.triggers.specs import from_spec
 from duetime.model.triggers.zones import Zone
 
 TZ = "Europe/Berlin"

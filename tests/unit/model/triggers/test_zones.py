@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from duetime.model.triggers import cron, zones
+from duetime.model.triggers import zones
+from duetime.model.triggers.cron import cron
 from duetime.model.triggers.zones import Zone, zone
 
 YEAR = 2025

@@ -17,7 +17,7 @@ from duetime import Scheduler, at, cron, every
 from duetime.model import firing as firings
 from duetime.model.instants import SECOND, Instant, to_datetime
 from duetime.model.schedule import Change
-from duetime.model.triggers import from_spec
+from duetime.model.triggers.specs import from_spec
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.runtime.parking import Declarations, Parker

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from duetime.model import durations
-from duetime.model.explain import LimitFacts
 from duetime.model.instants import Instant
 from duetime.model.limit import UNLIMITED, Gate, schedule_at
 from duetime.model.registries import Census, StoredQueue, Tally
@@ -13,6 +14,9 @@ from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts.control import Cancelled, cancel
+
+if TYPE_CHECKING:
+    from duetime.model.explain import LimitFacts
 
 
 def pause_queue(sql: Statements, queue: str, *, reason: str | None) -> Script[None]:
@@ -36,6 +40,8 @@ def outlook(sql: Statements, queue: str, *, gate: str | None) -> Script[Outlook]
 
 
 def _limit_facts(row: Row, now: Instant) -> LimitFacts:
+    from duetime.model.explain import LimitFacts
+
     kind, name, most, count, period, starts, running = row
     gate = Gate(most, count, period or 0)
     schedule = schedule_at(name) if kind == "task" else None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Cut
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
@@ -18,6 +17,9 @@ from duetime.stores.sql.driver import Query, Row, Script, TakenBack
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import control
 from duetime.stores.sql.scripts.jobs import insertion
+
+if TYPE_CHECKING:
+    from duetime.model.spans import Cut
 
 SUPERSEDED = "superseded by the next occurrence"
 

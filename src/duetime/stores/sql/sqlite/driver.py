@@ -16,11 +16,9 @@ from duetime.stores.base import Check, Hint
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
-from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import translate
 from duetime.stores.sql.sqlite.lane import Lane
-from duetime.stores.sql.sqlite.lent import LentSqlite
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
 from duetime.stores.sql.subscribers import Subscriber, Subscribers
@@ -75,6 +73,8 @@ class SqliteDriver:
     def borrow(self, tx: object) -> Borrowed:
         """Take a caller's connection, which is used in the thread of whoever asks."""
         if isinstance(tx, sqlite3.Connection):
+            from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
+
             return BorrowedSqlite(tx, clock=self._clock, path=self._database.path)
         # Here, because it knows the other databases as well, and most workers never need it.
         from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
@@ -89,6 +89,8 @@ class SqliteDriver:
 
     def lend(self, *, timeout: Micros) -> Lent:
         """Return a transaction on a connection of its own."""
+        from duetime.stores.sql.sqlite.lent import LentSqlite
+
         return LentSqlite(self._database, clock=self._clock, timeout=timeout)
 
     async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
