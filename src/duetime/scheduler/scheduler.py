@@ -210,7 +210,10 @@ class Scheduler:
 
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request that `task.call(...)` made."""
-        return (await self.enqueue_many([call], tx=tx))[0]
+        if tx is not None or call.entry is not None or self.after_enqueue is not None:
+            return (await self.enqueue_many([call], tx=tx))[0]
+        check_not_kept_out(store := self._opened())
+        return self._handles(await store.enqueue([call.job]), [call])[0]
 
     async def enqueue_many(
         self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
@@ -361,11 +364,10 @@ class Scheduler:
 
     def _check_loop(self) -> None:
         if self._loop is not asyncio.get_running_loop():
-            text = (
+            raise NotOpen(
                 "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
                 "after blocking calls without a loop call scheduler.sync.close() before opening it here"
             )
-            raise NotOpen(text)
 
 
 def _own(tx: object) -> object:

@@ -65,6 +65,16 @@ async def test_a_hint_is_sent_at_once_and_a_burst_of_them_in_groups() -> None:
     assert "w999" in connection.sent[-1] or "any" in connection.sent[-1]
 
 
+async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:
+    connection = FakeConnection()
+    sending = notifier(connection)
+    sending.send(Hint("worker", "w'1"))
+    await sending.close()
+    (text,) = connection.sent
+    assert text.startswith('SET LOCAL synchronous_commit TO off; NOTIFY "c", E')
+    assert "w''1" in text
+
+
 async def test_hints_never_fail_or_keep_trying_while_there_is_no_connection() -> None:
     tries = 0
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
@@ -46,6 +45,22 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 
 
+class OwnErrors:
+    """Raises what the driver raises as our own errors; has no state, because every verb enters it."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception) and (translated := translate(error, self._place)) is not error:
+            raise translated from error
+
+
 class Connector:
     """Makes connections to one database.
 
@@ -60,6 +75,7 @@ class Connector:
         self.pooled = pooler == "transaction"
         """Whether there is a pooler in between; unless told, certain after the first connection."""
         self.place = Place.of(dsn)
+        self._errors = OwnErrors(self.place)
 
     @property
     def begin(self) -> str:
@@ -91,16 +107,9 @@ class Connector:
             self.pooled = True
             return await self._connect(kind)
 
-    @contextlib.contextmanager
-    def errors(self) -> Generator[None]:
+    def errors(self) -> OwnErrors:
         """Raise what the driver raises as our own errors."""
-        try:
-            yield
-        except Exception as error:
-            translated = translate(error, self.place)
-            if translated is error:
-                raise
-            raise translated from error
+        return self._errors
 
     async def restore(self, connection: Connection) -> None:
         """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""

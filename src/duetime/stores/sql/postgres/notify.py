@@ -97,9 +97,10 @@ class Notifier:
         except DuetimeError:
             return False
         try:
-            # A plain query, because poolers mix up prepared ones. Nobody waits for the disk on account of a hint.
+            # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
+            # to select `pg_notify`. Nobody waits for the disk on account of a hint.
             await connection.execute(
-                f"SELECT set_config('synchronous_commit', 'off', true), pg_notify({_quoted(self._channel)}, {_quoted(text)})"
+                f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'
             )
             keep = True
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
