@@ -310,6 +310,23 @@ async def test_schedules_that_come_soon_after_one_another_share_a_round(store_ur
         assert len(await scheduler.jobs.list(limit=1000)) == len(soon)
 
 
+async def test_short_jobs_that_fall_due_one_after_the_other_share_claims_looks_and_settlements(
+    store_url: str,
+) -> None:
+    count = 60
+    gated = Gated(store_url)
+    gated.stays_open = True
+    async with listening(gated) as sent:
+        first = datetime.now(UTC) + timedelta(seconds=0.3)
+        moments = [first + timedelta(milliseconds=5 * n) for n in range(count)]
+        await gated.scheduler.enqueue_many([gated.wait.options(at=at).call() for at in moments])
+        async with gated.scheduler.worker(concurrency=count):
+            await until(lambda: gated.has_started(count))
+    claims, settlements = counted(sent)
+    assert settlements <= count / 2
+    assert claims + Counter(name for _, _, name in sent)["next_due"] <= count / 2
+
+
 async def firing(scheduler: Scheduler, triggers: Sequence[Trigger]) -> ScheduleFirer:
     """Store schedules and return who fires them, past what is done once."""
     schedules = [

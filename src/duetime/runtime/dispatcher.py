@@ -33,7 +33,7 @@ from duetime.runtime.handler import Handler
 from duetime.runtime.herald import Herald
 from duetime.runtime.lending import Lending
 from duetime.runtime.run import Run, StopCause
-from duetime.runtime.settler import Settler
+from duetime.runtime.settler import Settler, may_linger
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
@@ -146,13 +146,13 @@ class Dispatcher:
         """Decide what an outcome means and hand it to the settler."""
         self._put(claim, self.settlement(claim, outcome, started_at=started_at))
 
-    def _put(self, claim: Claim, settlement: Settlement) -> None:
+    def _put(self, claim: Claim, settlement: Settlement, *, patient: bool = False) -> None:
         if settlement.state is State.FAILED:
             self.failed += 1
         if self._herald.events.heard:
             cancelling = claim.cancel_requested or claim.job_id in self._cancelled
             self._herald.expect(claim, settlement, cancelling=cancelling)
-        self._settler.put(settlement)
+        self._settler.put(settlement, patient=patient)
 
     def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
@@ -257,7 +257,7 @@ class Dispatcher:
             settlement = called_off(settlement, run.stopping)
         if (words := run.last_words()) is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
-        self._put(claim, settlement)
+        self._put(claim, settlement, patient=may_linger(claim, settlement, started_at=run.started_at))
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:

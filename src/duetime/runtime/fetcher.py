@@ -71,6 +71,7 @@ class Fetcher(Service):
         self._more_ahead = False
         self._backlog = False
         self._holdable = False
+        self._content = False
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
@@ -155,6 +156,7 @@ class Fetcher(Service):
 
     async def round(self) -> float | None:
         """Claim what is due; when nothing is left, hold what comes next and sleep until shortly before the rest."""
+        self._content = False
         await self._recover_unanswered()
         if self._paused:
             self.give_back_all()
@@ -200,11 +202,14 @@ class Fetcher(Service):
     def slot_freed(self) -> None:
         """Use slots that jobs have left."""
         self.limited.room_made(self._slots.room)
+        # What the last look has found is looked after, and a slot more changes nothing; others hint or are awaited.
+        content = self._content and not self.hold.waiting and not self.limited.wanted
         if self._dispatcher.pace <= _BRISK:
             self._fill_slots()
             if not self._slots.free and not self._appetite():
                 return
-        self.wakeup.set()
+        if not content:
+            self.wakeup.set()
 
     def _appetite(self) -> int:
         """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
@@ -240,11 +245,13 @@ class Fetcher(Service):
             return idle
         found = await self._asking.next_due(queues, tasks)
         self.limited.look_ahead(found)
+        # Where only the slots of all jobs are counted, it was asked for every job that could start here.
+        self._content = self._slots.free > 0 and self._slots.only_total
         if found.due_at is None:
             return idle
         wait = found.due_at - found.now
         if wait <= 0:
-            self._look_first = False
+            self._look_first = self._content = False
             return self._pause_before_due_claim()
         if wait <= self._window:
             return await self._claim_ahead(wait)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from duetime.errors import StoreUnavailable
-from duetime.model.job import Token
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.runtime.service import Health, Service
+from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import JobStore
 
 log = logging.getLogger("duetime.worker")
@@ -20,6 +22,8 @@ Written: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], None]
 
 _BATCH = 1_000
 _BACKLOG = 5_000
+_LINGER: Micros = 25 * MILLISECOND
+"""How long an outcome nobody waits for may wait for others of a stream, so that they share a commit."""
 
 
 class Settler(Service):
@@ -35,14 +39,20 @@ class Settler(Service):
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
         self._progress = asyncio.Event()
+        self._hurried = False
+        self._last_patient: Micros = -_LINGER
         self.refused = 0
 
-    def put(self, settlement: Settlement) -> None:
-        """Take over responsibility for a settlement."""
+    def put(self, settlement: Settlement, *, patient: bool = False) -> None:
+        """Take over responsibility for a settlement; a patient one that closely follows another waits for a third."""
         self._waiting.append(settlement)
-        if len(self._waiting) == 1:
+        if self._hurried:
             # Whoever was first has woken it for the others, too: a round ends only when none are left.
-            self.wakeup.set()
+            return
+        if patient and self._streams():
+            self.wakeup.set_after(_LINGER / SECOND)
+        else:
+            self._hurry()
 
     def holds(self, token: Token) -> bool:
         """Whether the settlement of a claim is still to be written."""
@@ -62,6 +72,7 @@ class Settler(Service):
     async def drain(self) -> None:
         """Wait until everything is written."""
         while self._waiting or self._in_flight:
+            self._hurry()
             self._progress.clear()
             await self._progress.wait()
 
@@ -69,6 +80,8 @@ class Settler(Service):
         """Write one batch; after a failure the same batch is tried again first."""
         if not self._in_flight:
             self._in_flight, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
+        # This round has used up what would have woken the next one for those that are left.
+        self._hurried = bool(self._waiting)
         if not self._in_flight:
             return None
         accepted = await self._settle(self._in_flight)
@@ -77,7 +90,16 @@ class Settler(Service):
             self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
-        return 0 if self._waiting else None
+        return 0 if self._hurried else None
+
+    def _hurry(self) -> None:
+        self._hurried = True
+        self.wakeup.set()
+
+    def _streams(self) -> bool:
+        """Whether another patient one has come a moment ago, so that the next one may be expected."""
+        before, self._last_patient = self._last_patient, monotonic()
+        return self._last_patient - before < _LINGER
 
     async def _settle(self, batch: list[Settlement]) -> frozenset[Token]:
         try:
@@ -122,6 +144,18 @@ class Settler(Service):
                 "job %s: the outcome of this run was refused, because the claim was lost to another worker",
                 token.job_id,
             )
+
+
+def may_linger(claim: Claim, settlement: Settlement, *, started_at: Instant) -> bool:
+    """Whether an outcome may be written a moment later: of a short run at a set time that nothing else waits for."""
+    return (
+        claim.due_at > claim.claimed_at
+        and settlement.state is State.SUCCEEDED
+        and (settlement.finished_at or 0) - started_at < _LINGER
+        and claim.key is None
+        and claim.callbacks is None
+        and not settlement.new_jobs
+    )
 
 
 def _tokens(batch: Sequence[Settlement]) -> set[Token]:

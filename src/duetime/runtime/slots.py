@@ -28,6 +28,11 @@ class Slots:
         return self.total - self._taken
 
     @property
+    def only_total(self) -> bool:
+        """Whether any free slot will do for any job."""
+        return not self._limits and not self.cpu_tasks
+
+    @property
     def taken(self) -> int:
         """How many jobs run."""
         return self._taken

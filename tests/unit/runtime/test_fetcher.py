@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, cast
 
 import pytest
@@ -78,13 +79,14 @@ def idle_fetcher(
     store: object = None,
     dispatcher: Idle | None = None,
     handlers: Mapping[str, Handler] | None = None,
+    slots: Slots | None = None,
 ) -> Fetcher:
     return Fetcher(
         store=cast("Store", store),
         identity=Identity(queues=("default",), slots=2),
         handlers=handlers or {},
         queues=("default",),
-        slots=Slots(2, {}),
+        slots=slots or Slots(2, {}),
         dispatcher=cast("Dispatcher", dispatcher or Idle()),
         time=StillTime(),
         health=NoHealth(),
@@ -159,6 +161,93 @@ async def test_the_workers_of_a_fleet_that_have_nothing_to_do_look_for_jobs_in_t
     pause = await fetcher._look_ahead()
     assert pause is not None
     assert 0.8 * seconds <= pause <= 1.2 * seconds
+
+
+class Later(OneJob):
+    """A store whose job falls due so many seconds from now."""
+
+    def __init__(self, story: list[str], *, due_in: int | None) -> None:
+        super().__init__(story)
+        self._due_at = None if due_in is None else due_in * SECOND
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    async def claim(self, _demand: Demand) -> list[Claim]:
+        return []
+
+    async def next_due(self, queues: object, tasks: object) -> NextDue:
+        self.meanwhile()
+        return (await super().next_due(queues, tasks))._replace(due_at=self._due_at)
+
+
+async def woken_by_a_free_slot(fetcher: Fetcher) -> bool:
+    """Whether a slot that comes free after a round makes for another one."""
+    fetcher.wakeup.clear()
+    await fetcher.round()
+    fetcher.slot_freed()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await fetcher.wakeup.wait(None)
+            return True
+    return False
+
+
+@pytest.mark.parametrize("due_in", [None, 1, 3_600])
+async def test_a_slot_that_comes_free_asks_nothing_of_the_store_when_no_job_has_lacked_one(
+    due_in: int | None,
+) -> None:
+    store = Later([], due_in=due_in)
+    assert not await woken_by_a_free_slot(
+        idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
+    )
+
+
+async def test_a_slot_that_comes_free_is_offered_when_a_job_is_due() -> None:
+    store = Later([], due_in=0)
+    assert await woken_by_a_free_slot(
+        idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
+    )
+
+
+async def test_a_slot_that_comes_free_is_offered_when_all_were_taken_at_the_last_look() -> None:
+    slots = Slots(1, {})
+    slots.take(claim())
+    store = Later([], due_in=3_600)
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
+    assert await woken_by_a_free_slot(fetcher)
+
+
+async def test_a_slot_that_comes_free_is_offered_where_queues_have_slots_of_their_own() -> None:
+    store = Later([], due_in=3_600)
+    slots = Slots(2, {"default": 1})
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
+    assert await woken_by_a_free_slot(fetcher)
+
+
+async def test_a_slot_that_comes_free_while_the_store_is_asked_is_offered() -> None:
+    store = Later([], due_in=3_600)
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
+    await fetcher.round()
+    store.meanwhile = fetcher.slot_freed
+    fetcher.wakeup.clear()
+    await fetcher.round()
+    await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
+
+
+async def test_a_slot_that_comes_free_is_offered_to_jobs_under_limits_that_have_lacked_one() -> None:
+    fetcher = idle_fetcher(store=Later([], due_in=3_600), dispatcher=Busy([]), handlers={"task": HANDLER})
+    with fetcher.limited.turn(at_latest=3_600):
+        fetcher.limited.had_no_room()
+    assert await woken_by_a_free_slot(fetcher)
+
+
+async def test_a_slot_that_comes_free_is_offered_to_a_claim_that_waits_for_one() -> None:
+    store = Later([], due_in=3_600)
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
+    await fetcher.round()
+    fetcher.hold.add_due([claim()])
+    fetcher.wakeup.clear()
+    fetcher.slot_freed()
+    await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
 
 
 @pytest.mark.parametrize(("crowd", "story"), [(Crowd(), ["claim", "next due"]), (LastOfMany(), ["next due"])])

@@ -7,14 +7,15 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import StoreUnavailable, StoreUnusable
-from duetime.model.job import Token
+from duetime.model.instants import SECOND
+from duetime.model.job import Claim, NewJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.runtime import service, settler
-from duetime.runtime.settler import Settler
+from duetime.runtime.settler import Settler, may_linger
 from duetime.stores.base import JobStore
-from tests.unit.runtime.kit import NoHealth, SettlingStore, settlement
+from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
 
 
 @pytest.fixture(autouse=True)
@@ -189,3 +190,101 @@ class Slow(SettlingStore):
         self.began.set()
         await self.goes_on.wait()
         return await super().settle(settlements)
+
+
+@pytest.fixture
+def endless_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settler, "_LINGER", 3_600 * SECOND)
+
+
+async def passed() -> None:
+    """Let everybody do what can be done without waiting."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_patient_outcomes_of_a_stream_share_a_commit() -> None:
+    store = SettlingStore()
+    stream = settler_on(store)
+    stream.start()
+    for job_id in "abc":
+        stream.put(settlement(job_id), patient=True)
+        await passed()
+    assert ids(store) == [["a"]], "the first cannot know that others follow; these wait for each other"
+    while len(store.batches) == 1:  # noqa: ASYNC110 - what ends it is a timer of the settler
+        await asyncio.sleep(0.001)
+    await stream.stop()
+    assert ids(store) == [["a"], ["b", "c"]]
+
+
+@pytest.mark.usefixtures("endless_patience")
+async def test_a_patient_outcome_that_follows_no_other_is_written_at_once() -> None:
+    store = SettlingStore()
+    stream = settler_on(store)
+    stream.start()
+    await passed()
+    stream.put(settlement("a"), patient=True)
+    await passed()
+    await stream.stop()
+    assert ids(store) == [["a"]]
+
+
+@pytest.mark.usefixtures("endless_patience")
+async def test_an_outcome_that_somebody_waits_for_takes_the_patient_ones_along() -> None:
+    store = SettlingStore()
+    stream = settler_on(store)
+    stream.start()
+    for job_id in "abc":
+        stream.put(settlement(job_id), patient=True)
+        await passed()
+    stream.put(settlement("d"))
+    await passed()
+    await stream.stop()
+    assert ids(store) == [["a"], ["b", "c", "d"]]
+
+
+@pytest.mark.usefixtures("endless_patience")
+async def test_patient_outcomes_are_written_without_delay_when_all_is_to_be_written() -> None:
+    store = SettlingStore()
+    stream = settler_on(store)
+    stream.start()
+    for job_id in "ab":
+        stream.put(settlement(job_id), patient=True)
+        await passed()
+    await drained(stream)
+    assert ids(store) == [["a"], ["b"]]
+
+
+@pytest.mark.usefixtures("endless_patience")
+async def test_patient_outcomes_behind_a_batch_that_failed_are_written_after_it() -> None:
+    store = SettlingStore(StoreUnavailable("gone"))
+    stream = settler_on(store)
+    stream.put(settlement("a"), patient=True)
+    with pytest.raises(StoreUnavailable):
+        await stream.round()
+    stream.put(settlement("b"), patient=True)
+    stream.start()
+    await passed()
+    await stream.stop()
+    assert ids(store) == [["a"], ["a"], ["b"]]
+
+
+AHEAD = claim(due_at=3, claimed_at=2)
+
+
+@pytest.mark.parametrize(
+    ("of", "outcome", "lingers"),
+    [
+        (AHEAD, settlement(), True),
+        (AHEAD._replace(due_at=2), settlement(), False),
+        (AHEAD._replace(key="only one"), settlement(), False),
+        (AHEAD._replace(callbacks="[]"), settlement(), False),
+        (AHEAD, settlement(new_jobs=(cast("NewJob", None),)), False),
+        (AHEAD, settlement(state=State.FAILED), False),
+        (AHEAD, settlement(finished_at=1 + SECOND), False),
+    ],
+)
+def test_only_the_success_of_a_short_run_ahead_of_nothing_else_may_linger(
+    of: Claim, outcome: Settlement, lingers: bool
+) -> None:
+    assert may_linger(of, outcome, started_at=1) is lingers
