@@ -196,18 +196,18 @@ async def test_the_progress_of_all_running_jobs_is_one_statement(store_url: str)
         assert (names["note_progress"], names["add_logs"]) == (1, 0)
 
 
-async def test_short_jobs_taken_in_advance_cost_no_more_claims_than_batches(store_url: str) -> None:
+async def test_short_jobs_are_taken_in_advance_in_claims_larger_than_there_are_slots(store_url: str) -> None:
     gated = Gated(store_url)
     gated.stays_open = True
-    jobs = 20 * SLOTS
+    jobs = 50 * SLOTS
     async with listening(gated) as sent:
         await gated.enqueue(jobs)
         sent.clear()
         async with gated.scheduler.worker(concurrency=SLOTS, retention=None):
             await until(partial(gated.has_started, jobs))
         claims, settlements = counted(sent)
-        # A claim for each batch of slots at the most, and the last look that finds nothing.
-        assert claims <= jobs // SLOTS + 1
+        # Until it is known that they are short, each claim is for the slots that are free.
+        assert claims <= jobs // SLOTS // 2
         assert settlements <= jobs // SLOTS + claims
 
 

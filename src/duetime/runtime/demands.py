@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from duetime.model.ids import new_token
 from duetime.model.instants import Micros
@@ -48,11 +49,11 @@ class Demands:
 
     def in_advance(self, lane: Lane, limit: int) -> Demand:
         """Ask for due jobs that wait here for slots to come."""
-        return self._demand(lane, limit, self.slots.share, unstarted=True)
+        return self._demand(lane, limit, partial(self.slots.share, most=limit), unstarted=True)
 
     def ahead(self, lane: Lane, limit: int, *, window: Micros) -> Demand:
         """Ask for jobs that fall due within the window."""
-        return self._demand(lane, limit, self.slots.share, ahead=window)
+        return self._demand(lane, limit, partial(self.slots.share, most=limit), ahead=window)
 
     def _demand(
         self,

@@ -234,7 +234,7 @@ class Fetcher(Service):
 
     async def _look_ahead(self) -> float | None:
         self._look_first = True
-        queues = [queue for queue in self._queues if self._slots.share(queue) > 0]
+        queues = [queue for queue in self._queues if self._slots.share(queue, 1) > 0]
         tasks = [
             name for lane in self._demands.lanes() if self._demands.share(lane) > 0 for name in lane.tasks
         ]

@@ -57,10 +57,10 @@ class Slots:
         """Return those of the queues of which no more jobs may start."""
         return [queue for queue in queues if self.room(queue) <= 0]
 
-    def share(self, queue: str) -> int:
-        """How many jobs of a queue may be held for slots to come."""
+    def share(self, queue: str, most: int) -> int:
+        """How many of so many jobs of a queue may be held for slots to come."""
         limit = self._limits.get(queue)
-        return self.total if limit is None else limit - self._by_queue[queue]
+        return most if limit is None else min(most, limit - self._by_queue[queue])
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""

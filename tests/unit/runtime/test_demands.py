@@ -56,7 +56,7 @@ def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
     slots.take(claim())
     asked = demands(slots, "default")
     in_advance, ahead = asked.in_advance(PLAIN, 5), asked.ahead(PLAIN, 5, window=SECOND)
-    assert in_advance.queues == ahead.queues == (("default", 1),)
+    assert in_advance.queues == ahead.queues == (("default", 5),)
     assert (in_advance.unstarted, in_advance.ahead) == (True, 0)
     assert (ahead.unstarted, ahead.ahead) == (False, SECOND)
 

@@ -49,4 +49,11 @@ def test_a_slot_is_taken_by_whoever_fits_and_refused_to_others() -> None:
     assert slots.taken == 1, "a refused claim takes nothing"
     assert slots.take(claim(queue="a"))
     assert not slots.take(claim(queue="a"))
-    assert (slots.taken, slots.share("a"), slots.share("b")) == (2, 2, 0)
+    assert slots.taken == 2
+
+
+def test_what_is_held_for_slots_to_come_is_bounded_by_a_limit_of_its_queue_alone() -> None:
+    slots = Slots(2, {"a": None, "b": 5})
+    slots.take(claim(queue="a"))
+    slots.take(claim(queue="b"))
+    assert (slots.share("a", 10), slots.share("b", 10), slots.share("b", 3)) == (10, 4, 3)
