@@ -75,6 +75,31 @@ async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:
     assert "w''1" in text
 
 
+async def test_the_first_hint_does_not_wait_until_a_connection_of_its_own_is_open() -> None:
+    opening, opened = asyncio.Event(), asyncio.Event()
+    committed, own = FakeConnection(), FakeConnection()
+
+    async def connect_verbs() -> Connection:
+        return cast("Connection", committed)
+
+    async def connect_slowly() -> Connection:
+        opening.set()
+        await opened.wait()
+        return cast("Connection", own)
+
+    verbs = Pool(connect_verbs, size=1)
+    verbs.release(await verbs.acquire(), keep=True)
+    sending = Notifier(Pool(connect_slowly, size=1), channel="c", sender="me", verbs=verbs)
+    sending.send(Hint("jobs"))
+    await opening.wait()
+    assert (len(committed.sent), len(own.sent)) == (1, 0)
+    assert verbs.unused() is not None, "what was used for a hint is there for verbs again"
+    opened.set()
+    sending.send(Hint("schedules"))
+    await sending.close()
+    assert (len(committed.sent), len(own.sent)) == (1, 1)
+
+
 async def test_hints_never_fail_or_keep_trying_while_there_is_no_connection() -> None:
     tries = 0
 

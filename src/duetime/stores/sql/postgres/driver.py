@@ -204,7 +204,7 @@ class PostgresDriver:
             return _Links(marks.pool, notifier, (notifier.close, marks.close), marks, marks.pool, os.getpid())
         pool, own = Pool(self._connector.connect, size=self._size), Pool(self._connector.connect, size=1)
         lendable = Pool(partial(self._connector.connect, LendableConnection), size=self._size)
-        notifier = notify(own)
+        notifier = notify(own, verbs=pool)
         ends = (notifier.close, own.close, lendable.close, pool.close)
         return _Links(pool, notifier, ends, None, lendable, os.getpid())
 

@@ -11,6 +11,7 @@ import msgspec
 
 from duetime.errors import DuetimeError
 from duetime.stores.base import Hint
+from duetime.stores.sql.postgres.connect import Connection
 from duetime.stores.sql.postgres.pool import Pool
 
 _SPACING: Final = 0.002
@@ -53,8 +54,10 @@ class Notifier:
     and until each of them is on the disk. It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
     """
 
-    def __init__(self, pool: Pool, *, channel: str, sender: str) -> None:
+    def __init__(self, pool: Pool, *, channel: str, sender: str, verbs: Pool | None = None) -> None:
         self._pool = pool
+        self._verbs = verbs
+        """Whose connections tell of what they have committed themselves while ours is not open yet."""
         self._channel = channel
         self._sender = sender
         self._pending: dict[Hint, None] = {}
@@ -91,11 +94,20 @@ class Notifier:
             self._next_at = loop.time() + (_SPACING if sent else _LULL)
 
     async def _notify(self, text: str) -> bool:
-        keep = False
         try:
-            connection = await self._pool.acquire()
+            if connection := self._pool.unused():
+                return await self._send(self._pool, connection, text)
+            # The first hint does not wait until a connection is open, which takes longer than all the rest.
+            if self._verbs is not None and (connection := self._verbs.unused()):
+                sent = await self._send(self._verbs, connection, text)
+                self._pool.release(await self._pool.acquire(), keep=True)
+                return sent
+            return await self._send(self._pool, await self._pool.acquire(), text)
         except DuetimeError:
             return False
+
+    async def _send(self, pool: Pool, connection: Connection, text: str) -> bool:
+        keep = False
         try:
             # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
             # to select `pg_notify`. Nobody waits for the disk on account of a hint.
@@ -106,7 +118,7 @@ class Notifier:
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             pass
         finally:
-            self._pool.release(connection, keep=keep)
+            pool.release(connection, keep=keep)
         return keep
 
 

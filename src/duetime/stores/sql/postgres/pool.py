@@ -42,16 +42,22 @@ class Pool:
     async def acquire(self) -> Connection:
         """Return a connection for the caller alone, which must be released."""
         self._check_open()
+        if connection := self.unused():
+            return connection
+        if self._taken < self._size:
+            self._taken += 1
+            return await self._open()
+        return await self._wait()
+
+    def unused(self) -> Connection | None:
+        """Return the connection that was used last, if nobody uses it; it must be released."""
         while self._idle:
             connection, _ = self._idle.pop()
             if not connection.is_closed():
                 self._busy.add(connection)
                 return connection
             self._taken -= 1
-        if self._taken < self._size:
-            self._taken += 1
-            return await self._open()
-        return await self._wait()
+        return None
 
     def release(self, connection: Connection, *, keep: bool) -> None:
         """Take a connection back; one that is not to be kept is closed and gives its place to whoever waits."""
