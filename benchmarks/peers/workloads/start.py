@@ -44,7 +44,7 @@ class Starting:
         """Enqueue from one process, run in another."""
         del variant
         with bench.fresh() as peer:
-            return started(bench, peer)
+            return started(peer, bench.sizes)
 
     def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
         """Make the round trips that no design can do without."""
@@ -52,9 +52,8 @@ class Starting:
         return {"idle": Outcome(figures={"p50": trips}, note="bare insert, hint and claim")}
 
 
-def started(bench: Bench, peer: Peer) -> Outcome:
+def started(peer: Peer, sizes: Sizes) -> Outcome:
     """Send jobs to an idle worker."""
-    sizes = bench.sizes
     ping = {"count": sizes.pings, "gap": sizes.gap}
     with peer.serving(Settings(concurrency=WIDTH), "ping", settle=sizes.settle, **ping):
         peer.wait(sizes.pings, until=time.time() + sizes.wait)
