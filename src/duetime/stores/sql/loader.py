@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
@@ -29,8 +29,8 @@ class BadStatement(Exception):
     """A mistake in the `.sql` files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statements:
+# No dataclass: to compile an `__init__` of so many parameters takes a megabyte, which the process keeps.
+class Statements(SimpleNamespace):
     """Every statement the store runs; a missing or unknown name fails at start."""
 
     clock: Statement
@@ -180,7 +180,7 @@ def parse(text: str) -> dict[tuple[str, str], str]:
 def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
     """Fill in the fragments of all blocks and check that they are the ones the store knows."""
     named = {name: body for (kind, name), body in blocks.items() if kind == "name"}
-    wanted = {field.name for field in fields(Statements)}
+    wanted = Statements.__annotations__.keys()
     if named.keys() != wanted:
         message = (
             f"statements missing: {sorted(wanted - named.keys())}, unknown: {sorted(named.keys() - wanted)}"
