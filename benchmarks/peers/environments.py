@@ -17,8 +17,6 @@ _INHERITED = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")
 
 def python(system: System, folder: Path = ENVIRONMENTS) -> Path:
     """Return the interpreter that a system runs in, and make its environment if it is missing or outdated."""
-    if system.environment is None:
-        return Path(sys.executable)
     home = folder / system.environment
     wanted = "".join(f"{pin}\n" for pin in system.requirements)
     stamp = home / _STAMP
@@ -32,9 +30,9 @@ def python(system: System, folder: Path = ENVIRONMENTS) -> Path:
 
 
 def surroundings(system: System, *, ledger: Path | None = None) -> dict[str, str]:
-    """Return the environment variables of a system's process: its own packages, and of ours the adapters only."""
+    """Return the environment variables of a system's process: its own packages, and of ours the adapters only, or all."""
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    paths = [ROOT] if system.environment else [ROOT / "src", ROOT]
+    paths = [ROOT / "src", ROOT] if system.ours else [ROOT]
     found = {**inherited, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONUNBUFFERED": "1"}
     return found if ledger is None else {**found, "PEERS_LEDGER": str(ledger)}
 

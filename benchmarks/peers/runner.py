@@ -99,8 +99,7 @@ def _make_environments(systems: Iterable[System], results: Results) -> None:
     versions: dict[str, dict[str, str]] = results.facts().get("versions", {})
     for system in systems:
         environments.python(system)
-        if system.requirements:
-            versions[system.name] = environments.versions(system)
+        versions[system.name] = environments.versions(system)
     results.note({"machine": machine(), "versions": versions})
 
 

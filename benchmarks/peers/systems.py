@@ -8,6 +8,9 @@ from typing import Literal
 Engine = Literal["sqlite", "postgres"]
 ENGINES: tuple[Engine, ...] = ("sqlite", "postgres")
 
+_OURS = ("asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0")
+"""What `pip install "duetime[postgres]"` installs beside Duetime itself, which is run from its source."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
@@ -19,8 +22,8 @@ class System:
     engine: Engine
     adapter: str
     """The module in `benchmarks.peers.adapters`."""
-    requirements: tuple[str, ...] = ()
-    """Exact pins; none means the project's own environment."""
+    requirements: tuple[str, ...]
+    """Exact pins."""
     settings: str
     """One sentence for the report."""
     notes: str = ""
@@ -37,9 +40,9 @@ class System:
     ours: bool = False
 
     @property
-    def environment(self) -> str | None:
+    def environment(self) -> str:
         """The name of its own virtual environment."""
-        return self.adapter if self.requirements else None
+        return self.adapter
 
 
 SYSTEMS: tuple[System, ...] = (
@@ -48,6 +51,7 @@ SYSTEMS: tuple[System, ...] = (
         title="Duetime",
         engine="sqlite",
         adapter="duetime",
+        requirements=_OURS,
         settings="defaults (WAL, synchronous=FULL); drain with concurrency 100 and 1,000, the better one counts",
         widths=(100, 1_000),
         pace=10_000,
@@ -58,6 +62,7 @@ SYSTEMS: tuple[System, ...] = (
         title="Duetime",
         engine="postgres",
         adapter="duetime",
+        requirements=_OURS,
         settings="defaults; drain with concurrency 100 and 1,000, the better one counts",
         widths=(100, 1_000),
         pace=10_000,

@@ -15,6 +15,13 @@ from benchmarks.peers.workloads.base import Bench
 CELL = Cell(engine="sqlite", system="huey", workload="drain", variant="one")
 
 
+@pytest.fixture(autouse=True)
+def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install nothing: no cell of these tests starts a process."""
+    monkeypatch.setattr(environments, "python", lambda system: Path("python"))
+    monkeypatch.setattr(environments, "versions", lambda system: {"huey": "3"})
+
+
 def test_an_outcome_is_read_as_it_was_saved(tmp_path: Path) -> None:
     outcome = Outcome(figures={"rate": 12.5}, wrong={"early": 3}, note="cut", seconds=1.5)
     Results(tmp_path).save(CELL, outcome)
@@ -151,8 +158,6 @@ def test_what_a_peer_does_wrong_is_kept_and_fails_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once(monkeypatch, Outcome(wrong={"early": 2}))
-    monkeypatch.setattr(environments, "python", lambda system: Path("python"))
-    monkeypatch.setattr(environments, "versions", lambda system: {"huey": "3"})
     assert runner.run(request_of("huey"), Results(tmp_path), seed=1) == []
     assert [outcome.wrong for _, outcome in Results(tmp_path)] == [{"early": 2}]
 
