@@ -36,6 +36,10 @@ class Tap:
         """Run a script that may change something."""
         return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic, hint=hint)
 
+    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
+        """Do the same for a thread that may wait."""
+        return self._driver.write_blocking(lambda: self._noted("write", script()), hint=hint)
+
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing."""
         return await self._driver.read(lambda: self._noted("read", script()))

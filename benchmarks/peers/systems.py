@@ -52,7 +52,10 @@ SYSTEMS: tuple[System, ...] = (
         engine="sqlite",
         adapter="duetime",
         requirements=_OURS,
-        settings="defaults (WAL, synchronous=FULL); drain with concurrency 100 and 1,000, the better one counts",
+        settings=(
+            "defaults (WAL, synchronous=FULL); one at a time by the blocking call; drain with concurrency 100 and 1,000, "
+            "the better one counts"
+        ),
         widths=(100, 1_000),
         pace=10_000,
         ours=True,

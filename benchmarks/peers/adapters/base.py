@@ -64,6 +64,11 @@ class Client(ABC):
     async def put(self, job: Job) -> None:
         """Store one job, due now (`job.due` is this moment, for the handler)."""
 
+    async def put_each(self, jobs: Iterable[Job]) -> None:
+        """Store jobs one after the other, as a program does that has nothing else to do meanwhile."""
+        for job in jobs:
+            await self.put(job)
+
     async def put_many(self, jobs: Sequence[Job]) -> None:
         """Store jobs that are due now by the bulk call."""
         del jobs

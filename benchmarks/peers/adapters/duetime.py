@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -68,6 +68,17 @@ class Client(base.Client):
     async def put(self, job: Job) -> None:
         """Call `enqueue`."""
         await self._note.enqueue(*job)
+
+    async def put_each(self, jobs: Iterable[Job]) -> None:
+        """Call `sync.enqueue` in a thread: on SQLite that is what a program would do whose calls may block."""
+        if self._scheduler.url.startswith("sqlite"):
+            await asyncio.to_thread(self._put_each, jobs)
+        else:
+            await super().put_each(jobs)
+
+    def _put_each(self, jobs: Iterable[Job]) -> None:
+        for job in jobs:
+            self._note.sync.enqueue(*job)
 
     async def put_many(self, jobs: Sequence[Job]) -> None:
         """Call `enqueue_many`."""

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
 
 from benchmarks.peers.adapters.base import CALLERS, Adapter, Client, Job, Plan, Settings, Unsupported
@@ -35,14 +35,18 @@ async def enqueue(
     # One row for all callers, so that whoever is cut off leaves no gaps: what was put are the first numbers.
     row = iter(numbers)
 
-    async def caller() -> None:
+    def jobs_to_put() -> Iterator[Job]:
         nonlocal done
         while time.perf_counter() <= until and (number := next(row, None)) is not None:
-            await client.put(Job(number, time.time()))
+            yield Job(number, time.time())
             done += 1
 
+    async def caller() -> None:
+        for job in jobs_to_put():
+            await client.put(job)
+
     if mode == "single":
-        await caller()
+        await client.put_each(jobs_to_put())
     elif mode == "at_once":
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
     else:

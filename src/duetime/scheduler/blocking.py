@@ -43,11 +43,8 @@ class BlockingRequest(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
-        call, tx = self._request.prepared(args, kwargs), self._request.tx
-        if tx is not None:
-            [handle] = self._client.enqueue_blocking([call], tx=tx)
-        else:
-            handle = self._portal.run(self._client.enqueue(call))
+        call = self._request.prepared(args, kwargs)
+        [handle] = self._client.enqueue_blocking([call], tx=self._request.tx)
         return BlockingHandle(handle, self._portal)
 
 
@@ -183,10 +180,7 @@ class BlockingScheduler:
         self, calls: Iterable[Call[Any]], *, tx: object | None = None
     ) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
-        if tx is not None:
-            handles = self._client.enqueue_blocking(calls, tx=tx)
-        else:
-            handles = self._portal.run(self._client.enqueue_many(calls))
+        handles = self._client.enqueue_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:

@@ -37,6 +37,10 @@ class Portal:
         self._own: asyncio.AbstractEventLoop | None = None
         self._pid = 0
 
+    def reach(self) -> None:
+        """See that the scheduler is open, for a caller that needs no loop; raises `BlockingCallInLoop` inside one."""
+        self._loop()
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
         try:

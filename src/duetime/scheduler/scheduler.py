@@ -229,11 +229,23 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
-        """Store all requests or none in a blocking transaction, in the thread that has it open."""
-        store, calls = self._portal.run(self._introduced()), listed(calls)
-        ids = store.enqueue_blocking([call.job for call in calls], tx=_own(tx))
-        return self._handles(ids, calls)
+    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object = None) -> list[JobHandle[Any]]:
+        """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
+        calls = listed(calls)
+        if tx is not None:
+            store = self._portal.run(self._introduced())
+            return self._handles(store.enqueue_blocking_in(_own(tx), [call.job for call in calls]), calls)
+        ids = self._enqueue_here(calls)
+        return self._portal.run(self.enqueue_many(calls)) if ids is None else self._handles(ids, calls)
+
+    def _enqueue_here(self, calls: Sequence[Call[Any]]) -> Sequence[JobId] | None:
+        """Store requests without an event loop; None, and nothing is stored, where that cannot be."""
+        self._portal.reach()
+        if (store := self._store) is None or self.after_enqueue is not None:
+            return None
+        check_not_kept_out(store)
+        entries = [call.entry for call in calls if call.entry is not None]
+        return store.enqueue_blocking([call.job for call in calls], entries=entries)
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""

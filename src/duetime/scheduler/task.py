@@ -59,8 +59,8 @@ class Client(Protocol):
         """Store all requests or none."""
         ...
 
-    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object) -> list[JobHandle[Any]]:
-        """Store all requests or none in a transaction of this very thread."""
+    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object = None) -> list[JobHandle[Any]]:
+        """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
     def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from duetime import Scheduler, State
-from duetime.errors import BlockingCallInLoop, StoreUnusable
+from duetime.errors import BlockingCallInLoop, InvalidArguments, StoreUnusable
+from duetime.stores.sql.sqlite.watch import Nudges
 
 
 def double(number: int) -> int:
@@ -84,3 +85,35 @@ def test_an_error_at_opening_reaches_the_caller_and_the_next_call_tries_again(sq
     for _ in range(2):
         with pytest.raises(StoreUnusable):
             task.sync.enqueue(1)
+
+
+async def test_a_test_that_waits_for_new_jobs_is_told_of_those_of_blocking_callers(
+    scheduler: Scheduler,
+) -> None:
+    told: list[str] = []
+
+    async def after(ids: Sequence[str]) -> None:
+        told.extend(ids)
+
+    scheduler.after_enqueue = after
+    async with scheduler:
+        handle = await asyncio.to_thread(scheduler.task(double).sync.enqueue, 21)
+    assert told == [handle.id]
+
+
+def test_calls_that_are_none_are_refused_before_anything_is_opened(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidArguments, match="list of calls"):
+        scheduler.sync.enqueue_many(scheduler.task(double).call(1))  # type: ignore[arg-type]
+    assert not scheduler.is_open
+
+
+def test_other_processes_are_told_of_what_a_blocking_caller_stores_for_now(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(Nudges, "send", lambda _: told.append(1))
+    task = scheduler.task(double)
+    task.options(delay="1h").sync.enqueue(1)
+    assert told == []
+    task.sync.enqueue(2)
+    assert told == [1]

@@ -92,7 +92,16 @@ class JobStore(Protocol):
         """
         ...
 
-    def enqueue_blocking(self, jobs: Sequence[NewJob], *, tx: object) -> list[JobId]:
+    def enqueue_blocking(
+        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId] | None:
+        """Do as `enqueue` does for a caller without an event loop, if possible in the caller's own thread.
+
+        None, and nothing is stored, where the store needs its event loop for that.
+        """
+        ...
+
+    def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Store jobs in the transaction of a caller without an event loop, in the caller's own thread.
 
         The store must be open and must have been asked for its `identity` before.

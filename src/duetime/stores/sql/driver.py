@@ -151,6 +151,10 @@ class Driver(Protocol):
         """
         ...
 
+    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
+        """Do the same for a thread that may wait, whatever loops run elsewhere; None, and nothing is done, where one is needed."""
+        ...
+
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing."""
         ...

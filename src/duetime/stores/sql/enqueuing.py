@@ -49,8 +49,7 @@ class Enqueuing:
         """Store jobs and hint the workers."""
         if len(jobs) == 1 and not entries and jobs[0].schedule is None and jobs[0].key is None:
             return await self._enqueue_one(jobs)
-        single = not entries and all(job.schedule is None and job.key is None for job in jobs)
-        hint = _JOBS if single and any(self._due_soon(jobs)) else None
+        single, hint = self._single(jobs, entries)
         fresh = single and not self._looks_first and len(jobs) > 1
         done = await self._enqueue_fresh(jobs, hint) if fresh else None
         if done is None:
@@ -66,6 +65,20 @@ class Enqueuing:
         hint = _JOBS if _wakes(jobs[0], self._clock.now() + SOON) else None
         await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=False, hint=hint)
         return [jobs[0].id]
+
+    def enqueue_blocking(
+        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId] | None:
+        """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
+        single, hint = self._single(jobs, entries)
+        done = self._driver.write_blocking(
+            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), hint=hint
+        )
+        if done is None:
+            return None
+        if not single:
+            self.hint(jobs)
+        return _ids(done)
 
     async def _enqueue_fresh(self, jobs: Sequence[NewJob], hint: Hint | None) -> Enqueued | None:
         """Store jobs as if none of them were stored; None, and nothing is stored, if one is.
@@ -87,7 +100,7 @@ class Enqueuing:
         script = self._storing(borrowed, jobs, await self.identity(), entries=entries)
         return _ids(await borrowed.run(script))
 
-    def enqueue_blocking(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
+    def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Do the same in this thread."""
         if self._identity is None:
             raise NotOpen("the store has not been asked for its identity yet")
@@ -104,6 +117,11 @@ class Enqueuing:
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
         if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
             self._driver.hint(Hint("limits"))
+
+    def _single(self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> tuple[bool, Hint | None]:
+        """Tell whether one statement stores all, and which hint follows it then."""
+        single = not entries and all(job.schedule is None and job.key is None for job in jobs)
+        return single, _JOBS if single and any(self._due_soon(jobs)) else None
 
     def _storing(
         self,

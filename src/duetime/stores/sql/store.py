@@ -131,9 +131,15 @@ class SqlStore(Queueing, Commanding, Scheduling):
             return await self._enqueuing.enqueue(jobs, entries=entries)
         return await self._enqueuing.enqueue_in(tx, jobs, entries=entries)
 
-    def enqueue_blocking(self, jobs: Sequence[NewJob], *, tx: object) -> list[JobId]:
+    def enqueue_blocking(
+        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId] | None:
+        """Store all jobs and entries or none for a thread that may wait, if that needs no event loop."""
+        return self._enqueuing.enqueue_blocking(jobs, entries=entries) if jobs else []
+
+    def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Store jobs in a blocking caller's transaction, in this thread."""
-        return self._enqueuing.enqueue_blocking(tx, jobs) if jobs else []
+        return self._enqueuing.enqueue_blocking_in(tx, jobs) if jobs else []
 
     async def claim(self, demand: Demand) -> list[Claim]:
         """Atomically hand out jobs."""

@@ -29,6 +29,7 @@ import pytest
 
 _MODULES = (
     "backfills",
+    "blocking",
     "callbacks",
     "claim",
     "commands",
@@ -69,6 +70,7 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
 from duetime.testing.conformance.backfills import TestBackfill, TestEntries, TestOccurrences
+from duetime.testing.conformance.blocking import TestBlocking
 from duetime.testing.conformance.callbacks import TestCallbacks
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.commands import TestCommands
@@ -117,6 +119,7 @@ __all__ = [
     "TestBackfill",
     "TestBatchesOfKeys",
     "TestBlame",
+    "TestBlocking",
     "TestCallbacks",
     "TestCancel",
     "TestClaim",

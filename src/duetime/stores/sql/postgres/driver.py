@@ -120,6 +120,10 @@ class PostgresDriver:
             self.hint(hint)
         return answer
 
+    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:  # noqa: ARG002
+        """Refuse: the connections belong to an event loop."""
+        return None
+
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing; again if the connection was lost."""
         return await self._run(partial(self._do, script, atomic=False), repeatable=True)

@@ -66,6 +66,17 @@ class SqliteDriver:
             self._subscribers.notify(hint)
         return answer
 
+    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
+        """Do the same for a thread that may wait, and in that thread if nobody else writes."""
+        nudge = None if hint is None else self._nudge(hint)
+        with self._errors():
+            answer: T = self._database.writer.write_blocking(
+                self._work(script), name=script_name(script()), then=nudge
+            )
+        if hint is not None:
+            self._subscribers.notify(hint)
+        return answer
+
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing, beside the writer."""
         return await self._run(self._database.reader, script, grouped=False)
@@ -148,12 +159,15 @@ class SqliteDriver:
     ) -> T:
         with self._errors():
             answer: T = await lane.do(
-                lambda connection: play_at(connection, script(), self._clock.now()),
+                self._work(script),
                 name=script_name(script()),
                 grouped=grouped,
                 then=then,
             )
         return answer
+
+    def _work(self, script: Callable[[], Script[T]]) -> Callable[[sqlite3.Connection], T]:
+        return lambda connection: play_at(connection, script(), self._clock.now())
 
     async def _watch(self, subscriber: Subscriber) -> None:
         path, nudges = self._database.path, self._database.nudges

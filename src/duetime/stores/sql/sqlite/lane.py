@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from duetime.errors import NotOpen
+from duetime.errors import NotOpen, StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.stores.sql.sqlite.waiting import become_writer
 
@@ -36,16 +36,23 @@ class Task:
     name: str
     grouped: bool
     """Whether it runs in a writing transaction, together with its neighbours."""
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[Any]
     then: Callable[[], None] | None = None
     """What follows its commit, in the same thread; once for all tasks of a group that have it in common."""
+    loop: asyncio.AbstractEventLoop | None = None
+    """Whose thread it is answered in; without one, in whatever thread."""
+    future: asyncio.Future[Any] | concurrent.futures.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
 
+    def outcome(self) -> Any:
+        """Return or raise what came of it."""
+        if self.error is not None:
+            raise self.error
+        return self.result
+
     def resolve(self) -> None:
-        """Give the answer, in the thread of the one who waits."""
-        if self.future.done():
+        """Give the answer to the one who waits, if there is one."""
+        if self.future is None or self.future.done():
             return
         if self.error is not None:
             self.future.set_exception(self.error)
@@ -54,7 +61,7 @@ class Task:
 
 
 class Lane:
-    """Runs tasks one after another in a thread of its own; usable from any event loop of this process."""
+    """Runs tasks one after another in a thread of its own; usable from any thread of this process."""
 
     def __init__(self, connect: Callable[[], sqlite3.Connection], *, name: str) -> None:
         self._connect = connect
@@ -63,6 +70,13 @@ class Lane:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._lock = threading.Lock()
         self._closed = False
+        self._connection: sqlite3.Connection | None = None
+        self._in_use = threading.Lock()
+        """Held by the thread that uses the connection."""
+        self._wanted = False
+        """Whether our own thread waits for it; whoever comes now waits behind."""
+        self._caller = 0
+        """The thread of the blocking caller that uses it."""
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     async def start(self) -> None:
@@ -74,18 +88,39 @@ class Lane:
         self, work: Work, *, name: str = "", grouped: bool = False, then: Callable[[], None] | None = None
     ) -> Any:
         """Run work on the connection and return what it returns."""
-        if os.getpid() != self._pid:
-            raise NotOpen(
-                "this process was forked after the store was opened; a database connection does not survive "
-                "that: open the scheduler in the child"
-            )
+        self._check_process()
         loop = asyncio.get_running_loop()
-        task = Task(work, name, grouped, loop, loop.create_future(), then)
-        with self._lock:
-            if self._closed:
-                raise NotOpen("the store is closed; use it inside `async with scheduler`")
-            self._queue.put(task)
-        return await task.future
+        future = loop.create_future()
+        self._put(Task(work, name, grouped, then, loop, future))
+        return await future
+
+    def write_blocking(self, work: Work, *, name: str = "", then: Callable[[], None] | None = None) -> Any:
+        """Run work in a writing transaction for a thread that may wait.
+
+        Where nobody else is about to use the connection it is that thread which does, since a change of threads takes
+        as long as half a commit. Otherwise it joins the others, and shares their commit.
+        """
+        self._check_process()
+        task = Task(work, name, grouped=True, then=then)
+        if not self._is_taken():
+            # Whoever came first in between is done soon. To try, and to see then, would leave the lock held where an
+            # interrupt comes between the two.
+            with self._in_use:
+                if self._connection is not None:
+                    self._caller = threading.get_ident()
+                    try:
+                        _write(self._connection, task, iter((task,)))
+                    finally:
+                        self._caller = 0
+                    return task.outcome()
+        elif self._caller == threading.get_ident():
+            raise StoreUnavailable(
+                "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
+                "note what happened there, and enqueue where the handler has returned to"
+            )
+        task.future = concurrent.futures.Future()
+        self._put(task)
+        return task.future.result()
 
     async def close(self) -> None:
         """Finish what was asked for before, then end the thread."""
@@ -97,6 +132,23 @@ class Lane:
             # Not joined in yet another thread: at the end of the process none can be started any more.
             await asyncio.wrap_future(self._over)
 
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise NotOpen(
+                "this process was forked after the store was opened; a database connection does not survive "
+                "that: open the scheduler in the child"
+            )
+
+    def _put(self, task: Task) -> None:
+        with self._lock:
+            if self._closed:
+                raise NotOpen("the store is closed; use it inside `async with scheduler`")
+            self._queue.put(task)
+
+    def _is_taken(self) -> bool:
+        """Whether somebody uses the connection or is about to."""
+        return self._wanted or self._in_use.locked() or not self._queue.empty()
+
     def _run(self) -> None:
         try:
             self._serve()
@@ -105,52 +157,37 @@ class Lane:
 
     def _serve(self) -> None:
         try:
-            connection = self._connect()
+            # Kept here as well: in a forked child, where this thread is none any more, it must never be closed.
+            connection = self._connection = self._connect()
         except BaseException as error:  # noqa: BLE001 -- whoever asks gets it
             self._refuse(error)
             return
         backlog: deque[Task | None] = deque()
-        with contextlib.closing(connection):
-            while True:
-                if not backlog:
-                    backlog.append(self._queue.get())
-                task = backlog.popleft()
+        while True:
+            if not backlog:
+                backlog.append(self._queue.get())
+            task = backlog.popleft()
+            self._wanted = True
+            with self._in_use:
+                self._wanted = False
                 if task is None:
+                    self._connection = None
+                    connection.close()
                     return
-                _answer(self._write(connection, task, backlog) if task.grouped else _read(connection, task))
-                # Freed here, so that nothing is kept alive while the thread waits.
-                del task
+                done = self._do(connection, task, backlog)
+            _answer(done)
+            # Freed here, so that nothing is kept alive while the thread waits.
+            del task, done
+
+    def _do(self, connection: sqlite3.Connection, task: Task, backlog: deque[Task | None]) -> list[Task]:
+        if not task.grouped:
+            return _read(connection, task)
+        return _write(connection, task, self._neighbours(connection, task, backlog))
 
     def _refuse(self, error: BaseException) -> None:
         while (task := self._queue.get()) is not None:
             task.error = error
             _answer([task])
-
-    def _write(self, connection: sqlite3.Connection, first: Task, backlog: deque[Task | None]) -> list[Task]:
-        """Run the task, and those that wait behind it, in one transaction, and commit them together."""
-        group: list[Task] = []
-        try:
-            become_writer(connection, patience=_PATIENCE)
-            try:
-                for task in self._neighbours(connection, first, backlog):
-                    group.append(task)
-                    task.result = task.work(connection)
-            except BaseException:
-                # Some errors, such as a full disk, end the whole transaction.
-                if len(group) == 1 or not connection.in_transaction:
-                    raise
-                connection.execute("ROLLBACK")
-                become_writer(connection, patience=_PATIENCE)
-                _run_apart(connection, group)
-            _commit(connection, group)
-        except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
-            if connection.in_transaction:
-                # A rollback that fails as well is told by the next BEGIN, not by the end of this thread.
-                with contextlib.suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
-            for task in group or [first]:
-                task.error = task.error or error
-        return group or [first]
 
     def _neighbours(
         self, connection: sqlite3.Connection, first: Task, backlog: deque[Task | None]
@@ -168,6 +205,33 @@ class Lane:
                 return
             backlog.popleft()
             yield task
+
+
+def _write(connection: sqlite3.Connection, first: Task, tasks: Iterator[Task]) -> list[Task]:
+    """Run tasks, of which this is the first, in one transaction, and commit them together."""
+    group: list[Task] = []
+    try:
+        become_writer(connection, patience=_PATIENCE)
+        try:
+            for task in tasks:
+                group.append(task)
+                task.result = task.work(connection)
+        except BaseException:
+            # Some errors, such as a full disk, end the whole transaction.
+            if len(group) == 1 or not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK")
+            become_writer(connection, patience=_PATIENCE)
+            _run_apart(connection, group)
+        _commit(connection, group)
+    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
+        if connection.in_transaction:
+            # A rollback that fails as well is told by the next BEGIN, not by the end of this thread.
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+        for task in group or [first]:
+            task.error = task.error or error
+    return group or [first]
 
 
 def _run_apart(connection: sqlite3.Connection, group: list[Task]) -> None:
@@ -209,7 +273,10 @@ def _answer(done: list[Task]) -> None:
     """Hand out the answers with one wake-up for each event loop."""
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[Task]] = defaultdict(list)
     for task in done:
-        by_loop[task.loop].append(task)
+        if task.loop is None:
+            task.resolve()
+        else:
+            by_loop[task.loop].append(task)
     for loop, tasks in by_loop.items():
         # A loop that was closed has nobody left who waits.
         with contextlib.suppress(RuntimeError):
