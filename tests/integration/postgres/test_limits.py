@@ -8,7 +8,7 @@ from duetime.model.limit import Gate
 from duetime.stores.base import Demand
 from duetime.stores.open import open_store
 from duetime.stores.sql.limited import LimitedClaimer
-from duetime.stores.sql.loader import load
+from duetime.stores.sql.loader import Statements, load
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.testing.conformance.kit import TASK, hire
 from duetime.testing.conformance.limits import gated
@@ -35,7 +35,7 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
     async with opened(postgres_url) as driver:
         await hire(store, "w1", "w2")
         _, second = await store.enqueue([gated("a", priority=0), gated("b")])
-        stopped = LimitedClaimer(driver, replace(SQL, running_under=STUCK), one_statement=True)
+        stopped = LimitedClaimer(driver, Statements(**{**vars(SQL), "running_under": STUCK}), one_statement=True)
         claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
         async with asyncio.timeout(4):
             while not await driver.read(SLEEPERS):  # noqa: ASYNC110 - the server does not tell
