@@ -52,8 +52,11 @@ UNUSED = {
     "getpass",
     "importlib.metadata",
     "importlib.resources",
+    "ipaddress",
     "multiprocessing",
+    "pathlib",
     "tempfile",
+    "urllib",
     "zipfile",
     "zoneinfo",
 }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import traceback
-from pathlib import Path
 
 MAX_ERROR = 1_000
 MAX_TRACEBACK = 16_000
 
-_OURS = str(Path(__file__).parent)
+_OURS = os.path.dirname(__file__)
 
 
 def describe_error(error: BaseException) -> str:

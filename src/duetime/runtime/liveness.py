@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 _STATE_FIELD = 0
 _START_FIELD = 19
@@ -13,8 +12,9 @@ _START_FIELD = 19
 def host_key() -> str | None:
     """Return a text that is equal for processes which see the same process ids; `None` off Linux."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return None
 
@@ -44,7 +44,8 @@ def is_gone(pid: int, started: str | None) -> bool:
 
 def _stat(pid: int) -> list[str] | None:
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError:
         return None
     # The command name may hold spaces and brackets; the last bracket ends it.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from duetime.errors import InvalidTask
@@ -61,7 +61,7 @@ def _module(function: Callable[..., Any]) -> str:
         name: str = spec.name
         return name.removesuffix(".__main__")
     path = getattr(main, "__file__", None)
-    return "__main__" if path is None else Path(path).stem
+    return "__main__" if path is None else os.path.splitext(os.path.basename(path))[0]
 
 
 def _refuse(what: str, fix: str, *, cpu: bool = False) -> NoReturn:

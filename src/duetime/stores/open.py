@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from duetime.errors import ConfigError, MissingDriver
 from duetime.model.clock import Clock, SystemClock
@@ -61,6 +60,8 @@ def open_store(
 
 def redact(url: str) -> str:
     """Return the URL without its password, for messages."""
+    from urllib.parse import urlsplit, urlunsplit
+
     parts = urlsplit(url)
     if parts.password is None:
         return url
@@ -85,18 +86,30 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     )
 
 
-def _sqlite_path(rest: str) -> Path | None:
+def _sqlite_path(rest: str) -> str | None:
     if rest in {"", "/", "/:memory:"}:
         return None
     if not rest.startswith("/"):
         raise ConfigError(
             f"sqlite://{rest} names a host; write sqlite:///{rest} for a file here, or sqlite:////{rest} from the root"
         )
-    return Path(unquote(rest[1:])).expanduser()
+    return os.path.expanduser(_unquoted(rest[1:]))
+
+
+def _unquoted(text: str) -> str:
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
 
 
 def _options(query: str, known: Collection[str]) -> dict[str, str]:
     """Read the part after the question mark, refusing what is not known."""
+    if not query:
+        return {}
+    from urllib.parse import parse_qsl
+
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name in options:
         if name not in known:
@@ -116,6 +129,8 @@ def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Wo
 
 
 def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
+    from urllib.parse import urlencode, urlsplit, urlunsplit
+
     parts = urlsplit(url)
     _check_ports(parts.netloc)
     options = _options(parts.query, {"pool", "pooler", *_LIBPQ})

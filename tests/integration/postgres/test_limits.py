@@ -35,7 +35,9 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
     async with opened(postgres_url) as driver:
         await hire(store, "w1", "w2")
         _, second = await store.enqueue([gated("a", priority=0), gated("b")])
-        stopped = LimitedClaimer(driver, Statements(**{**vars(SQL), "running_under": STUCK}), one_statement=True)
+        stopped = LimitedClaimer(
+            driver, Statements(**{**vars(SQL), "running_under": STUCK}), one_statement=True
+        )
         claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
         async with asyncio.timeout(4):
             while not await driver.read(SLEEPERS):  # noqa: ASYNC110 - the server does not tell

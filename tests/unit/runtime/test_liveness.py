@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from duetime.runtime import liveness
 from duetime.runtime.identity import Identity
 from duetime.runtime.liveness import host_key, is_gone, process_started
 
@@ -64,7 +65,7 @@ def test_a_command_name_with_brackets_does_not_confuse(
 ) -> None:
     fields = " ".join(["S", *map(str, range(1, 40))])
     text = f"77 (evil ) R 1 (name) {fields}"
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    monkeypatch.setattr(liveness, "open", lambda *_, **__: io.StringIO(text), raising=False)
     assert process_started(77) == "19"
 
 
@@ -72,7 +73,7 @@ def test_where_nothing_can_be_seen_there_is_no_host_key(monkeypatch: pytest.Monk
     def refuse(*_: object, **__: object) -> str:
         raise OSError
 
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(liveness, "open", refuse, raising=False)
     assert host_key() is None
     assert process_started(os.getpid()) is None
 

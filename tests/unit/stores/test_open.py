@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from duetime.errors import ConfigError
 from duetime.stores.open import open_store, redact
 from duetime.stores.sql.sqlite.driver import SqliteDriver
+from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.store import SqlStore
 
 
-def sqlite_path(url: str) -> Path | None:
+def sqlite_path(url: str) -> StrPath | None:
     store = open_store(url)
     assert isinstance(store, SqlStore)
     assert isinstance(store._driver, SqliteDriver)
@@ -22,19 +22,19 @@ def sqlite_path(url: str) -> Path | None:
 @pytest.mark.parametrize(
     ("url", "path"),
     [
-        ("sqlite:///jobs.db", Path("jobs.db")),
-        ("sqlite:///data/jobs.db", Path("data/jobs.db")),
-        ("sqlite:////var/lib/jobs.db", Path("/var/lib/jobs.db")),
-        ("sqlite+aiosqlite:///jobs.db", Path("jobs.db")),
-        ("sqlite+pysqlite:////jobs.db", Path("/jobs.db")),
-        ("SQLite:///jobs.db", Path("jobs.db")),
-        ("sqlite:///with%20space.db", Path("with space.db")),
-        ("sqlite:///jobs.db?synchronous=normal", Path("jobs.db")),
+        ("sqlite:///jobs.db", "jobs.db"),
+        ("sqlite:///data/jobs.db", "data/jobs.db"),
+        ("sqlite:////var/lib/jobs.db", "/var/lib/jobs.db"),
+        ("sqlite+aiosqlite:///jobs.db", "jobs.db"),
+        ("sqlite+pysqlite:////jobs.db", "/jobs.db"),
+        ("SQLite:///jobs.db", "jobs.db"),
+        ("sqlite:///with%20space.db", "with space.db"),
+        ("sqlite:///jobs.db?synchronous=normal", "jobs.db"),
         ("sqlite://", None),
         ("sqlite:///:memory:", None),
     ],
 )
-def test_a_sqlite_url_names_a_file_or_memory(url: str, path: Path | None) -> None:
+def test_a_sqlite_url_names_a_file_or_memory(url: str, path: str | None) -> None:
     assert sqlite_path(url) == path
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
 
-FOLDER = Path(__file__).parent
+FOLDER = os.path.dirname(__file__)
 """Where the `.sql` files are; `importlib.resources` would tell as well, and take a megabyte of every worker."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
 
@@ -160,9 +160,20 @@ class Statements(SimpleNamespace):
 @cache
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
-    shared = parse("".join(file.read_text("utf-8") for file in (FOLDER / "statements").glob("*.sql")))
-    own = parse((FOLDER / dialect.folder / "overrides.sql").read_text("utf-8"))
+    shared = parse("".join(read("statements", name) for name in files("statements")))
+    own = parse(read(dialect.folder, "overrides.sql"))
     return build({**shared, **own}, dialect, namespace)
+
+
+def files(*folder: str) -> list[str]:
+    """Return the names of the `.sql` files in a folder."""
+    return [name for name in os.listdir(os.path.join(FOLDER, *folder)) if name.endswith(".sql")]
+
+
+def read(*path: str) -> str:
+    """Return the text of a `.sql` file."""
+    with open(os.path.join(FOLDER, *path), encoding="utf-8") as file:
+        return file.read()
 
 
 def parse(text: str) -> dict[tuple[str, str], str]:

@@ -13,7 +13,7 @@ from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.loader import FOLDER, Filler, Statements
+from duetime.stores.sql.loader import Filler, Statements, files, read
 from duetime.version import VERSION
 
 _NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -37,12 +37,12 @@ class Migration(NamedTuple):
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     """Return every step of a dialect, oldest first, with the table names of a namespace."""
     fill = Filler(dialect, namespace, {"code": VERSION})
-    folder = FOLDER / dialect.folder / "migrations"
+    folder = (dialect.folder, "migrations")
     return tuple(
         sorted(
-            Migration(int(match[1]), match[2], fill(file.read_text("utf-8")))
-            for file in folder.iterdir()
-            if (match := _NUMBERED.fullmatch(file.name))
+            Migration(int(match[1]), match[2], fill(read(*folder, file)))
+            for file in files(*folder)
+            if (match := _NUMBERED.fullmatch(file))
         )
     )
 

@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Final, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreUnavailable
@@ -15,6 +14,7 @@ from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import SAVEPOINT, another_database, no_transaction
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.sqlite.errors import has_moved_on, misses_table, translate
+from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.sqlite.play import plain_cursor, play_at
 from duetime.stores.sql.sqlite.waiting import tries
 
@@ -34,7 +34,7 @@ class BorrowedSqlite:
 
     announces = True
 
-    def __init__(self, connection: sqlite3.Connection, *, clock: Clock, path: Path | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, clock: Clock, path: StrPath | None) -> None:
         self._connection = connection
         self._clock = clock
         self._path = path

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
-from pathlib import Path
 from typing import Final
 
 from duetime.errors import StoreUnusable
 from duetime.stores.base import Check
-from duetime.stores.sql.sqlite.filesystem import filesystem_type
+from duetime.stores.sql.sqlite.filesystem import StrPath, filesystem_type
 
 OLDEST: Final = (3, 35, 0)
 """The first version that returns what an UPDATE changed."""
@@ -37,7 +37,7 @@ def require_version() -> None:
         )
 
 
-def examine(connection: sqlite3.Connection, path: Path | None) -> list[Check]:
+def examine(connection: sqlite3.Connection, path: StrPath | None) -> list[Check]:
     """Look at the version, the settings, the file and its content."""
     checks = [_version()]
     if path is not None:
@@ -70,12 +70,12 @@ def _durability(connection: sqlite3.Connection) -> Check:
     )
 
 
-def _place(path: Path) -> Check:
+def _place(path: StrPath) -> Check:
     return Check(name="file system", ok=True, detail=f"{path} on {filesystem_type(path) or 'an unknown one'}")
 
 
-def _mode(path: Path) -> Check:
-    mode = path.stat().st_mode & 0o777
+def _mode(path: StrPath) -> Check:
+    mode = os.stat(path).st_mode & 0o777
     private = not mode & 0o077
     return Check(
         name="file mode",

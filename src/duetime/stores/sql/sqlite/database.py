@@ -7,11 +7,11 @@ import contextlib
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen
 from duetime.stores.sql.sqlite import filesystem
+from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.waiting import tries
 from duetime.stores.sql.sqlite.watch import Nudges
@@ -28,7 +28,7 @@ class Database:
     The log is checkpointed as SQLite does by itself, after a thousand pages and when the last connection closes.
     """
 
-    def __init__(self, path: Path | None, *, synchronous: Synchronous = "FULL") -> None:
+    def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL") -> None:
         self.path = path
         self.nudges = None if path is None else Nudges(path)
         """How other processes are told of new jobs; a database in memory has no others."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
+from duetime.stores.sql.sqlite.filesystem import StrPath
 
 _TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT}
 _FOREIGN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
@@ -34,7 +34,7 @@ def misses_table(error: BaseException) -> bool:
     return str(error).startswith(("no such table", "no such column"))
 
 
-def translate(error: BaseException, path: Path | None) -> BaseException:
+def translate(error: BaseException, path: StrPath | None) -> BaseException:
     """Return the error to raise instead; what is not the database's comes back as it is."""
     if isinstance(error, InjectedFault):
         return StoreUnavailable(str(error))

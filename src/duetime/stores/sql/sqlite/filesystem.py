@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from pathlib import Path
+from typing import Final, TypeAlias
 
 from duetime.errors import StoreUnusable
 
-_MOUNTS = Path("/proc/self/mountinfo")
+StrPath: TypeAlias = str | os.PathLike[str]
+
+_MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _NETWORK = frozenset({
     "9p", "afs", "ceph", "cifs", "davfs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "lustre",
@@ -17,12 +19,12 @@ _NETWORK = frozenset({
 })  # fmt: skip
 
 
-def prepare(path: Path) -> None:
+def prepare(path: StrPath) -> None:
     """Create the file, readable for its owner only, or say why it cannot be used."""
-    folder = path.parent
-    if path.is_dir():
+    folder = folder_of(path)
+    if os.path.isdir(path):
         raise StoreUnusable(f"{path} is a folder; name a file in it")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
     kind = filesystem_type(path)
     if kind in _NETWORK:
@@ -46,22 +48,29 @@ def prepare(path: Path) -> None:
             raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
 
 
-def filesystem_type(path: Path, mounts: str | None = None) -> str | None:
+def folder_of(path: StrPath) -> str:
+    """Return the folder that a file lies in."""
+    return os.path.dirname(path) or os.curdir
+
+
+def filesystem_type(path: StrPath, mounts: str | None = None) -> str | None:
     """Return the type of the file system a path is on, or `None` where that cannot be told."""
     if mounts is None:
         try:
-            mounts = _MOUNTS.read_text("utf-8", "surrogateescape")
+            with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+                mounts = file.read()
         except OSError:
             return None
-    resolved = path.resolve()
+    resolved = os.path.realpath(path)
     found: tuple[int, str] | None = None
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
         fields = left.split(" ")
         if not right or len(fields) < 5:  # noqa: PLR2004 -- the fifth field is the mount point
             continue
-        point = Path(_OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4]))
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
         # A later mount on the same point hides the earlier one.
-        if resolved.is_relative_to(point) and (found is None or len(point.parts) >= found[0]):
-            found = (len(point.parts), right.split(" ")[0])
+        below = f"{resolved}/".startswith(f"{point.rstrip('/')}/")
+        if below and (found is None or len(point) >= found[0]):
+            found = (len(point), right.split(" ")[0])
     return found[1] if found else None

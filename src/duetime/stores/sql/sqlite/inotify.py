@@ -10,7 +10,8 @@ import os
 import struct
 import sys
 from collections.abc import Callable
-from pathlib import Path
+
+from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of
 
 _MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
 _CREATE, _MOVED_TO = 0x100, 0x80
@@ -26,7 +27,7 @@ class LogEvents:
     Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
     """
 
-    def __init__(self, file: Path, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
+    def __init__(self, file: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
         self._file = file
         self._on_write = on_write
         self._on_touch = on_touch
@@ -67,7 +68,7 @@ class LogEvents:
     def _arm(self) -> None:
         """Watch the file, or its folder until the file is there."""
         if not self._watch_file():
-            self._folder_watch = self._watch(self._file.parent, _FOLDER_EVENTS)
+            self._folder_watch = self._watch(folder_of(self._file), _FOLDER_EVENTS)
             # It may have come after the first try and before the folder was watched.
             self._watch_file()
 
@@ -82,7 +83,7 @@ class LogEvents:
             self._folder_watch = None
         return True
 
-    def _watch(self, path: Path, events: int) -> int:
+    def _watch(self, path: StrPath, events: int) -> int:
         return self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(path), events))
 
     @staticmethod
@@ -93,7 +94,7 @@ class LogEvents:
         return answer
 
 
-def touch(file: Path) -> None:
+def touch(file: StrPath) -> None:
     """Let those know who watch a file, by opening and closing it; one that is not there has nobody to tell.
 
     SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead was measured to

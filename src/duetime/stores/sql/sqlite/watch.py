@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from pathlib import Path
 from typing import Protocol
 
+from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 DataVersion = Callable[[], Awaitable[int]]
@@ -43,7 +44,7 @@ def _nothing() -> None:
 class Nudges:
     """Touches of the log that tell other processes of new jobs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: StrPath) -> None:
         self._log = _log(path)
         self._sent = 0
 
@@ -67,7 +68,7 @@ class Nudges:
 
 
 async def commits(
-    path: Path, data_version: DataVersion, *, on_touch: Callable[[], None] = _nothing
+    path: StrPath, data_version: DataVersion, *, on_touch: Callable[[], None] = _nothing
 ) -> AsyncGenerator[None]:
     """Yield after each time that one or more commits of other connections became visible.
 
@@ -144,12 +145,12 @@ class PollPace:
         await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
 
 
-def _log(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
+def _log(path: StrPath) -> str:
+    return f"{os.fspath(path)}-wal"
 
 
 @contextlib.contextmanager
-def _pace(path: Path, on_touch: Callable[[], None]) -> Generator[Pace]:
+def _pace(path: StrPath, on_touch: Callable[[], None]) -> Generator[Pace]:
     pace = EventPace()
     try:
         events = LogEvents(_log(path), on_write=pace.notice, on_touch=on_touch)

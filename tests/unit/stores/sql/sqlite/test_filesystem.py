@@ -90,12 +90,12 @@ async def test_a_folder_that_cannot_be_written_is_refused(
 
 
 async def test_a_read_only_folder_is_refused(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda place, _: place != store_path.parent)
+    monkeypatch.setattr(os, "access", lambda place, _: place != str(store_path.parent))
     assert f"{store_path.parent} cannot be written" in await refusal(store_path)
 
 
 async def test_a_read_only_file_is_refused(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda place, _: place != store_path)
+    monkeypatch.setattr(os, "access", lambda place, _: place != str(store_path))
     assert f"{store_path} cannot be written" in await refusal(store_path)
 
 
