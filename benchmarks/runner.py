@@ -12,6 +12,7 @@ from benchmarks.measures.base import Figure, Measure
 from benchmarks.measures.burst import Burst
 from benchmarks.measures.drain import Drain
 from benchmarks.measures.enqueue import Enqueue
+from benchmarks.measures.firing import Firing
 from benchmarks.measures.idle import Idle
 from benchmarks.measures.lateness import Lateness
 from benchmarks.measures.schedules import Schedules
@@ -25,6 +26,7 @@ MEASURES: tuple[Measure, ...] = (
     Start(),
     Lateness(),
     Burst(),
+    Firing(),
     Schedules(),
     Idle(),
 )

@@ -35,6 +35,8 @@ class Sizes:
     """Seconds from one occurrence of such a schedule to its next."""
     periods: int
     """How often each schedule comes while it is watched, after it has come once."""
+    fired: int
+    """Schedules that are due at once and only fired."""
     each_second: int
     """Cron jobs, and one-off jobs beside them, that come each second."""
     seconds: int
@@ -57,6 +59,7 @@ FULL = Sizes(
     spread=10_000,
     period=5.0,
     periods=3,
+    fired=5_000,
     each_second=50,
     seconds=10,
 )
@@ -77,6 +80,7 @@ QUICK = Sizes(
     spread=600,
     period=2.0,
     periods=2,
+    fired=2_000,
     each_second=20,
     seconds=5,
 )

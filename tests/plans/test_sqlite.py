@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -68,7 +69,12 @@ def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[
         taken += 1
 
     connection.set_progress_handler(count, 100)
-    connection.execute(statement.sql, values).fetchall()
+    if statement.columns:
+        rest = [values[name] for name in statement.params[len(statement.columns) :]]
+        for row in json.loads(str(values["rows"])):
+            connection.execute(statement.sql, (*row, *rest))
+    else:
+        connection.execute(statement.sql, values).fetchall()
     connection.set_progress_handler(None, 0)
     return taken
 

@@ -89,7 +89,7 @@ def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:
         (f.name, f.rev, f.expected, f.fired_through, f.next_at, f.made, f.pause, int(f.resumes), ITSELF)
         for f in firings
     ]
-    moved = yield Query(sql.fire, {"rows": rows.batch(moves)})
+    moved = yield Query(sql.fire, {"rows": rows.batch_for(sql.fire, moves)})
     applied = _names(moved)
     fired = [firing for firing in firings if firing.name in applied]
     workers = frozenset[WorkerId]()
@@ -189,7 +189,7 @@ def _withdraw(sql: Statements, changes: Sequence[Change]) -> Script[frozenset[Wo
         if kept is None:
             withdrawn.setdefault(name, []).append(freed)
     if back := [row for c in changes if (row := _rewound(c, withdrawn.get(c.after.name, []))) is not None]:
-        yield Query(sql.rewind, {"rows": rows.batch(back)})
+        yield Query(sql.rewind, {"rows": rows.batch_for(sql.rewind, back)})
     if not some_held:
         return frozenset()
     return _holders((yield Query(sql.withdraw_claimed, {"rows": held})))
