@@ -111,6 +111,19 @@ async def test_a_transaction_may_be_as_long_as_it_says(scheduler: Scheduler) -> 
         assert await (await bounds.enqueue()).result(timeout=20) == ["65s", "65s", "30s"]
 
 
+async def test_the_statements_of_a_handler_are_planned_as_the_server_likes(scheduler: Scheduler) -> None:
+    """Ours are not: each of them has its index."""
+
+    @scheduler.task(name="plans")
+    async def plans() -> str:
+        async with current_job().transaction() as tx:
+            tx.result = await tx.connection.fetchval("SELECT current_setting('enable_seqscan')")
+        return ""
+
+    async with scheduler, scheduler.worker():
+        assert [await (await plans.enqueue()).result(timeout=20) for _ in range(2)] == ["on", "on"]
+
+
 async def test_a_block_that_failed_leaves_nothing_either(scheduler: Scheduler) -> None:
     @scheduler.task(name="lock")
     async def lock() -> None:

@@ -13,6 +13,7 @@ import pytest
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
+from duetime.stores.sql.postgres.connect import Connector
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from tests.plans.kit import (
     BATCH,
@@ -50,6 +51,12 @@ async def connection(postgres_url: str) -> AsyncIterator[Connection]:
 
 async def fill(connection: Connection, *, due: int, later: int) -> None:
     """Make jobs, the due ones first, and let the planner learn of them while nothing runs."""
+    await insert(connection, due=due, later=later)
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+
+
+async def insert(connection: Connection, *, due: int, later: int) -> None:
+    """Make jobs, the due ones first."""
     await connection.execute(
         f"""
         INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)
@@ -58,7 +65,13 @@ async def fill(connection: Connection, *, due: int, later: int) -> None:
         FROM generate_series(1, {due + later}) AS i
         """
     )
-    await connection.execute("VACUUM ANALYZE duetime_jobs")
+
+
+async def run_some(connection: Connection, count: int) -> None:
+    """Let the first jobs run, under the claim that the values of settlements name."""
+    await connection.execute(
+        f"UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w' WHERE id <= lpad('{count}', 32, '0')"
+    )
 
 
 @asynccontextmanager
@@ -72,12 +85,23 @@ async def undone(connection: Connection, mode: str = "auto") -> AsyncIterator[No
 
 async def explain(connection: Connection, statement: Statement, values: Mapping[str, object]) -> Node:
     """Run a prepared statement and return its plan with what it has read."""
+    await prepare(connection, statement)
+    found = await explain_prepared(connection, statement, values)
+    await connection.execute("DEALLOCATE plan")
+    return found
+
+
+async def prepare(connection: Connection, statement: Statement) -> None:
     types = ", ".join("unknown" for _ in statement.params)
-    given = ", ".join(literal(values[name]) for name in statement.params)
     await connection.execute(f"PREPARE plan {types and f'({types})'} AS {statement.sql}")
+
+
+async def explain_prepared(
+    connection: Connection, statement: Statement, values: Mapping[str, object]
+) -> Node:
+    given = ", ".join(literal(values[name]) for name in statement.params)
     execute = f"EXECUTE plan {given and f'({given})'}"
     (row,) = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {execute}")
-    await connection.execute("DEALLOCATE plan")
     found: Node = json.loads(row[0])[0]["Plan"]
     return found
 
@@ -182,14 +206,48 @@ async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
 ) -> None:
     await fill(connection, due=0, later=ROWS // 10)
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
-    await connection.execute(
-        f"UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w' WHERE id <= lpad('{count}', 32, '0')"
-    )
+    await run_some(connection, count)
     async with undone(connection, mode):
         plan = await explain(connection, statement, values(count))
     assert max(node["Actual Rows"] for node in nodes(plan) if node["Node Type"] == "ModifyTable") == count
     assert scans(plan) == {("Index Scan", "duetime_jobs_pkey")}
     assert buffers(plan) < 100 + 40 * count
+
+
+HELD = {"rows": json.dumps([[job_id(n), 1, "c"] for n in range(1, BATCH + 1)]), "started_at": 1}
+
+
+@pytest.mark.covers("claim-reads-index")
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (SQL.claim, claim_values()),
+        (SQL.settle, settle_values()),
+        (SQL.succeed, succeed_values()),
+        (SQL.next_due, NEXT_DUE),
+        (SQL.mark_started, HELD),
+        (SQL.holders, HELD),
+        (SQL.settled_before, HELD),
+        (SQL.held_by, {"worker": "w"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "",
+)
+async def test_a_plan_from_before_there_were_jobs_does_not_read_all_of_them_when_there_are(
+    connection: Connection, postgres_url: str, statement: Statement, values: Mapping[str, object]
+) -> None:
+    await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
+    await connection.execute("VACUUM ANALYZE duetime_jobs")
+    ours = await Connector(postgres_url).connect()
+    await ours.execute("SET plan_cache_mode = force_generic_plan")
+    await prepare(ours, statement)
+    await explain_prepared(ours, statement, values)
+    await insert(connection, due=ROWS // 10, later=0)
+    await run_some(connection, BATCH)
+    plan = await explain_prepared(ours, statement, values)
+    await ours.close()
+    assert "Seq Scan" not in {kind for kind, _ in scans(plan)}
+    assert buffers(plan) < 100 + 25 * BATCH
+    assert all(node.get("Rows Removed by Filter", 0) <= BATCH for node in nodes(plan))
 
 
 ROW = json.dumps([[job_id(1), 1, "c", "w"]])

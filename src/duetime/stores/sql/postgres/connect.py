@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Final, Literal, TypeAlias
 
@@ -39,6 +39,11 @@ _SESSION: Final = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
+}
+_OURS_ALONE: Final = {
+    **_SESSION,
+    # Each of our statements has its index. A plan that was made while a table was empty would do without.
+    "enable_seqscan": "off",
 }
 
 _FIRST_PAUSE: Final = 0.05
@@ -90,13 +95,18 @@ class Connector:
         return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _BOUNDS.items())
 
     async def connect(self, kind: type[Connection] = asyncpg.Connection) -> Connection:
-        """Return a connection that is ready for scripts; raise only our own errors."""
+        """Return a connection that is ready for scripts; raise only our own errors.
+
+        One of another kind is for the statements of others, too, and gets no settings that suit ours alone.
+        """
         with self.errors():
             connection = await self._connect(kind)
             if self.pooled:
                 return connection
             try:
-                ours = await self._prepare(connection)
+                ours = await self._prepare(
+                    connection, _OURS_ALONE if kind is asyncpg.Connection else _SESSION
+                )
             except BaseException:
                 connection.terminate()
                 raise
@@ -115,7 +125,7 @@ class Connector:
         """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""
         if not self.pooled:
             await connection.reset(timeout=_CONNECT_TIMEOUT)
-            await self._prepare(connection)
+            await self._prepare(connection, _SESSION)
 
     async def _connect(self, kind: type[Connection]) -> Connection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
@@ -129,10 +139,10 @@ class Connector:
             max_cacheable_statement_size=0,
         )
 
-    async def _prepare(self, connection: Connection) -> bool:
+    async def _prepare(self, connection: Connection, wanted: Mapping[str, str]) -> bool:
         """Set up the session and return True, if it is the server's; touch nothing if it is a pooler's."""
         condition = "true" if self._certain else f"pg_backend_pid() = {connection.get_server_pid()}"
-        settings = ", ".join(f"('{name}', '{value}')" for name, value in _SESSION.items())
+        settings = ", ".join(f"('{name}', '{value}')" for name, value in wanted.items())
         # A plain query without parameters leaves no prepared statement behind at a pooler's server.
         done = await connection.execute(
             f"SELECT set_config(name, value, false) FROM (VALUES {settings}) AS s (name, value) WHERE {condition}"  # noqa: S608 -- all of it is ours

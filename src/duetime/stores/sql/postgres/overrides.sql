@@ -1,5 +1,10 @@
 -- Statements whose shape differs on PostgreSQL.
 
+-- fragment: named
+-- A plain comparison could also be joined from the side of the jobs, by reading all of them, and is if the plan was made
+-- while there were none. This way there is nothing but to look up each.
+{jobs}.id = ANY (ARRAY[r.id])
+
 -- name: claim
 -- Hand out jobs of all queues. LATERAL walks queues, then priorities, each an ordered range of the index, and
 -- stops at the limits; MATERIALIZED keeps the walk from being run twice. What is locked is where it was seen: to
@@ -94,7 +99,7 @@ WITH done AS (
         state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
         result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
     FROM {successes} AS r
-    WHERE {jobs}.id = r.id AND {held}
+    WHERE {named} AND {held}
     RETURNING 1
 )
 SELECT count(*) FROM done

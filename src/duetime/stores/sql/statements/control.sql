@@ -9,7 +9,7 @@ UPDATE {jobs} SET
     cancel_requested_at = coalesce(cancel_requested_at, {now}),
     cancel_reason = coalesce(cancel_reason, CAST(:reason AS text))
 FROM {each rows: id text} AS r
-WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
+WHERE {named} AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
 RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
 
 -- name: snooze
@@ -18,14 +18,14 @@ UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
                                 WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay
                                 ELSE {now} + :delay END
 FROM {each rows: id text} AS r
-WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
+WHERE {named} AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
 RETURNING {jobs}.id
 
 -- name: reclaim
 -- Take claims away from their workers under a new fence; what has started only by force.
 UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id
 FROM {each rows: id text} AS r
-WHERE {jobs}.id = r.id
+WHERE {named}
   AND CASE WHEN {jobs}.state = 'running' AND (:force = 1 OR {jobs}.started_at IS NULL) THEN true ELSE false END
 RETURNING {claim_columns}, {jobs}.worker, {jobs}.started_at
 

@@ -78,15 +78,15 @@ SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND claim_id = :claim
 -- Record when claims taken ahead were started.
 UPDATE {jobs} SET started_at = :started_at
 FROM {each rows: id text, fence int, claim_id text} AS r
-WHERE {jobs}.id = r.id AND {held}
+WHERE {named} AND {held}
 
 -- name: holders
 -- Lock claims that are about to go back, and tell what their attempts must remember.
 SELECT {jobs}.id, {jobs}.worker, {jobs}.due_at
 FROM {each rows: id text, fence int, claim_id text} AS r
-JOIN {jobs} ON {jobs}.id = r.id
+JOIN {jobs} ON {named}
 WHERE {held}
-ORDER BY {jobs}.id
+ORDER BY r.id
 {locking}
 
 -- name: settle
@@ -106,7 +106,7 @@ UPDATE {jobs} SET
 FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
       failures int, crashes int, blames int, worker text, result text, result_error text, error text, traceback text,
       reason text} AS r
-WHERE {jobs}.id = r.id AND {held}
+WHERE {named} AND {held}
 RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
 -- name: succeed
@@ -116,13 +116,13 @@ UPDATE {jobs} SET
     state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
     result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
 FROM {successes} AS r
-WHERE {jobs}.id = r.id AND {held}
+WHERE {named} AND {held}
 
 -- name: settled_before
 -- Find the claims that had already been settled, when an answer was lost.
 SELECT r.id, r.fence, r.claim_id
 FROM {each rows: id text, fence int, claim_id text} AS r
-JOIN {jobs} ON {jobs}.id = r.id AND {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
+JOIN {jobs} ON {named} AND {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
 WHERE {jobs}.state <> 'running'
 
 -- name: add_attempts

@@ -25,11 +25,11 @@ FROM {each rows: id text, task text, payload text, due_at int, delay int, queue 
       on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
       span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text,
       expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text} AS r
-WHERE {jobs}.id = r.id AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THEN true ELSE false END
+WHERE {named} AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THEN true ELSE false END
 RETURNING {jobs}.id
 
 -- name: free_keys
 -- Take the keys from jobs, unless they have moved on since they were looked at.
 UPDATE {jobs} SET key_held = 0
 FROM {each rows: id text, state text} AS r
-WHERE {jobs}.id = r.id AND {jobs}.key_held = 1 AND {jobs}.state = r.state
+WHERE {named} AND {jobs}.key_held = 1 AND {jobs}.state = r.state

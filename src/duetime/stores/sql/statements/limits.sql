@@ -146,7 +146,7 @@ LIMIT :most
 UPDATE {jobs} SET
     state = 'running', fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker, started_at = {now}
 FROM {each rows: id text} AS r
-WHERE {jobs}.id = r.id
+WHERE {named}
 RETURNING {claim_columns}
 
 -- name: note_gates

@@ -11,7 +11,7 @@ DELETE FROM {logs} WHERE (job_id, fence, line) IN (
 -- Tell how far runs are.
 UPDATE {jobs} SET progress = r.fraction, progress_note = r.note
 FROM {each rows: id text, fence int, claim_id text, fraction real, note text} AS r
-WHERE {jobs}.id = r.id AND {held}
+WHERE {named} AND {held}
 
 -- name: add_logs
 -- Keep what runs have logged. A claim that has just been settled is still its own: its last part comes then.

@@ -23,7 +23,7 @@ FROM {each rows: name text} AS r
 -- Drop the results and errors of jobs that have ended.
 UPDATE {jobs} SET result = NULL, result_error = coalesce(r.note, result_error), error = NULL, traceback = NULL
 FROM {each rows: id text, note text} AS r
-WHERE {jobs}.id = r.id AND {jobs}.finished_at IS NOT NULL
+WHERE {named} AND {jobs}.finished_at IS NOT NULL
 
 -- name: forget_attempts
 -- Drop the errors of their earlier tries.

@@ -189,7 +189,7 @@ ORDER BY occurrence DESC LIMIT :limit
 -- Lock records of what did not run, and tell what they stand for.
 SELECT {jobs}.id, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
 FROM {each rows: id text} AS r CROSS JOIN {jobs}
-WHERE {jobs}.id = r.id
+WHERE {named}
 ORDER BY {jobs}.id
 {locking}
 
@@ -197,7 +197,7 @@ ORDER BY {jobs}.id
 -- Let records of what did not run stand for less or for nothing, so that jobs can be made for their occurrences.
 UPDATE {jobs} SET span_first = r.span_first, occurrence = r.occurrence, span_count = r.span_count
 FROM {each rows: id text, span_first int, occurrence int, span_count int} AS r
-WHERE {jobs}.id = r.id
+WHERE {named}
 
 -- name: add_entries
 -- Note who did what.

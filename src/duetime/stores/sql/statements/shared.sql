@@ -18,6 +18,10 @@ failures, crashes, blames, on_crash, retries, timeout, result, result_error, err
 cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
 expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 
+-- fragment: named
+-- True for the job that a row of a batch names.
+{jobs}.id = r.id
+
 -- fragment: held
 -- True for a row whose claim still holds. The state is hidden from the planner: with statistics taken while
 -- nothing ran it would believe that no row matches, and read the batch once per row.
