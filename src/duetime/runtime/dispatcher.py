@@ -205,10 +205,10 @@ class Dispatcher:
             if run.claim.token not in held and not recent and not run.settling:
                 run.stop(Interrupted(reason="the claim was lost"), again=not run.cancelled)
 
-    def knows(self, token: Token) -> bool:
-        """Whether a claim is running here or its outcome is about to be written."""
-        run = self.runs.get(token.job_id)
-        return (run is not None and run.claim.token == token) or self._settler.holds(token)
+    def unknown(self, tokens: Iterable[Token]) -> set[Token]:
+        """Return those of the claims that do not run here and have no outcome that is about to be written."""
+        running = {run.claim.token for run in self.runs.values()}
+        return {*tokens} - running - self._settler.tokens()
 
     async def drained(self) -> None:
         """Wait until nothing runs."""

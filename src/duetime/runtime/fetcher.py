@@ -330,8 +330,10 @@ class Fetcher(Service):
     async def _recover_unanswered(self) -> None:
         """Find out what a claim had handed out before its answer was lost."""
         while self._asking.unanswered:
-            for claim in await self._store.claims_under(self._asking.unanswered[0]):
-                if self._dispatcher.knows(claim.token) or self.holds(claim.token):
+            found = await self._store.claims_under(self._asking.unanswered[0])
+            unknown = self._dispatcher.unknown(claim.token for claim in found)
+            for claim in found:
+                if claim.token not in unknown or self.holds(claim.token):
                     continue
                 if claim.due_at > claim.claimed_at:
                     self.hold.add(claim)

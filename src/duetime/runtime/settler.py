@@ -54,9 +54,9 @@ class Settler(Service):
         else:
             self._hurry()
 
-    def holds(self, token: Token) -> bool:
-        """Whether the settlement of a claim is still to be written."""
-        return token in _tokens(self._waiting) or token in _tokens(self._in_flight)
+    def tokens(self) -> set[Token]:
+        """Return the claims whose settlements are still to be written."""
+        return _tokens(self._waiting) | _tokens(self._in_flight)
 
     @property
     def full(self) -> bool:

@@ -313,7 +313,7 @@ class Worker:
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""
-        strays = frozenset(t for t in held if not self._dispatcher.knows(t) and not self._fetcher.holds(t))
+        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
         # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
         self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
         self._strays = strays

@@ -421,14 +421,14 @@ async def test_a_run_whose_own_transaction_ends_its_job_is_not_taken_for_lost() 
 async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
     bench = Bench(nothing)
     token = claim("a").token
-    assert not bench.dispatcher.knows(token)
+    assert bench.dispatcher.unknown([token]) == {token}
     bench.dispatcher.start(claim("a"))
-    assert bench.dispatcher.knows(token)
-    assert not bench.dispatcher.knows(token._replace(fence=2))
+    assert bench.dispatcher.unknown([token]) == set()
+    assert bench.dispatcher.unknown([token, token._replace(fence=2)]) == {token._replace(fence=2)}
     await bench.drained()
-    assert bench.dispatcher.knows(token)
+    assert bench.dispatcher.unknown([token]) == set()
     await bench.settler.round()
-    assert not bench.dispatcher.knows(token)
+    assert bench.dispatcher.unknown([token]) == {token}
 
 
 @pytest.mark.covers("slot-lost")
@@ -451,7 +451,8 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
     assert [(change.state, change.error) for change in bench.settled] == (
         [(State.FAILED, "LookupError: a")] if where == "execute" else []
     )
-    assert bench.dispatcher.knows(claim("a").token) == (where == "execute"), "else it could not be given back"
+    unknown = bench.dispatcher.unknown([claim("a").token])
+    assert len(unknown) == (where == "settle"), "else it could not be given back"
 
 
 async def test_a_run_that_was_told_to_end_is_not_tried_again_when_its_clean_up_raises() -> None:
