@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from benchmarks.peers.adapters import base
 from benchmarks.peers.adapters.base import Job, Plan, Settings, at_once, record
-from duetime import Scheduler, current_job, every
+from duetime import Scheduler, current_job
 from duetime.scheduler.task import AsyncTask
 
 _BATCH = 5_000
@@ -102,6 +102,8 @@ class Client(base.Client):
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Call `schedules.put` for each."""
+        # Here, since the memory of workers is measured, and they get their triggers from the database.
+        from duetime import every
 
         async def put(job: Job) -> None:
             trigger = every(timedelta(seconds=plan.period), start=_moment(job.due))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import timedelta
@@ -108,6 +107,8 @@ def zone(key: object) -> Zone:
 
 def nearest(key: str) -> str | None:
     """Return the name of the zone that somebody may have meant."""
+    import difflib
+
     names = {name.casefold(): name for name in available_timezones()}
     near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
     return names[near[0]] if near else None
