@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from duetime.errors import StoreError
 from duetime.model.instants import Micros
@@ -42,6 +43,27 @@ The driver decides how: SQLite runs the whole script in one hop to its thread, P
 No Python but the script's own runs while its transaction is open. A driver may run a script again from the
 start after a conflict, so a script is handed over as a function that makes it.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Lone(Generic[T]):
+    """A script of one statement, made as often as it is called; a driver may run the statement straight away."""
+
+    verb: str
+    query: Query
+    answer: T
+    """What it returns, whatever the statement does."""
+
+    def __call__(self) -> Script[T]:
+        """Return it as any other script."""
+        script: Any = self._run()
+        script.__name__ = self.verb
+        named: Script[T] = script
+        return named
+
+    def _run(self) -> Script[T]:
+        yield self.query
+        return self.answer
 
 
 class Duplicate(StoreError):

@@ -14,7 +14,7 @@ from duetime.model.instants import Instant
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Script
+from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Lone, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import identity as on_identity
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -63,7 +63,7 @@ class Enqueuing:
     async def _enqueue_one(self, jobs: Sequence[NewJob]) -> list[JobId]:
         """Do the same for the most frequent of all calls, in which every microsecond is waited for."""
         hint = _JOBS if _wakes(jobs[0], self._clock.now() + SOON) else None
-        await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs), atomic=False, hint=hint)
+        await self._driver.write(self._lone(jobs), atomic=False, hint=hint)
         return [jobs[0].id]
 
     def enqueue_blocking(
@@ -71,8 +71,9 @@ class Enqueuing:
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
         single, hint = self._single(jobs, entries)
+        lone = self._lone(jobs) if single and len(jobs) == 1 else None
         done = self._driver.write_blocking(
-            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), hint=hint
+            lone or (lambda: on_jobs.enqueue(self._sql, jobs, entries=entries)), hint=hint
         )
         if done is None:
             return None
@@ -117,6 +118,10 @@ class Enqueuing:
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
         if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
             self._driver.hint(Hint("limits"))
+
+    def _lone(self, jobs: Sequence[NewJob]) -> Lone[Enqueued]:
+        """Return the script that stores one job which has neither a key nor an occurrence."""
+        return Lone("enqueue", on_jobs.insertion(self._sql, jobs), Enqueued([jobs[0].id]))
 
     def _single(self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> tuple[bool, Hint | None]:
         """Tell whether one statement stores all, and which hint follows it then."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -14,10 +14,10 @@ from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.sql.borrowing import not_accepted
-from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, script_name
+from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
-from duetime.stores.sql.sqlite.errors import translate
+from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
 from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
@@ -44,8 +44,10 @@ class SqliteDriver:
         """Start the threads; a sibling uses those of its owner."""
         if self._owner:
             checks.require_version()
-            with self._errors():
+            try:
                 await self._database.open()
+            except TRANSLATED as error:
+                raise translate(error, self._database.path) from error
 
     async def close(self) -> None:
         """End the threads, when they are ours."""
@@ -69,10 +71,13 @@ class SqliteDriver:
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if nobody else writes."""
         nudge = None if hint is None else self._nudge(hint)
-        with self._errors():
+        name, work = self._work(script)
+        try:
             answer: T = self._database.writer.write_blocking(
-                self._work(script), name=script_name(script()), then=nudge
+                work, name=name, single=isinstance(script, Lone), then=nudge
             )
+        except TRANSLATED as error:
+            raise translate(error, self._database.path) from error
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -138,10 +143,12 @@ class SqliteDriver:
     async def doctor(self) -> list[Check]:
         """Look at the version, the settings and the file."""
         path = self._database.path
-        with self._errors():
+        try:
             found: list[Check] = await self._database.writer.do(
                 lambda connection: checks.examine(connection, path)
             )
+        except TRANSLATED as error:
+            raise translate(error, path) from error
         return found
 
     def _nudge(self, hint: Hint) -> Callable[[], None] | None:
@@ -157,17 +164,29 @@ class SqliteDriver:
         grouped: bool,
         then: Callable[[], None] | None = None,
     ) -> T:
-        with self._errors():
+        name, work = self._work(script)
+        try:
             answer: T = await lane.do(
-                self._work(script),
-                name=script_name(script()),
-                grouped=grouped,
-                then=then,
+                work, name=name, grouped=grouped, single=isinstance(script, Lone), then=then
             )
+        except TRANSLATED as error:
+            raise translate(error, self._database.path) from error
         return answer
 
-    def _work(self, script: Callable[[], Script[T]]) -> Callable[[sqlite3.Connection], T]:
-        return lambda connection: play_at(connection, script(), self._clock.now())
+    def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T]]:
+        """Return what a script is called, and what it does to the connection."""
+        clock = self._clock
+        if isinstance(script, Lone):
+            # Without the ado of a script, which takes as long as its statement.
+            lone: Lone[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
+            statement, params = lone.query
+
+            def execute(connection: sqlite3.Connection) -> T:
+                connection.execute(statement.sql, {**params, "now": clock.now()})
+                return lone.answer
+
+            return lone.verb, execute
+        return script_name(script()), lambda connection: play_at(connection, script(), clock.now())
 
     async def _watch(self, subscriber: Subscriber) -> None:
         path, nudges = self._database.path, self._database.nudges
@@ -190,16 +209,6 @@ class SqliteDriver:
         version: int = await self._database.writer.do(_data_version)
         self._hears_others = True
         return version
-
-    @contextlib.contextmanager
-    def _errors(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:
-            translated = translate(error, self._database.path)
-            if translated is error:
-                raise
-            raise translated from error
 
 
 def _data_version(connection: sqlite3.Connection) -> int:

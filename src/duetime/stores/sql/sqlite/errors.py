@@ -12,6 +12,9 @@ _TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, 
 _FOREIGN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
 
+TRANSLATED = (sqlite3.Error, InjectedFault)
+"""What `translate` returns another error for."""
+
 
 def primary_code(error: sqlite3.Error) -> int:
     """Return the error's code without its extension, or 0."""

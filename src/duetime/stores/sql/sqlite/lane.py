@@ -9,14 +9,14 @@ import os
 import queue
 import sqlite3
 import threading
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from duetime.errors import NotOpen, StoreUnavailable
 from duetime.failpoints import failpoint
-from duetime.stores.sql.sqlite.waiting import become_writer
+from duetime.stores.sql.sqlite.waiting import as_writer, become_writer
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
@@ -36,6 +36,8 @@ class Task:
     name: str
     grouped: bool
     """Whether it runs in a writing transaction, together with its neighbours."""
+    single: bool = False
+    """Whether it is one statement, which is such a transaction by itself where it has no neighbours."""
     then: Callable[[], None] | None = None
     """What follows its commit, in the same thread; once for all tasks of a group that have it in common."""
     loop: asyncio.AbstractEventLoop | None = None
@@ -43,6 +45,10 @@ class Task:
     future: asyncio.Future[Any] | concurrent.futures.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Do it."""
+        self.result = self.work(connection)
 
     def outcome(self) -> Any:
         """Return or raise what came of it."""
@@ -85,23 +91,36 @@ class Lane:
         await self.do(lambda _: None)
 
     async def do(
-        self, work: Work, *, name: str = "", grouped: bool = False, then: Callable[[], None] | None = None
+        self,
+        work: Work,
+        *,
+        name: str = "",
+        grouped: bool = False,
+        single: bool = False,
+        then: Callable[[], None] | None = None,
     ) -> Any:
         """Run work on the connection and return what it returns."""
         self._check_process()
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._put(Task(work, name, grouped, then, loop, future))
+        self._put(Task(work, name, grouped, single, then, loop, future))
         return await future
 
-    def write_blocking(self, work: Work, *, name: str = "", then: Callable[[], None] | None = None) -> Any:
+    def write_blocking(
+        self,
+        work: Work,
+        *,
+        name: str = "",
+        single: bool = False,
+        then: Callable[[], None] | None = None,
+    ) -> Any:
         """Run work in a writing transaction for a thread that may wait.
 
         Where nobody else is about to use the connection it is that thread which does, since a change of threads takes
         as long as half a commit. Otherwise it joins the others, and shares their commit.
         """
         self._check_process()
-        task = Task(work, name, grouped=True, then=then)
+        task = Task(work, name, grouped=True, single=single, then=then)
         if not self._is_taken():
             # Whoever came first in between is done soon. To try, and to see then, would leave the lock held where an
             # interrupt comes between the two.
@@ -109,7 +128,7 @@ class Lane:
                 if self._connection is not None:
                     self._caller = threading.get_ident()
                     try:
-                        _write(self._connection, task, iter((task,)))
+                        _follow(_write_alone(self._connection, task))
                     finally:
                         self._caller = 0
                     return task.outcome()
@@ -176,35 +195,51 @@ class Lane:
                     return
                 done = self._do(connection, task, backlog)
             _answer(done)
+            _follow(done)
             # Freed here, so that nothing is kept alive while the thread waits.
             del task, done
 
     def _do(self, connection: sqlite3.Connection, task: Task, backlog: deque[Task | None]) -> list[Task]:
         if not task.grouped:
             return _read(connection, task)
-        return _write(connection, task, self._neighbours(connection, task, backlog))
+        # Nobody else takes from it; to be told by an exception that it is empty would take longer.
+        while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
+            backlog.append(self._queue.get_nowait())
+        if not backlog:
+            return _write_alone(connection, task)
+        return _write(connection, task, _neighbours(connection, task, backlog))
 
     def _refuse(self, error: BaseException) -> None:
         while (task := self._queue.get()) is not None:
             task.error = error
             _answer([task])
 
-    def _neighbours(
-        self, connection: sqlite3.Connection, first: Task, backlog: deque[Task | None]
-    ) -> Iterator[Task]:
-        """Yield a task and those that may share its transaction, as long as it stays small."""
-        with contextlib.suppress(queue.Empty):
-            while len(backlog) < _MOST_SCRIPTS:
-                backlog.append(self._queue.get_nowait())
-        before = connection.total_changes
-        yield first
-        for _ in range(_MOST_SCRIPTS - 1):
-            if connection.total_changes - before >= _MOST_CHANGES:
-                return
-            if not backlog or (task := backlog[0]) is None or not task.grouped:
-                return
-            backlog.popleft()
-            yield task
+
+def _neighbours(connection: sqlite3.Connection, first: Task, backlog: deque[Task | None]) -> Iterator[Task]:
+    """Yield a task and those that may share its transaction, as long as it stays small."""
+    before = connection.total_changes
+    yield first
+    for _ in range(_MOST_SCRIPTS - 1):
+        if connection.total_changes - before >= _MOST_CHANGES:
+            return
+        if not backlog or (task := backlog[0]) is None or not task.grouped:
+            return
+        backlog.popleft()
+        yield task
+
+
+def _write_alone(connection: sqlite3.Connection, task: Task) -> list[Task]:
+    """Run a task that shares its transaction with nobody."""
+    # One that could not be rolled back would take the statement in, and never be committed.
+    if not task.single or connection.in_transaction:
+        return _write(connection, task, iter((task,)))
+    try:
+        failpoint(f"before:{task.name}")
+        as_writer(lambda: task.run(connection), patience=_PATIENCE)
+        failpoint(f"after:{task.name}")
+    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
+        task.error = error
+    return [task]
 
 
 def _write(connection: sqlite3.Connection, first: Task, tasks: Iterator[Task]) -> list[Task]:
@@ -215,7 +250,7 @@ def _write(connection: sqlite3.Connection, first: Task, tasks: Iterator[Task]) -
         try:
             for task in tasks:
                 group.append(task)
-                task.result = task.work(connection)
+                task.run(connection)
         except BaseException:
             # Some errors, such as a full disk, end the whole transaction.
             if len(group) == 1 or not connection.in_transaction:
@@ -242,7 +277,7 @@ def _run_apart(connection: sqlite3.Connection, group: list[Task]) -> None:
     for task in group:
         connection.execute("SAVEPOINT task")
         try:
-            task.result = task.work(connection)
+            task.run(connection)
         except BaseException as error:
             if not connection.in_transaction:
                 raise
@@ -255,15 +290,19 @@ def _commit(connection: sqlite3.Connection, group: list[Task]) -> None:
     for task in group:
         failpoint(f"before:{task.name}")
     connection.execute("COMMIT")
-    for then in {task.then for task in group if task.then is not None and task.error is None}:
-        then()
     for task in group:
         failpoint(f"after:{task.name}")
 
 
+def _follow(group: list[Task]) -> None:
+    """Do what follows the commit of tasks; others can wait for that longer than those who are answered by then."""
+    for then in {task.then for task in group if task.then is not None and task.error is None}:
+        then()
+
+
 def _read(connection: sqlite3.Connection, task: Task) -> list[Task]:
     try:
-        task.result = task.work(connection)
+        task.run(connection)
     except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
         task.error = error
     return [task]
@@ -271,13 +310,13 @@ def _read(connection: sqlite3.Connection, task: Task) -> list[Task]:
 
 def _answer(done: list[Task]) -> None:
     """Hand out the answers with one wake-up for each event loop."""
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[Task]] = defaultdict(list)
+    by_loop: dict[asyncio.AbstractEventLoop | None, list[Task]] = {}
     for task in done:
-        if task.loop is None:
-            task.resolve()
-        else:
-            by_loop[task.loop].append(task)
+        by_loop.setdefault(task.loop, []).append(task)
     for loop, tasks in by_loop.items():
+        if loop is None:
+            _resolve(tasks)
+            continue
         # A loop that was closed has nobody left who waits.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(_resolve, tasks)

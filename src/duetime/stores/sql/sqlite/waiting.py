@@ -34,8 +34,13 @@ def tries(execute: Callable[[], object], *, patience: float) -> Generator[float]
 
 def become_writer(connection: sqlite3.Connection, *, patience: float) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
+    as_writer(lambda: connection.execute("BEGIN IMMEDIATE"), patience=patience)
+
+
+def as_writer(execute: Callable[[], object], *, patience: float) -> None:
+    """Do what only the one writer can, or raise `StoreUnavailable` if nobody lets us be it."""
     try:
-        for wait in tries(lambda: connection.execute("BEGIN IMMEDIATE"), patience=patience):
+        for wait in tries(execute, patience=patience):
             time.sleep(wait)
     except sqlite3.OperationalError as error:
         if not is_busy(error):

@@ -1,0 +1,25 @@
+"""A database with one table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from duetime.stores.sql.sqlite.database import Database
+from tests.unit.stores.sql.sqlite.kit import write
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lane.db"
+
+
+@pytest.fixture
+async def database(path: Path) -> AsyncIterator[Database]:
+    database = Database(path)
+    await database.open()
+    await write(database.writer, "CREATE TABLE t (n integer PRIMARY KEY)")
+    yield database
+    await database.close()
