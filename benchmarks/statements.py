@@ -31,10 +31,17 @@ class Tap:
         return getattr(self._driver, name)
 
     async def write(
-        self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: Hint | None = None
+        self,
+        script: Callable[[], Script[T]],
+        *,
+        atomic: bool = True,
+        hint: Hint | None = None,
+        quiet: bool = False,
     ) -> T:
         """Run a script that may change something."""
-        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic, hint=hint)
+        return await self._driver.write(
+            lambda: self._noted("write", script()), atomic=atomic, hint=hint, quiet=quiet
+        )
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
         """Do the same for a thread that may wait."""

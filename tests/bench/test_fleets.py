@@ -95,10 +95,8 @@ async def test_the_workers_of_a_fleet_look_at_each_other_and_sweep_in_turn(
     rates = await rates_of(workers, roomy.create_database(f"fleet{workers}"))
     assert 0 < rates["peers"] < LOOKS
     assert rates.get("forsaken", 0) < SWEEPS
-    beats = rates.pop("pulse") + rates.pop("held_by")
-    assert sum(rates.values()) < LOOKS + SWEEPS + workers, (
-        f"beside {beats} statements for heartbeats: {rates}"
-    )
+    beats = rates.pop("pulse")
+    assert rates.keys() <= {"peers", "forsaken", "code_schedules"}, f"beside {beats} heartbeats: {rates}"
 
 
 @pytest.mark.covers("fleet-storm")
@@ -107,10 +105,9 @@ async def test_on_sqlite_the_heartbeats_of_a_fleet_do_not_make_everybody_look_ar
     workers: int, sqlite_url: str
 ) -> None:
     rates = await rates_of(workers, sqlite_url)
-    # Every one of them could answer every heartbeat of every other.
-    assert rates["next_due"] <= 3 * workers
-    assert rates["due_schedules"] <= 3 * workers
-    assert rates["peers"] < LOOKS
+    # Every one of them could answer every heartbeat of every other, and none does.
+    assert rates.keys() <= {"pulse", "peers", "forsaken"}
+    assert rates.get("peers", 0) < LOOKS
 
 
 @pytest.mark.covers("fleet-storm")

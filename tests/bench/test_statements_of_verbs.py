@@ -12,7 +12,7 @@ from duetime.model.job import Claim
 from duetime.model.outcome import Failed, Outcome, Succeeded
 from duetime.model.retry import retry_policy
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Store
+from duetime.stores.base import Store, Wants
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import LEASE, hire, job, rescue, settlement, take
 
@@ -117,8 +117,15 @@ async def test_a_worker_that_waits_asks_once_when_to_look_again(tap: Tapped) -> 
     assert tap.names() == ["next_due"]
 
 
-async def test_a_heartbeat_is_two_statements_and_a_sweep_that_finds_nothing_one(tap: Tapped) -> None:
-    assert (await tap.store.pulse("w1", WorkerStats(), lease=LEASE)).alive
+async def test_a_heartbeat_is_one_statement_and_two_while_the_worker_holds_jobs(tap: Tapped) -> None:
+    wants = Wants(queues=("default",), tasks=("greet",), schedules=True, orphans=True)
+    assert (await tap.store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)).alive
+    assert tap.names() == ["pulse"]
+    await tap.claimed()
+    assert (await tap.store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)).alive
     assert tap.names() == ["pulse", "held_by"]
+
+
+async def test_a_sweep_that_finds_nothing_is_one_statement(tap: Tapped) -> None:
     assert await rescue(tap.store, "w1") == []
     assert tap.names() == ["forsaken"]

@@ -62,12 +62,20 @@ async def test_a_handler_that_blocks_the_loop_is_shown_by_its_line_and_keeps_its
 
 
 @pytest.mark.covers("fleet-dies")
-async def test_every_heartbeat_has_the_workers_counted_again(
+async def test_a_heartbeat_that_tells_of_another_number_of_workers_has_them_counted_again(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counted = asyncio.Event()
-    monkeypatch.setattr(Janitor, "count_again", lambda _: counted.set())
+    counts: asyncio.Queue[int] = asyncio.Queue()
+    monkeypatch.setattr(Janitor, "count_again", lambda janitor: counts.put_nowait(janitor._crowd.workers))
+
+    async def count(expected: int) -> None:
+        async with asyncio.timeout(10):
+            while await counts.get() != expected:
+                pass
+
     async with fleet.app().scheduler.worker(lease=LEASE):
-        for _ in range(2):
-            await asyncio.wait_for(counted.wait(), 10)
-            counted.clear()
+        await count(1)
+        other = await fleet.start(lease=LEASE)
+        await count(2)
+        other.kill()
+        await count(1)

@@ -1,4 +1,4 @@
-"""Jobs under limits start even if nobody tells the worker that they may."""
+"""Jobs start and schedules fire even if nobody tells the worker that they may."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from duetime import Scheduler
-from duetime.runtime import fetcher
+from duetime import Scheduler, every
+from duetime.runtime import fetcher, lookout
 from duetime.runtime.fetcher import Fetcher
+from duetime.runtime.worker import Worker
 from duetime.stores.sql.store import SqlStore
 
 
@@ -57,15 +58,42 @@ def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unheard")
 @pytest.mark.covers("limit-starves")
-async def test_a_job_at_a_gate_is_found_by_the_usual_look_when_its_hint_is_lost(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+async def test_a_job_at_a_gate_is_found_by_a_heartbeat_when_its_hint_is_lost(store_url: str) -> None:
     app = App(store_url)
-    async with app.working():
+    async with app.working(lease=1):
         for count in (1, 2):
             await app.passes.enqueue()
             await until(lambda wanted=count: app.passed == wanted)  # type: ignore[misc]
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every heartbeat look, however short the lease."""
+    monkeypatch.setattr(lookout, "LOOK", 0.1)
+
+
+@pytest.mark.usefixtures("unheard", "looking")
+@pytest.mark.parametrize("delay", [0, 1.5])
+async def test_a_job_is_found_by_a_heartbeat_when_its_hint_is_lost(store_url: str, delay: float) -> None:
+    app = App(store_url)
+    async with app.working(lease=1):
+        await app.lasts.options(delay=delay).enqueue()
+        await until(lambda: app.running == 1)
+        app.may_end.set()
+
+
+@pytest.mark.usefixtures("looking")
+async def test_a_schedule_is_found_by_a_heartbeat_when_its_hint_is_lost(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = App(store_url)
+    async with app.scheduler, app.scheduler.worker(retention=None, lease=1):
+        # Past the look at the start, and past those that hints of it bring about.
+        await asyncio.sleep(0.5)
+        monkeypatch.setattr(Worker, "_hear", lambda _self, _hint: None)
+        await app.scheduler.schedules.put("often", every("1s"), app.lasts)
+        await until(lambda: app.running >= 1)
+        app.may_end.set()
 
 
 @pytest.mark.usefixtures("unheard")

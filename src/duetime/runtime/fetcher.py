@@ -23,7 +23,7 @@ from duetime.runtime.timekeeper import Timekeeper, monotonic
 from duetime.stores.base import Hint, Store
 
 POLL_HEARING = 10.0
-"""Seconds between looks when hints of other processes arrive: only insurance."""
+"""Seconds between looks when hints of other processes arrive and no heartbeat looks: only insurance."""
 POLL_DEAF = 0.25
 """Seconds between looks when they do not."""
 
@@ -54,7 +54,9 @@ class Fetcher(Service):
         crowd: Crowd,
         window: Micros,
         ahead_budget: int,
+        watched: bool = False,
     ) -> None:
+        """`watched`: heartbeats look for jobs that hints have missed, and tell by `expect`."""
         super().__init__(health)
         self._store = store
         self._queues = queues
@@ -64,6 +66,7 @@ class Fetcher(Service):
         self._time = time
         self._crowd = crowd
         self._window = window
+        self._watched = watched
         self._asking = Asking(store, identity, time)
         self._look_first = False
         self._futile = 0
@@ -99,6 +102,12 @@ class Fetcher(Service):
             self.limited.learn(in_use=True)
         self.limited.stir()
         self.wakeup.set_after(wait)
+
+    def expect(self, wait: Micros) -> None:
+        """Look shortly before a job falls due that a heartbeat has seen, in case nobody else has told of it."""
+        if self._slots.free:
+            early = max(0, wait - self._window) / SECOND
+            self.wakeup.set_after(early + self._crowd.wait(at_most=self._window / 2 / SECOND))
 
     def learn_limits(self) -> None:
         """Ask for limited jobs from now on, because the store says there are some."""
@@ -240,7 +249,7 @@ class Fetcher(Service):
         ]
         if not queues:
             return None
-        idle = self._until_next_look()
+        idle = None if self._watched and self._store.hears_others else self._until_next_look()
         if not tasks:
             return idle
         found = await self._asking.next_due(queues, tasks)
@@ -256,7 +265,8 @@ class Fetcher(Service):
         if wait <= self._window:
             return await self._claim_ahead(wait)
         # All who are idle know of the same job.
-        return min(idle, (wait - self._window) / SECOND + self._crowd.wait(at_most=self._window / 2 / SECOND))
+        pause = (wait - self._window) / SECOND + self._crowd.wait(at_most=self._window / 2 / SECOND)
+        return pause if idle is None else min(idle, pause)
 
     async def _claim_ahead(self, wait: Micros) -> float:
         """Take what falls due within the window, at most once per half window unless something falls due sooner."""

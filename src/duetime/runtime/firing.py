@@ -16,7 +16,7 @@ from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
-from duetime.stores.base import Store
+from duetime.stores.base import Sight, Store
 
 # Triggers, and what decides by them, are loaded with the first schedule: they take a megabyte of every worker.
 if TYPE_CHECKING:
@@ -54,11 +54,15 @@ class ScheduleFirer(Service):
         *,
         crowd: Crowd | None = None,
         handlers: Mapping[str, Handler] = _NO_HANDLERS,
+        watched: bool = False,
     ) -> None:
+        """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""
         super().__init__(health)
         self._store = store
         self._crowd = crowd or Crowd()
         self._handlers = handlers
+        self._watched = watched
+        self._off = 0.0
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST)
         self._triggers: dict[str, Trigger | None] = {}
@@ -77,7 +81,7 @@ class ScheduleFirer(Service):
         limit = LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
-        moments = [due.now + int(self._crowd.share(POLL, spacing=_SPACING, at_most=_LONGEST_POLL) * SECOND)]
+        moments = [] if self._watched else [due.now + self._until_poll()]
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
@@ -101,8 +105,22 @@ class ScheduleFirer(Service):
         if len(due.schedules) == limit:
             return 0
         outrun = not due.schedules and self._expected is not None and due.now >= self._expected
-        self._expected = min(moments)
-        return max((self._expected - due.now) / SECOND, 0.001) + self._time_off(outrun=outrun)
+        self._expected = min(moments, default=None)
+        self._off = self._time_off(outrun=outrun)
+        if self._expected is None:
+            return None
+        return max((self._expected - due.now) / SECOND, 0.001) + self._off
+
+    def expect(self, sight: Sight, now: Instant) -> None:
+        """Look when a schedule comes up that a heartbeat has seen: it may be new, or the clocks may have drifted."""
+        moments = [] if sight.fires_at is None else [sight.fires_at - self._latest]
+        if sight.resumes_at is not None:
+            moments.append(sight.resumes_at)
+        if moments:
+            self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
+
+    def _until_poll(self) -> Micros:
+        return int(self._crowd.share(POLL, spacing=_SPACING, at_most=_LONGEST_POLL) * SECOND)
 
     def _time_off(self, *, outrun: bool) -> float:
         """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""

@@ -17,6 +17,7 @@ from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.liveness import is_gone
+from duetime.runtime.lookout import between_sweeps
 from duetime.runtime.neighbours import Neighbours, Process
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import Timekeeper, monotonic
@@ -32,8 +33,6 @@ _LONGEST_LOOK = 10.0
 """Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _HURRY = 1.0
 """Seconds within which somebody looks after a worker whose end was heard of."""
-_SWEEPS = 30
-"""How often all workers together sweep in the time of a lease; a few sweep less, and each sweeps once at least."""
 _PRUNE_PAUSE = 600.0
 _PRUNE_SPACING = 20.0
 _LONGEST_PRUNE_PAUSE = 3600.0
@@ -62,7 +61,9 @@ class Janitor(Service):
         retention: Micros | None,
         keep_per_schedule: int,
         limits_in_use: Callable[[], bool] = bool,
+        watched: bool = False,
     ) -> None:
+        """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
         super().__init__(health)
         self._store = store
         self._identity = identity
@@ -74,6 +75,7 @@ class Janitor(Service):
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
         self._limits_in_use = limits_in_use
+        self._watched = watched
         self._next_sweep = 0
         self._sweep_pause = 0.0
         # Not at the start, when there are jobs to see to.
@@ -96,6 +98,11 @@ class Janitor(Service):
         """Get to know the workers anew, because there may be others."""
         # Of many, it is enough that one gets to know the new one soon.
         self.wakeup.set_after(random.uniform(0, self._between_looks()))
+
+    def sweep_soon(self) -> None:
+        """Sweep, because a heartbeat has seen that there is something to rescue."""
+        self._next_sweep = 0
+        self.wakeup.set_after(self._crowd.wait(at_most=_HURRY))
 
     def count_again(self) -> None:
         """Look and sweep at once if so few workers are left that they were to do it far more often."""
@@ -125,7 +132,8 @@ class Janitor(Service):
         return self._until_next_look(peers)
 
     def _until_next_look(self, peers: list[Peer]) -> float:
-        upkeep = max(0.0, (min(self._next_sweep, self._next_prune) - monotonic()) / SECOND)
+        next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
+        upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
         return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
 
     def _until_own_look(self, peers: list[Peer]) -> float:
@@ -139,7 +147,7 @@ class Janitor(Service):
         return self._crowd.share(_LOOK, spacing=_SPACING, at_most=_LONGEST_LOOK, among=among)
 
     def _between_sweeps(self) -> float:
-        return self._crowd.share(self._lease / 3, spacing=self._lease / _SWEEPS, at_most=self._lease)
+        return between_sweeps(self._crowd, self._lease)
 
     def _hear_of_an_end(self) -> None:
         # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.

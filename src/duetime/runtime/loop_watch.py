@@ -20,8 +20,11 @@ HANG_LIMIT: Micros = 300 * SECOND
 
 PERIOD = 1.0
 """Seconds from one look to the next."""
-QUIET_PERIOD = 5.0
-"""The same while no job runs: nothing of ours can block the loop then, and nobody wants to be woken for it."""
+QUIET_PERIOD = 10.0
+"""The same while no job runs: nothing of ours can block the loop then, and nobody wants to be woken for it.
+
+As long as it is from one heartbeat to the next, which has the thread awake anyway.
+"""
 
 
 class LoopWatch:
@@ -37,13 +40,17 @@ class LoopWatch:
         self._gave_up = False
         self.lag: Micros = 0
 
+    def ask(self) -> None:
+        """Ask for a sign of life, unless one is being waited for."""
+        if self._asked_at is None:
+            self._ask(monotonic())
+
     def hanging(self) -> bool:
         """Look once; report a blocked loop with its stack, and tell whether it is past the hang limit."""
-        now = monotonic()
-        if self._asked_at is None:
-            self._ask(now)
+        asked_at = self._asked_at
+        if asked_at is None:
             return False
-        self.lag = now - self._asked_at
+        self.lag = monotonic() - asked_at
         if self.lag >= BLOCK_LIMIT and not self._reported:
             self._reported = True
             self._report()

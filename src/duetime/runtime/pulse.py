@@ -14,6 +14,7 @@ from duetime.errors import DuetimeError
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.commands import Commanded, Commander
+from duetime.runtime.lookout import Lookout
 from duetime.runtime.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
 from duetime.runtime.wakeup import Wakeup
@@ -76,12 +77,16 @@ class Pulsation:
         listener: PulseListener,
         time: Timekeeper,
         on_hang: Callable[[], None],
+        lookout: Lookout | None = None,
     ) -> None:
         self._store = store
         self._info = info
         self._lease = lease
         self._listener = listener
         self._time = time
+        self._lookout = lookout
+        self.registered_at: Instant = 0
+        """When the worker was registered, by the store's clock."""
         self._main = asyncio.get_running_loop()
         self._watch = LoopWatch(self._main, on_hang=on_hang)
         self._registered: asyncio.Future[None] = self._main.create_future()
@@ -152,6 +157,8 @@ class Pulsation:
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             await wake.wait(min(self._period(), left))
             wake.clear()
+            # Before a beat, so that a loop that is well has answered by the time the store has.
+            self._watch.ask()
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
@@ -173,6 +180,7 @@ class Pulsation:
         sent = boottime()
         mono = monotonic()
         now = await self._store.register(self._info, lease=self._lease.length)
+        self.registered_at = now
         self._observe(mono, now)
         self._deadline = sent + self._lease.length - self._lease.margin
 
@@ -180,10 +188,11 @@ class Pulsation:
         """Renew the lease; past its end by our own clock everything is stopped, whatever the store would say."""
         sent, mono = boottime(), monotonic()
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
+        wants = None if self._lookout is None else self._lookout.wants()
         patience = min(self._lease.beat, (self._deadline - boottime()) / SECOND)
         try:
             async with asyncio.timeout(max(self._lease.retry, patience)):
-                pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length)
+                pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
         except Exception as error:  # noqa: BLE001 - a pulse that ends is a worker that dies
             log.warning("the lease could not be renewed: %s", str(error) or "no answer in time")
             if boottime() > self._deadline:
@@ -194,8 +203,9 @@ class Pulsation:
             # The next beat soon, so that the new record shows how the worker is.
             return False
         self._deadline = sent + self._lease.length - self._lease.margin
-        self._observe(mono, pulse.now)
-        self._in_main(self._listener.attend, pulse)
+        if self._lookout is None or self._lookout.is_news(pulse, wants):
+            self._observe(mono, pulse.now)
+            self._in_main(self._listener.attend, pulse)
         # After the pulse, so that whoever reads an answer finds the worker's record to agree with it.
         await self._obey(commands=pulse.commands, report=True)
         return True
@@ -212,6 +222,8 @@ class Pulsation:
 
     async def _obey(self, *, commands: bool, report: bool = False) -> None:
         """Begin what the worker was told, and store the answers that there are."""
+        if not commands and not self._commander.answered:
+            return
         try:
             async with asyncio.timeout(self._lease.beat):
                 if commands:

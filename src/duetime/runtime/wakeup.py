@@ -19,11 +19,16 @@ class Wakeup:
         self._later: asyncio.TimerHandle | None = None
 
     def set_after(self, seconds: float) -> None:
-        """Wake the sleeper after so many seconds; it is woken once, however many hints come until then."""
+        """Wake the sleeper after so many seconds; it is woken once, as the first of several hints says."""
         if seconds <= 0:
             self.set()
-        elif self._later is None:
-            self._later = asyncio.get_running_loop().call_later(seconds, self._set_late)
+            return
+        loop = asyncio.get_running_loop()
+        if self._later is not None:
+            if self._later.when() <= loop.time() + seconds:
+                return
+            self._later.cancel()
+        self._later = loop.call_later(seconds, self._set_late)
 
     def clear(self) -> None:
         """Forget earlier hints, also those that have not woken anybody yet."""

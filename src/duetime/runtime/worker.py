@@ -29,6 +29,7 @@ from duetime.runtime.janitor import Janitor
 from duetime.runtime.lending import Lending
 from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
+from duetime.runtime.lookout import LOOK, Lookout
 from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.parking import Declarations, Parker
@@ -36,6 +37,7 @@ from duetime.runtime.pulse import Lease, Pulsation
 from duetime.runtime.reporter import Reporter
 from duetime.runtime.service import Service
 from duetime.runtime.settler import Settler
+from duetime.runtime.sightings import Sightings
 from duetime.runtime.slots import Slots
 from duetime.runtime.stacks import describe_stacks
 from duetime.runtime.start_marker import StartMarker
@@ -126,11 +128,7 @@ class Worker:
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._recall_strays(pulse.held)
-        if pulse.workers:
-            self._crowd.workers = pulse.workers
-            self._janitor.count_again()
-        if pulse.limited:
-            self._fetcher.learn_limits()
+        self._sightings.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.hold.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
@@ -227,6 +225,7 @@ class Worker:
         self._told_to_stop = asyncio.Event()
         self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
         self._strays: frozenset[Token] = frozenset()
+        self._lease = Lease(length=options.lease)
         self._identity = Identity(
             queues=tuple(options.queues) if options.jobs else (),
             slots=options.concurrency if options.jobs else 0,
@@ -267,6 +266,7 @@ class Worker:
             crowd=self._crowd,
             window=options.window,
             ahead_budget=options.concurrency,
+            watched=self._lease.beat <= LOOK,
         )
         self._assemble_upkeep()
 
@@ -276,7 +276,10 @@ class Worker:
     def _assemble_upkeep(self) -> None:
         """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
         options, store, health = self.options, self._store, self.health
-        self._firer = ScheduleFirer(store, health, crowd=self._crowd, handlers=self._handlers)
+        watched = self._lease.beat <= LOOK
+        self._firer = ScheduleFirer(
+            store, health, crowd=self._crowd, handlers=self._handlers, watched=watched
+        )
         self._janitor = Janitor(
             store=store,
             identity=self._identity,
@@ -288,14 +291,25 @@ class Worker:
             retention=options.retention,
             keep_per_schedule=options.keep_per_schedule,
             limits_in_use=lambda: self._fetcher.limited.in_use,
+            watched=watched,
+        )
+        self._sightings = Sightings(
+            crowd=self._crowd, fetcher=self._fetcher, firer=self._firer, janitor=self._janitor
+        )
+        lookout = Lookout(
+            crowd=self._crowd,
+            worker=self._identity.info,
+            lease=options.lease,
+            is_idle=lambda: not self._dispatcher.runs and not len(self._fetcher.hold),
         )
         self._pulse = Pulsation(
             store=store.sibling(),
             info=self._identity.info,
-            lease=Lease(length=options.lease),
+            lease=self._lease,
             listener=self,
             time=self._time,
             on_hang=self._hang,
+            lookout=lookout if watched else None,
         )
         self._vague = VagueHints(
             self._crowd,

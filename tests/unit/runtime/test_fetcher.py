@@ -80,6 +80,7 @@ def idle_fetcher(
     dispatcher: Idle | None = None,
     handlers: Mapping[str, Handler] | None = None,
     slots: Slots | None = None,
+    watched: bool = False,
 ) -> Fetcher:
     return Fetcher(
         store=cast("Store", store),
@@ -93,6 +94,7 @@ def idle_fetcher(
         crowd=crowd or Crowd(),
         window=SECOND,
         ahead_budget=1,
+        watched=watched,
     )
 
 
@@ -248,6 +250,33 @@ async def test_a_slot_that_comes_free_is_offered_to_a_claim_that_waits_for_one()
     fetcher.wakeup.clear()
     fetcher.slot_freed()
     await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
+
+
+@pytest.mark.parametrize(("hears", "sleeps"), [(True, True), (False, False)])
+async def test_while_heartbeats_look_a_worker_that_hears_sleeps_until_it_is_told(
+    hears: bool, sleeps: bool
+) -> None:
+    store = OneJob([])
+    store.hears_others = hears
+    assert (await idle_fetcher(store=store, watched=True)._look_ahead() is None) is sleeps
+
+
+@pytest.mark.parametrize("wait", [-SECOND, 0, SECOND])
+async def test_what_a_heartbeat_has_seen_is_looked_for_when_it_is_nearly_due(wait: int) -> None:
+    fetcher = idle_fetcher(watched=True)
+    fetcher.expect(wait)
+    await asyncio.wait_for(fetcher.wakeup.wait(None), 10)
+
+
+async def test_what_a_heartbeat_has_seen_is_not_looked_for_before_its_time_or_without_a_slot() -> None:
+    fetcher = idle_fetcher(watched=True)
+    fetcher.expect(3600 * SECOND)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(fetcher.wakeup.wait(None), 0.01)
+    full = idle_fetcher(watched=True, slots=Slots(0, {}))
+    full.expect(0)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(full.wakeup.wait(None), 0.01)
 
 
 @pytest.mark.parametrize(("crowd", "story"), [(Crowd(), ["claim", "next due"]), (LastOfMany(), ["next due"])])

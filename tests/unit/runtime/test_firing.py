@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,7 +15,7 @@ from duetime.model.triggers.base import Trigger
 from duetime.runtime import firing as module
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.firing import ScheduleFirer
-from duetime.stores.base import DueSchedules, Store
+from duetime.stores.base import DueSchedules, Sight, Store
 from tests.unit.runtime.kit import NoHealth
 
 NOW: Instant = 1_700_000_000 * SECOND
@@ -57,10 +58,10 @@ class Shelf:
         return frozenset(firing.name for firing in firings)
 
 
-def firer_of(shelf: Shelf, *, workers: int = 1) -> ScheduleFirer:
+def firer_of(shelf: Shelf, *, workers: int = 1, watched: bool = False) -> ScheduleFirer:
     crowd = Crowd()
     crowd.workers = workers
-    return ScheduleFirer(cast("Store", shelf), NoHealth(), crowd=crowd)
+    return ScheduleFirer(cast("Store", shelf), NoHealth(), crowd=crowd, watched=watched)
 
 
 async def sleep_after(shelf: Shelf) -> float:
@@ -71,6 +72,33 @@ async def sleep_after(shelf: Shelf) -> float:
 
 async def test_with_nothing_to_do_it_looks_again_after_a_while() -> None:
     assert await sleep_after(Shelf()) == module.POLL
+
+
+async def test_while_heartbeats_look_it_sleeps_until_it_is_told_or_the_next_comes_up() -> None:
+    assert await firer_of(Shelf(), watched=True).round() is None
+    pause = await firer_of(Shelf(next_at=NOW + 3600 * SECOND), watched=True).round()
+    assert pause is not None
+    assert 3599 < pause < 3600
+
+
+@pytest.mark.parametrize(
+    ("sight", "wakes"),
+    [
+        (Sight(None, None, None, orphans=False), False),
+        (Sight(NOW, None, None, orphans=True), False),
+        (Sight(None, NOW - SECOND, None, orphans=False), True),
+        (Sight(None, NOW + SECOND // 2, None, orphans=False), True),
+        (Sight(None, NOW + 60 * SECOND, NOW, orphans=False), True),
+        (Sight(None, NOW + 60 * SECOND, NOW + 60 * SECOND, orphans=False), False),
+    ],
+)
+async def test_what_a_heartbeat_has_seen_is_looked_at_when_it_comes_up(sight: Sight, wakes: bool) -> None:
+    firer = firer_of(Shelf(), watched=True)
+    firer.expect(sight, NOW)
+    woken = asyncio.ensure_future(firer.wakeup.wait(None))
+    await asyncio.wait({woken}, timeout=0.05)
+    assert woken.done() is wakes
+    woken.cancel()
 
 
 @pytest.mark.parametrize(("workers", "seconds"), [(40, 10), (120, 30), (1_000, 60)])

@@ -79,6 +79,7 @@ def janitor_of(
     retention: Micros | None = None,
     workers: int = 1,
     crowd: Crowd | None = None,
+    watched: bool = False,
 ) -> Janitor:
     if crowd is None:
         crowd = crowd_of(workers)
@@ -92,6 +93,7 @@ def janitor_of(
         lease=lease,
         retention=retention,
         keep_per_schedule=3,
+        watched=watched,
     )
 
 
@@ -336,3 +338,16 @@ async def test_of_many_neighbours_that_hear_of_a_death_not_all_look_at_once() ->
     assert len(done) < len(waits)
     await asyncio.gather(*waits)
     await process.wait()
+
+
+async def test_while_heartbeats_look_it_sweeps_when_there_is_something_to_rescue() -> None:
+    ward = Ward(started_at=None)
+    janitor = janitor_of(ward, lease=SECOND, watched=True)
+    pause = await janitor.round()
+    assert pause is not None
+    assert pause > 50, "it would sweep by itself"
+    assert ward.sweeps == 1
+    janitor.sweep_soon()
+    await asyncio.wait_for(janitor.wakeup.wait(None), 10)
+    await janitor.round()
+    assert ward.sweeps == 2

@@ -30,7 +30,7 @@ async def test_a_loop_that_stands_still_is_shown_once_with_its_stack(
 
     def look() -> None:
         blocked.wait(5)
-        watch.hanging()
+        watch.ask()
         clock.now += 2 * SECOND
         assert not watch.hanging()
         clock.now += SECOND
@@ -54,6 +54,7 @@ async def test_a_loop_that_answers_in_time_is_not_mentioned(
 ) -> None:
     watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: None)
     for _ in range(5):
+        watch.ask()
         assert not watch.hanging()
         await asyncio.sleep(0)
         clock.now += 10 * SECOND
@@ -63,7 +64,7 @@ async def test_a_loop_that_answers_in_time_is_not_mentioned(
 async def test_past_the_hang_limit_the_worker_is_told_once_until_the_loop_comes_back(clock: Clock) -> None:
     told: list[int] = []
     watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: told.append(clock.now))
-    watch.hanging()
+    watch.ask()
     clock.now += HANG_LIMIT - 1
     assert not watch.hanging()
     assert not told
@@ -80,6 +81,6 @@ def test_a_loop_that_is_closed_does_not_hang(clock: Clock) -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     watch = LoopWatch(loop, on_hang=lambda: None)
-    watch.hanging()
+    watch.ask()
     clock.now += 2 * HANG_LIMIT
     assert not watch.hanging()

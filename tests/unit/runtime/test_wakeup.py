@@ -48,6 +48,13 @@ async def test_many_hints_for_later_wake_the_sleeper_once() -> None:
         await asyncio.wait_for(wakeup.wait(None), 0.02)
 
 
+async def test_a_hint_for_sooner_goes_before_one_for_later() -> None:
+    wakeup = Wakeup()
+    for seconds in (3600, 0.001, 7200):
+        wakeup.set_after(seconds)
+    await asyncio.wait_for(wakeup.wait(None), 10)
+
+
 async def test_a_hint_for_later_is_forgotten_with_the_others() -> None:
     wakeup = Wakeup()
     wakeup.set_after(0.001)

@@ -15,7 +15,7 @@ from duetime.model.job import NewJob
 from duetime.stores.base import Hint, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
-from duetime.stores.sql.sqlite.inotify import LogEvents, touch
+from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
 
 WRITER = """
 import random, sqlite3, sys, time
@@ -314,6 +314,71 @@ async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest
     await rounds(100)
     assert looks == 10
     looking.cancel()
+
+
+async def looks_at(pace: watch.EventPace) -> bool:
+    """Whether the log is looked at before long."""
+    looking = asyncio.ensure_future(pace.next_look(changed=False))
+    await asyncio.wait({looking}, timeout=0.02)
+    looked = looking.done()
+    looking.cancel()
+    return looked
+
+
+async def test_what_is_written_while_it_is_to_be_passed_over_is_not_looked_at() -> None:
+    pace = watch.EventPace()
+    for _ in range(2):
+        pace.hush()
+        pace.notice()
+        pace.end_hush()
+    assert not await looks_at(pace)
+    pace.notice()
+    assert await looks_at(pace)
+
+
+async def test_one_hush_may_begin_before_the_end_of_another_and_an_end_of_none_says_nothing() -> None:
+    pace = watch.EventPace()
+    pace.end_hush()
+    pace.hush()
+    pace.hush()
+    pace.end_hush()
+    pace.notice()
+    pace.end_hush()
+    assert not await looks_at(pace)
+
+
+async def test_what_was_passed_over_is_looked_at_when_its_end_is_never_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "_HUSH", 0.001)
+    pace = watch.EventPace()
+    pace.hush()
+    pace.notice()
+    await asyncio.wait_for(pace.next_look(changed=False), 10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
+async def test_a_commit_that_is_hushed_is_told_apart_from_the_next_one(
+    path: Path, own: OwnConnection
+) -> None:
+    log = path.with_name(f"{path.name}-wal")
+    own.insert()
+    told: list[str] = []
+    with closing(
+        LogEvents(
+            log,
+            on_write=lambda: told.append("write"),
+            on_touch=nothing,
+            on_hush=lambda: told.append("hush"),
+            on_hush_end=lambda: told.append("end"),
+        )
+    ) as events:
+        for _ in range(2):
+            with hushed(log):
+                own.insert()
+        own.insert()
+        events._read()
+    assert told == ["hush", "write", "end"] * 2 + ["write"]
 
 
 @pytest.fixture

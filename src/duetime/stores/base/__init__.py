@@ -24,7 +24,9 @@ from duetime.stores.base.values import (
     Pulse,
     ReleaseAnswer,
     SchemaStatus,
+    Sight,
     SnoozeAnswer,
+    Wants,
 )
 from duetime.stores.base.verbs import (
     CommandStore,
@@ -58,7 +60,9 @@ __all__ = [
     "ReleaseAnswer",
     "ScheduleStore",
     "SchemaStatus",
+    "Sight",
     "SnoozeAnswer",
     "Store",
+    "Wants",
     "WorkerStore",
 ]

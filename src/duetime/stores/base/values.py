@@ -63,6 +63,30 @@ class LimitedClaims(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wants:
+    """What a heartbeat is to look for on its way, so that nobody has to ask for it alone."""
+
+    queues: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    """Jobs of these queues and tasks; none where either is empty."""
+    schedules: bool = False
+    orphans: bool = False
+
+
+class Sight(NamedTuple):
+    """What a heartbeat has seen of what it was to look for."""
+
+    due_at: Instant | None
+    """When the next job falls due that no limit applies to; it may have passed."""
+    fires_at: Instant | None
+    """When the next schedule comes up; it may have passed."""
+    resumes_at: Instant | None
+    """When the next schedule goes on that is paused until a time; it may have passed."""
+    orphans: bool
+    """Whether there is anything to rescue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pulse:
     """The answer to a heartbeat."""
 
@@ -79,6 +103,10 @@ class Pulse:
     """Whether limits are in use; `attend` does not look."""
     workers: int = 0
     """How many workers live, this one among them; `attend` does not count them."""
+    newest: Instant = 0
+    """When the last of them was started: another one in the place of one that went is not seen from their number."""
+    sight: Sight | None = None
+    """What it has seen, if it was to look for something; `attend` does not look."""
 
 
 class Peer(NamedTuple):

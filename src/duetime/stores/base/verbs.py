@@ -33,6 +33,7 @@ from duetime.stores.base.values import (
     ReleaseAnswer,
     SchemaStatus,
     SnoozeAnswer,
+    Wants,
 )
 
 
@@ -160,8 +161,10 @@ class WorkerStore(Protocol):
         """Add a living worker and return the store's clock."""
         ...
 
-    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
-        """Renew the lease of a living worker; a dead one stays dead."""
+    async def pulse(
+        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
+    ) -> Pulse:
+        """Renew the lease of a living worker and look around on the way; a dead one stays dead."""
         ...
 
     async def attend(self, worker: WorkerId) -> Pulse:

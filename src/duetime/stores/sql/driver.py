@@ -165,11 +165,17 @@ class Driver(Protocol):
         ...
 
     async def write(
-        self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: Hint | None = None
+        self,
+        script: Callable[[], Script[T]],
+        *,
+        atomic: bool = True,
+        hint: Hint | None = None,
+        quiet: bool = False,
     ) -> T:
         """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
 
-        `atomic=False` promises that it is a single statement.
+        `atomic=False` promises that it is a single statement, or that what follows the first may come later.
+        `quiet=True` says that nobody else needs to know.
         """
         ...
 

@@ -28,6 +28,7 @@ from duetime.stores.base import (
     Pruned,
     Pulse,
     SchemaStatus,
+    Wants,
 )
 from duetime.stores.sql import migrate
 from duetime.stores.sql.backlog import Backlogs
@@ -218,9 +219,15 @@ class SqlStore(Queueing, Commanding, Scheduling):
         self._driver.hint(Hint("workers"))
         return now
 
-    async def pulse(self, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Pulse:
-        """Renew the lease of a living worker; a dead one stays dead."""
-        return await self._driver.write(lambda: on_workers.pulse(self._sql, worker, stats, lease=lease))
+    async def pulse(
+        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
+    ) -> Pulse:
+        """Renew the lease of a living worker and look around on the way; a dead one stays dead."""
+        return await self._driver.write(
+            lambda: on_workers.pulse(self._sql, worker, stats, lease=lease, wants=wants),
+            atomic=False,
+            quiet=True,
+        )
 
     async def attend(self, worker: WorkerId) -> Pulse:
         """Answer as `pulse` does without renewing anything."""

@@ -105,6 +105,7 @@ from duetime.testing.conformance.schedules import (
     TestPutSchedules,
 )
 from duetime.testing.conformance.settle import TestRepeatedSettlement, TestSettle
+from duetime.testing.conformance.sights import TestSight
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.times import TestTime
 from duetime.testing.conformance.turns import TestTurns
@@ -163,6 +164,7 @@ __all__ = [
     "TestRescue",
     "TestRewind",
     "TestSettle",
+    "TestSight",
     "TestSnooze",
     "TestStreaks",
     "TestTime",

@@ -13,6 +13,8 @@ from duetime.stores.sql.postgres.connect import Connection, Connector, pauses
 from duetime.stores.sql.postgres.pool import Pool
 
 _TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
+# Heartbeats go over this connection: for one statement in ten seconds, to plan it takes longer than to run it.
+_PLAN_ONCE: Final = "SET plan_cache_mode = force_generic_plan"
 
 
 class Marks:
@@ -44,6 +46,8 @@ class Marks:
 
     async def _connect(self) -> Connection:
         connection = await self._connector.connect()
+        if not self._connector.pooled:
+            await connection.execute(_PLAN_ONCE)
         self._missing = set(self._names)
         connection.add_termination_listener(self._lose)
         return connection

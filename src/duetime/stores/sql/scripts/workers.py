@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import msgspec
 
@@ -11,7 +13,7 @@ from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Token
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.stores.base import Orphan, Peer, Pulse
+from duetime.stores.base import Orphan, Peer, Pulse, Sight, Wants
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
@@ -42,8 +44,14 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
     return now
 
 
-def pulse(sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micros) -> Script[Pulse]:
-    """Renew the lease of a living worker and tell what it holds."""
+_NOTHING: Final = Wants()
+
+
+def pulse(
+    sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
+) -> Script[Pulse]:
+    """Renew the lease of a living worker, look around, and tell what it holds: in one statement if it is nothing."""
+    asked = wants or _NOTHING
     values = {
         "worker": worker,
         "lease": lease,
@@ -54,14 +62,20 @@ def pulse(sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micro
         "last_error": None if stats.last_error is None else rows.clean_text(stats.last_error),
         "paused_at": stats.paused_at,
         "paused_reason": stats.paused_reason,
+        "queues": rows.batch((queue,) for queue in asked.queues),
+        "tasks": rows.batch((task,) for task in asked.tasks),
+        "schedules": int(asked.schedules),
+        "orphans": int(asked.orphans),
     }
     renewed = yield Query(sql.pulse, values)
     if not renewed:
         found = yield Query(sql.clock, {})
         return Pulse(alive=False, now=found[0][0])
-    held = yield Query(sql.held_by, {"worker": worker})
-    now, commands, limited, workers = renewed[0]
-    return _pulse(now, held, commands=bool(commands), limited=bool(limited), workers=workers)
+    now, commands, limited, workers, newest, holds, due_at, fires_at, resumes_at, orphans = renewed[0]
+    held = (yield Query(sql.held_by, {"worker": worker})) if holds else []
+    sight = None if wants is None else Sight(due_at, fires_at, resumes_at, bool(orphans))
+    beat = _pulse(now, held, commands=bool(commands))
+    return replace(beat, limited=bool(limited), workers=workers, newest=newest, sight=sight)
 
 
 def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
@@ -121,17 +135,13 @@ def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[None]:
         yield from drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
 
 
-def _pulse(
-    now: Instant, held: Sequence[Row], *, commands: bool, limited: bool = False, workers: int = 0
-) -> Pulse:
+def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:
     return Pulse(
         commands=commands,
         alive=True,
         now=now,
         held=frozenset(Token(*row[:3]) for row in held),
         cancelling=frozenset(row[0] for row in held if row[3]),
-        limited=limited,
-        workers=workers,
     )
 
 

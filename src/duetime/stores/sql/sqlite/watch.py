@@ -7,6 +7,9 @@ Where the kernel does not tell, the version is polled instead.
 
 Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
 jobs need no look, and their commits are seen by all whom a write would reach, with nothing to set up or to clean away.
+
+A commit that is of no interest to anybody, such as that of a heartbeat, is put between two events of other kinds. Nobody
+else can write from before the first until the commit is done, so what is written in between is not looked at.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ import contextlib
 import os
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from duetime.stores.sql.sqlite.filesystem import StrPath
-from duetime.stores.sql.sqlite.inotify import LogEvents, touch
+from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
 
 DataVersion = Callable[[], Awaitable[int]]
 
@@ -32,6 +36,8 @@ _OWN_STORM = 0.02
 _OWN_LOOKS = 5
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
+_HUSH = 1.0
+"""Seconds after which the end of such a commit is not waited for any more: whoever was to tell it may be dead."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
@@ -42,7 +48,7 @@ def _nothing() -> None:
 
 
 class Nudges:
-    """Touches of the log that tell other processes of new jobs."""
+    """What tells other processes, through their watches of the log, of new jobs and of what they need not look at."""
 
     def __init__(self, path: StrPath) -> None:
         self._log = _log(path)
@@ -52,6 +58,10 @@ class Nudges:
         """Tell the others; cheap enough to be done from an event loop."""
         self._sent += 1
         touch(self._log)
+
+    def hushed(self) -> AbstractContextManager[None]:
+        """Let nobody look at what is committed in the block."""
+        return hushed(self._log)
 
     def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Return what is to be called for each touch; it calls the listener, but not for our own."""
@@ -101,9 +111,36 @@ class EventPace:
         self._after_lull = False
         self._step = len(_LOOKS)
         self._fruitless = 0
+        self._hushes = 0
+        self._longest_hush: asyncio.TimerHandle | None = None
+        self._passed_over = False
+
+    def hush(self) -> None:
+        """Pass over what is written from now on, until the end of it is told; one may begin before another's end."""
+        self._hushes += 1
+        if self._longest_hush is not None:
+            self._longest_hush.cancel()
+        self._longest_hush = asyncio.get_running_loop().call_later(_HUSH, self._make_up)
+
+    def end_hush(self) -> None:
+        """Take note of the end of what was to be passed over."""
+        self._hushes = max(0, self._hushes - 1)
+        if not self._hushes and self._longest_hush is not None:
+            self._longest_hush.cancel()
+            self._longest_hush, self._passed_over = None, False
+
+    def _make_up(self) -> None:
+        """Look after all, since the end was not told."""
+        self._hushes, self._longest_hush = 0, None
+        if self._passed_over:
+            self._passed_over = False
+            self.notice()
 
     def notice(self) -> None:
         """Take note that the log was written."""
+        if self._hushes:
+            self._passed_over = True
+            return
         now = asyncio.get_running_loop().time()
         self._after_lull |= now - self._last_event >= _LULL
         self._last_event = now
@@ -153,7 +190,13 @@ def _log(path: StrPath) -> str:
 def _pace(path: StrPath, on_touch: Callable[[], None]) -> Generator[Pace]:
     pace = EventPace()
     try:
-        events = LogEvents(_log(path), on_write=pace.notice, on_touch=on_touch)
+        events = LogEvents(
+            _log(path),
+            on_write=pace.notice,
+            on_touch=on_touch,
+            on_hush=pace.hush,
+            on_hush_end=pace.end_hush,
+        )
     except (OSError, NotImplementedError):
         # No inotify on this system or none left for this user, or an event loop that cannot watch files.
         yield PollPace()

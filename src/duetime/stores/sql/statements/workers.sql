@@ -14,14 +14,52 @@ ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = exclude
 WHERE w.state = 'alive'
 RETURNING beat_at
 
+-- fragment: next_job
+-- When the next job of `queues` and `tasks` falls due that no limit applies to; see `next_due`.
+(
+    SELECT min((
+        SELECT j.due_at FROM {jobs} AS j {index claim}
+        WHERE {claimable} AND j.queue = q.name AND j.priority = p.column1
+          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+        ORDER BY j.due_at, j.id LIMIT 1
+    ))
+    FROM {each queues: name text} AS q
+    CROSS JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS p
+    WHERE NOT EXISTS (
+        SELECT 1 FROM {queues} AS c
+        WHERE c.name = q.name AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL)
+    )
+)
+
+-- fragment: is_forsaken
+-- Whether a lease is over, or a job runs under a worker that is not alive.
+(EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.state = 'alive' AND fw.lease_until < {now})
+ OR EXISTS (
+    SELECT 1 FROM {jobs} AS fj
+    WHERE fj.state = 'running'
+      AND NOT EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.id = fj.worker AND fw.state = 'alive')
+ ))
+
 -- name: pulse
--- Renew the lease of a living worker and note how it is.
+-- Renew the lease of a living worker, note how it is, and look for what nobody may have told it.
 UPDATE {workers}
 SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
     loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
 WHERE id = :worker AND state = 'alive'
 RETURNING beat_at, {commands_wait}, {limits_in_use},
-    (SELECT count(*) FROM {workers} AS w WHERE w.state = 'alive')
+    (SELECT count(*) FROM {workers} AS w WHERE w.state = 'alive'),
+    (SELECT max(w.started_at) FROM {workers} AS w WHERE w.state = 'alive'),
+    EXISTS (SELECT 1 FROM {jobs} AS h WHERE h.state = 'running' AND h.worker = :worker),
+    {next_job},
+    CASE WHEN :schedules = 1 THEN (
+        SELECT min(s.next_at) FROM {schedules} AS s
+        WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL
+    ) END,
+    CASE WHEN :schedules = 1 THEN (
+        SELECT min(s.paused_until) FROM {schedules} AS s
+        WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL
+    ) END,
+    CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
 -- Tell the time, whether a worker is alive, and whether it has been told something.
@@ -49,12 +87,7 @@ RETURNING id
 
 -- name: forsaken
 -- Tell whether there is anything to rescue: a read, so that idle workers do not queue for the write lock.
-SELECT EXISTS (SELECT 1 FROM {workers} WHERE state = 'alive' AND lease_until < {now})
-    OR EXISTS (
-        SELECT 1 FROM {jobs} AS j
-        WHERE j.state = 'running'
-          AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
-    )
+SELECT {is_forsaken}
 
 -- name: expire
 -- Mark workers as dead whose lease is over.
