@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from datetime import timedelta
-from fractions import Fraction
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from duetime.errors import InvalidDuration
 from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.shown import shown
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Duration: TypeAlias = float | int | timedelta | str
 
@@ -75,7 +77,8 @@ def describe(micros: Micros) -> str:
 def _parse_text(text: str, what: str) -> Micros:
     if len(text) > _LONGEST_TEXT:
         _refuse(what, f"is a text of {len(text)} characters")
-    total, position, previous = Fraction(0), 0, WEEK + 1
+    position, previous = 0, WEEK + 1
+    total: Fraction | int = 0
     while match := _PART.match(text, position):
         number, unit = match.groups()
         size = _UNITS.get(unit)
@@ -83,11 +86,20 @@ def _parse_text(text: str, what: str) -> Micros:
             _refuse(what, f"has the unknown unit {unit!r} in {text!r}; units are {', '.join(_SHORT)}")
         if size >= previous:
             _refuse(what, f"{text!r} must name each unit once, the largest first")
-        total += Fraction(number) * size
+        total += _exact(number) * size
         position, previous = match.end(), size
     if position != len(text) or not text:
         _refuse(what, f"cannot be {text!r}; a text is numbers with units ({', '.join(_SHORT)})")
     return round(total)
+
+
+def _exact(number: str) -> Fraction | int:
+    """Read a decimal number without rounding it; whole ones, which most are, need no fractions."""
+    if "." not in number:
+        return int(number)
+    from fractions import Fraction
+
+    return Fraction(number)
 
 
 def _refuse(what: str, problem: str) -> NoReturn:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -135,6 +134,9 @@ def gate_name(task: str, by: str | None = None, value: str = "") -> str:
     if by is None:
         return task
     if len(value) > _LONGEST_VALUE:
+        # Here, since it sets up all of OpenSSL's hashes, which is half a megabyte of every worker.
+        import hashlib
+
         value = f"#{hashlib.sha256(value.encode()).hexdigest()[:32]}"
     return f"{task}[{by}={value}]"
 
