@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -238,6 +237,9 @@ def _hashed(item: Part, kind: Kind, match: re.Match[str], seed: str) -> int:
         low, high = _number(item, kind, first), _number(item, kind, last)
         if low > high:
             item.refuse(kind.name, expected="the smaller value first", example="H(0-29) * * * *")
+    # Here, since few rules need it: it sets up all of OpenSSL's hashes.
+    import hashlib
+
     digest = hashlib.blake2b(f"{kind.name}:{seed}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     draw = int.from_bytes(digest, "big")
     if not step:
