@@ -112,7 +112,7 @@ class Request(Generic[P, R]):
         """What workers run."""
         return self._handler
 
-    @property
+    @functools.cached_property
     def sync(self) -> BlockingRequest[P, R]:
         """The same verbs for callers without an event loop."""
         return self._client.blocking_request(self)

@@ -47,8 +47,10 @@ class Enqueuing:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
-        if len(jobs) == 1 and not entries and jobs[0].schedule is None and jobs[0].key is None:
-            return await self._enqueue_one(jobs)
+        if _is_lone(jobs, entries):
+            # The most frequent of all calls, in which every microsecond is waited for.
+            await self._driver.write(self._lone(jobs), atomic=False, hint=self._lone_hint(jobs[0]))
+            return [jobs[0].id]
         single, hint = self._single(jobs, entries)
         fresh = single and not self._looks_first and len(jobs) > 1
         done = await self._enqueue_fresh(jobs, hint) if fresh else None
@@ -60,20 +62,16 @@ class Enqueuing:
             self.hint(jobs)
         return _ids(done)
 
-    async def _enqueue_one(self, jobs: Sequence[NewJob]) -> list[JobId]:
-        """Do the same for the most frequent of all calls, in which every microsecond is waited for."""
-        hint = _JOBS if _wakes(jobs[0], self._clock.now() + SOON) else None
-        await self._driver.write(self._lone(jobs), atomic=False, hint=hint)
-        return [jobs[0].id]
-
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
+        if _is_lone(jobs, entries):
+            done = self._driver.write_blocking(self._lone(jobs), hint=self._lone_hint(jobs[0]))
+            return None if done is None else done.ids
         single, hint = self._single(jobs, entries)
-        lone = self._lone(jobs) if single and len(jobs) == 1 else None
         done = self._driver.write_blocking(
-            lone or (lambda: on_jobs.enqueue(self._sql, jobs, entries=entries)), hint=hint
+            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), hint=hint
         )
         if done is None:
             return None
@@ -123,6 +121,9 @@ class Enqueuing:
         """Return the script that stores one job which has neither a key nor an occurrence."""
         return Lone("enqueue", on_jobs.insertion(self._sql, jobs), Enqueued([jobs[0].id]))
 
+    def _lone_hint(self, job: NewJob) -> Hint | None:
+        return _JOBS if _wakes(job, self._clock.now() + SOON) else None
+
     def _single(self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> tuple[bool, Hint | None]:
         """Tell whether one statement stores all, and which hint follows it then."""
         single = not entries and all(job.schedule is None and job.key is None for job in jobs)
@@ -152,6 +153,10 @@ class Enqueuing:
     def _due_soon(self, jobs: Iterable[NewJob]) -> Iterator[NewJob]:
         soon = self._clock.now() + SOON
         return (job for job in jobs if _wakes(job, soon))
+
+
+def _is_lone(jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> bool:
+    return len(jobs) == 1 and not entries and jobs[0].schedule is None and jobs[0].key is None
 
 
 def _wakes(job: NewJob, soon: Instant) -> bool:

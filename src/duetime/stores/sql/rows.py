@@ -39,6 +39,7 @@ _own = attrgetter("id", "payload", "due_at")
 _COMMON = NewJob._fields.index("delay")
 _SPECIAL = NewJob._fields.index("schedule")
 _KIND = NewJob._fields[_COMMON:_SPECIAL]
+_PLAIN = NewJob._fields[:_SPECIAL]
 _NOTHING_SPECIAL = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_SPECIAL:])
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _schedule = attrgetter(
@@ -98,9 +99,16 @@ def kind_of(jobs: Sequence[NewJob]) -> dict[str, object] | None:
     return {"task": task, **dict(zip(_KIND, common, strict=False))}
 
 
+def asks_nothing_special(job: NewJob) -> bool:
+    """Whether a job has nothing that `enqueue_one` has no room for."""
+    return job[_SPECIAL:] == _NOTHING_SPECIAL
+
+
 def one_job(job: NewJob) -> dict[str, object]:
-    """Return what the only job of its kind adds to it, for `enqueue_one`."""
-    return {"id": job.id, "payload": clean_text(job.payload), "due_at": job.due_at}
+    """Return a job that asks for nothing special, for `enqueue_one`."""
+    values: dict[str, object] = dict(zip(_PLAIN, job, strict=False))
+    values["payload"] = clean_text(job.payload)
+    return values
 
 
 def alike_jobs(jobs: Iterable[NewJob]) -> str:

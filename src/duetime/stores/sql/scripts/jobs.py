@@ -67,6 +67,8 @@ def enqueue(
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
     """Return the statement that stores jobs, the narrowest that has room for what they ask for."""
+    if len(jobs) == 1 and rows.asks_nothing_special(jobs[0]):
+        return Query(sql.enqueue_one, rows.one_job(jobs[0]))
     kind = rows.kind_of(jobs)
     if kind is not None:
         return _alike(sql, jobs, kind)
@@ -79,7 +81,7 @@ def _alike(
     sql: Statements, jobs: Sequence[NewJob], kind: Mapping[str, object], *, fresh: bool = False
 ) -> Query:
     if len(jobs) == 1:
-        return Query(sql.enqueue_one, {**kind, **rows.one_job(jobs[0])})
+        return Query(sql.enqueue_one, rows.one_job(jobs[0]))
     statement = sql.enqueue_fresh if fresh else sql.enqueue_alike
     return Query(statement, {**kind, "rows": rows.alike_jobs(jobs)})
 

@@ -132,10 +132,13 @@ class Lane:
                 if self._connection is not None:
                     self._caller = threading.get_ident()
                     try:
-                        _follow(_write_alone(self._connection, task))
+                        _write_alone(self._connection, task)
                     finally:
                         self._caller = 0
-                    return task.outcome()
+                    answer = task.outcome()
+                    if then is not None:
+                        then()
+                    return answer
         elif self._caller == threading.get_ident():
             raise StoreUnavailable(
                 "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
