@@ -14,7 +14,7 @@ from duetime.errors import DuetimeError
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.commands import Commanded, Commander
-from duetime.runtime.lookout import Lookout
+from duetime.runtime.lookout import LOOK, Lookout
 from duetime.runtime.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
 from duetime.runtime.wakeup import Wakeup
@@ -55,6 +55,11 @@ class Lease:
         return self.length / 3 / SECOND
 
     @property
+    def looks(self) -> bool:
+        """Whether pulses come often enough to look for what hints may have missed."""
+        return self.beat <= LOOK
+
+    @property
     def retry(self) -> float:
         """Seconds before a pulse that failed is tried again: some tries must fit in what is left of the lease."""
         return min(0.5, self.beat / 10)
@@ -84,7 +89,7 @@ class Pulsation:
         self._lease = lease
         self._listener = listener
         self._time = time
-        self._lookout = lookout
+        self._lookout = lookout if lease.looks else None
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""
         self._main = asyncio.get_running_loop()

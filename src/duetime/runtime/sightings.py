@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from duetime.model.instants import Instant
+from duetime.model.job import Token
 from duetime.runtime.crowd import Crowd
+from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.janitor import Janitor
@@ -18,15 +20,26 @@ _Fleet: TypeAlias = tuple[int, Instant]
 class Sightings:
     """Has each service look for what it is there for."""
 
-    def __init__(self, *, crowd: Crowd, fetcher: Fetcher, firer: ScheduleFirer, janitor: Janitor) -> None:
+    def __init__(
+        self,
+        *,
+        crowd: Crowd,
+        dispatcher: Dispatcher,
+        fetcher: Fetcher,
+        firer: ScheduleFirer,
+        janitor: Janitor,
+    ) -> None:
         self._crowd = crowd
+        self._dispatcher = dispatcher
         self._fetcher = fetcher
         self._firer = firer
         self._janitor = janitor
         self._fleet: _Fleet | None = None
+        self._strays: frozenset[Token] = frozenset()
 
     def take_in(self, pulse: Pulse, *, registered_at: Instant) -> None:
         """Act on an answer to a heartbeat of the worker that was registered at this instant."""
+        self._recall_strays(pulse.held)
         if pulse.workers:
             self._crowd.workers = pulse.workers
             self._janitor.count_again()
@@ -46,3 +59,10 @@ class Sightings:
         before, self._fleet = self._fleet, fleet
         if fleet != before and (before is not None or fleet[1] > registered_at):
             self._janitor.look_soon()
+
+    def _recall_strays(self, held: frozenset[Token]) -> None:
+        """Take up claims the store has under this worker that it does not know of."""
+        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
+        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
+        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
+        self._strays = strays

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from duetime.model import durations
 from duetime.model.event import EventKind
 from duetime.model.instants import SECOND, Instant
-from duetime.model.job import JobId, Token
+from duetime.model.job import JobId
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.children.pool import ChildPool
@@ -29,7 +29,7 @@ from duetime.runtime.janitor import Janitor
 from duetime.runtime.lending import Lending
 from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
-from duetime.runtime.lookout import LOOK, Lookout
+from duetime.runtime.lookout import Lookout
 from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.parking import Declarations, Parker
@@ -127,7 +127,6 @@ class Worker:
         self._dispatcher.stop_lost(pulse.held, pulse.now)
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
-        self._recall_strays(pulse.held)
         self._sightings.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.hold.take(job_id)) is not None:
@@ -224,7 +223,6 @@ class Worker:
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
         self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
-        self._strays: frozenset[Token] = frozenset()
         self._lease = Lease(length=options.lease)
         self._identity = Identity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -266,7 +264,7 @@ class Worker:
             crowd=self._crowd,
             window=options.window,
             ahead_budget=options.concurrency,
-            watched=self._lease.beat <= LOOK,
+            watched=self._lease.looks,
         )
         self._assemble_upkeep()
 
@@ -275,18 +273,16 @@ class Worker:
 
     def _assemble_upkeep(self) -> None:
         """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
-        options, store, health = self.options, self._store, self.health
-        watched = self._lease.beat <= LOOK
-        self._firer = ScheduleFirer(
-            store, health, crowd=self._crowd, handlers=self._handlers, watched=watched
-        )
+        options, store, health, crowd = self.options, self._store, self.health, self._crowd
+        watched = self._lease.looks
+        self._firer = ScheduleFirer(store, health, crowd=crowd, handlers=self._handlers, watched=watched)
         self._janitor = Janitor(
             store=store,
             identity=self._identity,
             dispatcher=self._dispatcher,
             time=self._time,
             health=health,
-            crowd=self._crowd,
+            crowd=crowd,
             lease=options.lease,
             retention=options.retention,
             keep_per_schedule=options.keep_per_schedule,
@@ -294,13 +290,11 @@ class Worker:
             watched=watched,
         )
         self._sightings = Sightings(
-            crowd=self._crowd, fetcher=self._fetcher, firer=self._firer, janitor=self._janitor
-        )
-        lookout = Lookout(
-            crowd=self._crowd,
-            worker=self._identity.info,
-            lease=options.lease,
-            is_idle=lambda: not self._dispatcher.runs and not len(self._fetcher.hold),
+            crowd=crowd,
+            dispatcher=self._dispatcher,
+            fetcher=self._fetcher,
+            firer=self._firer,
+            janitor=self._janitor,
         )
         self._pulse = Pulsation(
             store=store.sibling(),
@@ -309,10 +303,15 @@ class Worker:
             listener=self,
             time=self._time,
             on_hang=self._hang,
-            lookout=lookout if watched else None,
+            lookout=Lookout(
+                crowd=crowd,
+                worker=self._identity.info,
+                lease=options.lease,
+                is_idle=lambda: not self._dispatcher.runs and not len(self._fetcher.hold),
+            ),
         )
         self._vague = VagueHints(
-            self._crowd,
+            crowd,
             look_for_jobs=lambda: self._fetcher.hear(Hint("any")),
             look_around=self._look_around,
         )
@@ -322,15 +321,8 @@ class Worker:
             self._intake.append(self._firer)
             if self._declared is not None:
                 self._intake.append(
-                    Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=self._crowd)
+                    Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=crowd)
                 )
-
-    def _recall_strays(self, held: frozenset[Token]) -> None:
-        """Take up claims the store has under this worker that it does not know of."""
-        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
-        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
-        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
-        self._strays = strays
 
     async def _sign_off(self) -> None:
         await self._marker.stop()

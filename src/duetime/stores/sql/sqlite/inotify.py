@@ -76,9 +76,9 @@ class LogEvents:
             return
         # In their order: what is written between two marks is told apart from the rest by them.
         for mask in masks:
-            if mask == _ATTRIB:
+            if mask == _CLOSE_WRITE:
                 self._on_hush()
-            elif mask == _CLOSE_WRITE:
+            elif mask == _ATTRIB:
                 self._on_hush_end()
             elif mask != _CLOSE_NOWRITE:
                 self._on_write()
@@ -127,14 +127,15 @@ def touch(file: StrPath) -> None:
 def hushed(file: StrPath) -> Generator[None]:
     """Let those know who watch a file that what is written in the block is of no interest to them.
 
-    Two kinds of events, since the kernel makes one of equal ones that follow each other. SQLite closes its log, too:
-    an end without a beginning says nothing.
+    Two kinds of events, since the kernel makes one of equal ones that follow each other. The time of the file is set at
+    the end, or the commit would have to wait for that, too. SQLite closes its log as well, when a connection is closed:
+    a beginning may have no end.
     """
     with contextlib.suppress(OSError):
-        os.utime(file)
+        os.close(os.open(file, os.O_WRONLY))
     yield
     with contextlib.suppress(OSError):
-        os.close(os.open(file, os.O_WRONLY))
+        os.utime(file)
 
 
 def _libc() -> ctypes.CDLL:

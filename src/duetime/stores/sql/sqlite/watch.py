@@ -36,8 +36,8 @@ _OWN_STORM = 0.02
 _OWN_LOOKS = 5
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
-_HUSH = 1.0
-"""Seconds after which the end of such a commit is not waited for any more: whoever was to tell it may be dead."""
+_HUSH = 0.1
+"""Seconds after which the end of such a commit is not waited for any more: it may never be told."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
