@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from duetime.model.job import NewJob
+from duetime.model.worker import WorkerStats
 from duetime.stores.base import Hint, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
 from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
+from duetime.testing.conformance.kit import LEASE, hire
 
 WRITER = """
 import random, sqlite3, sys, time
@@ -294,6 +296,24 @@ async def test_jobs_of_another_process_are_heard_of_as_jobs(path: Path, way: str
         await other.enqueue([NewJob(id="1", task="t", payload="{}")])
         # Without events all commits are alike.
         assert await hint == Hint("jobs" if way == "events" else "any")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
+@pytest.mark.covers("fleet-storm")
+async def test_the_heartbeat_of_another_process_is_not_heard_and_what_else_it_commits_is(path: Path) -> None:
+    url = f"sqlite:///{path}"
+    async with opened(url) as store, opened(url) as other:
+        await hire(other, "w1")
+        hints = aiter(store.wakeups())
+        hint = asyncio.ensure_future(anext(hints))
+        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
+            await asyncio.sleep(0.001)
+        await other.pulse("w1", WorkerStats(), lease=LEASE)
+        # Longer than a hush, and than most of the looks that follow a write.
+        await asyncio.sleep(0.3)
+        assert not hint.done()
+        await other.pause_queue("default", reason=None)
+        assert await asyncio.wait_for(hint, 10) == Hint("any")
 
 
 async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
