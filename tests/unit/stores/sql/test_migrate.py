@@ -7,12 +7,15 @@ from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE
 
+import asyncpg
 import pytest
 
 from duetime.errors import SchemaMismatch
+from duetime.model.states import State
 from duetime.stores.base import SchemaStatus, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.migrate import Migration, migrations, pending_sql
+from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.testing.conformance.kit import hire, take
 
@@ -82,20 +85,35 @@ async def test_the_printed_text_makes_the_tables_that_migrate_makes(tmp_path: Pa
     await closed(open_store(f"sqlite:///{printed}", auto_migrate=False))
 
 
-async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.db"
-    first = migrations(SQLITE, "duetime")[0]
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.executescript(first.text)
-        connection.execute(
+@pytest.mark.parametrize("version", [1, 2])
+async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(
+    store_url: str, version: int
+) -> None:
+    dialect = SQLITE if store_url.startswith("sqlite:") else POSTGRES
+    await run(store_url, "".join(step.text for step in migrations(dialect, "duetime")[:version]))
+    for state in State:
+        await run(
+            store_url,
             "INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)"
-            " VALUES ('old', 'greet', '{}', 'default', 5, 'pending', 0, 0, 'retry')"
+            f" VALUES ('{state}', 'greet', '{{}}', 'default', 5, '{state}', 0, 0, 'retry')",
         )
-    store = open_store(f"sqlite:///{path}")
+    store = open_store(store_url)
     await store.open()
+    assert await store.counts() == {("default", state): 1 for state in State}
     await hire(store, "w1")
-    assert [claim.job_id for claim in await take(store)] == ["old"]
+    assert [claim.job_id for claim in await take(store)] == ["pending"]
     await store.close()
+
+
+async def run(url: str, text: str) -> None:
+    """Run statements as somebody else would."""
+    if url.startswith("sqlite:"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
+            file.executescript(text)
+        return
+    connection = await asyncpg.connect(url)
+    await connection.execute(text)
+    await connection.close()
 
 
 OPEN = """

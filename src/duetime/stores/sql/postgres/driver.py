@@ -8,7 +8,6 @@ import os
 import random
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import closing
 from functools import partial
 from typing import Any, Final, NamedTuple, Self, TypeVar
 
@@ -267,11 +266,14 @@ class PostgresDriver:
         transaction = atomic or self._connector.pooled
         if transaction:
             await self._begin(connection)
-        with closing(script()) as steps:
-            name = script_name(steps)
+        steps = script()
+        name = script_name(steps)
+        try:
             if not transaction:
                 failpoint(f"before:{name}")
             answer = await play(connection, steps, self._clock)
+        finally:
+            steps.close()
         if transaction:
             failpoint(f"before:{name}")
             await connection.execute("COMMIT")
