@@ -16,6 +16,7 @@ from duetime.model.worker import WorkerStats
 from duetime.stores.base import Hint, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
+from duetime.stores.sql.sqlite.driver import SqliteDriver
 from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
 from duetime.testing.conformance.kit import LEASE, hire
 
@@ -449,6 +450,89 @@ async def test_an_event_after_a_lull_is_looked_at_immediately(
         pace.notice()
         await pace.next_look(changed=False)
     assert set(pauses) == {0.0}
+
+
+async def test_an_event_while_this_process_writes_is_looked_at_once_after_a_while_and_a_few_times_later(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    pace = watch.EventPace(lambda _: True)
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        while True:
+            await pace.next_look(changed=False)
+            looks += 1
+
+    looking = asyncio.ensure_future(look())
+    await asyncio.wait({looking}, timeout=0.01)
+    pace.notice()
+    await asyncio.wait({looking}, timeout=0.1)
+    looking.cancel()
+    assert pauses == [0.02]
+    assert looks == 4
+
+
+async def test_an_event_of_others_among_those_of_this_process_is_looked_at_immediately(
+    pauses: list[float],
+) -> None:
+    writing = True
+    pace = watch.EventPace(lambda _: writing)
+    for _ in range(10):
+        pace.notice()
+        await pace.next_look(changed=False)
+    writing = False
+    pace.notice()
+    await pace.next_look(changed=False)
+    writing = True
+    for _ in range(5):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert pauses == [*[0.02] * 10, 0.0, 0.0, 0.001, 0.001, 0.002, 0.02]
+
+
+async def test_an_event_of_this_process_does_not_slow_down_the_looks_for_those_of_others(
+    pauses: list[float],
+) -> None:
+    writing = False
+    pace = watch.EventPace(lambda _: writing)
+    pace.notice()
+    await pace.next_look(changed=False)
+    writing = True
+    pace.notice()
+    for _ in range(4):
+        await pace.next_look(changed=False)
+    assert pauses == [0.0, 0.0, 0.001, 0.001, 0.002]
+
+
+async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
+    monkeypatch.setattr(watch, "_JUST_NOW", 3_600.0)
+    looks = 0
+    look = SqliteDriver._data_version
+
+    async def counted(driver: SqliteDriver) -> int:
+        nonlocal looks
+        looks += 1
+        return await look(driver)
+
+    async def listen(store: Store) -> None:
+        async for _ in store.wakeups():
+            pass
+
+    monkeypatch.setattr(SqliteDriver, "_data_version", counted)
+    async with opened(f"sqlite:///{path}") as store:
+        listening = asyncio.create_task(listen(store))
+        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
+            await asyncio.sleep(0.001)
+        began = looks
+        await store.enqueue([NewJob(id="1", task="t", payload="{}")])
+        await asyncio.wait({listening}, timeout=0.2)
+        listening.cancel()
+    # The log may be seen to be written twice; for another process each time would be ten looks.
+    assert 0 < looks - began <= 8
 
 
 async def test_a_poll_that_finds_nothing_becomes_rarer_and_one_that_does_begins_anew(

@@ -198,7 +198,10 @@ class SqliteDriver:
         on_touch = nudges.heard_by(partial(subscriber.put, Hint("jobs")))
         while True:
             try:
-                async for _ in commits(path, self._data_version, on_touch=on_touch):
+                writes_since = self._database.writer.writes_since
+                async for _ in commits(
+                    path, self._data_version, on_touch=on_touch, writes_since=writes_since
+                ):
                     subscriber.put(Hint("any"))
             except NotOpen:
                 self._hears_others = False

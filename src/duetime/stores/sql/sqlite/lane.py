@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import math
 import os
 import queue
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -86,6 +88,8 @@ class Lane:
         """Whether our own thread waits for it; whoever comes now waits behind."""
         self._caller = 0
         """The thread of the blocking caller that uses it."""
+        self._writing = False
+        self._wrote_at = -math.inf
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     async def start(self) -> None:
@@ -132,7 +136,7 @@ class Lane:
                 if self._connection is not None:
                     self._caller = threading.get_ident()
                     try:
-                        _write_alone(self._connection, task)
+                        self._write(self._connection, task)
                     finally:
                         self._caller = 0
                     answer = task.outcome()
@@ -147,6 +151,10 @@ class Lane:
         task.future = concurrent.futures.Future()
         self._put(task)
         return task.future.result()
+
+    def writes_since(self, moment: float) -> bool:
+        """Whether it writes, or has written since a moment of the monotonic clock."""
+        return self._writing or self._wrote_at > moment
 
     async def close(self) -> None:
         """Finish what was asked for before, then end the thread."""
@@ -212,9 +220,17 @@ class Lane:
         # Nobody else takes from it; to be told by an exception that it is empty would take longer.
         while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
             backlog.append(self._queue.get_nowait())
-        if not backlog:
-            return _write_alone(connection, task)
-        return _write(connection, task, _neighbours(connection, task, backlog))
+        return self._write(connection, task, _neighbours(connection, task, backlog) if backlog else None)
+
+    def _write(
+        self, connection: sqlite3.Connection, first: Task, tasks: Iterator[Task] | None = None
+    ) -> list[Task]:
+        self._writing = True
+        try:
+            return _write_alone(connection, first) if tasks is None else _write(connection, first, tasks)
+        finally:
+            self._wrote_at = time.monotonic()
+            self._writing = False
 
     def _refuse(self, error: BaseException) -> None:
         while (task := self._queue.get()) is not None:

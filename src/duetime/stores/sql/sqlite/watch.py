@@ -2,7 +2,8 @@
 
 The kernel tells when the write-ahead log is written, which is a moment before the commit can be seen;
 `PRAGMA data_version` tells when it can. So each event is followed by a few looks at the version, soon and then
-further apart, the last ones for a disk that takes long to confirm a commit. Without events nothing is looked at.
+further apart, the last ones for a disk that takes long to confirm a commit. Without events nothing is looked at, and
+after those of our own commits little.
 Where the kernel does not tell, the version is polled instead.
 
 Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
@@ -18,6 +19,7 @@ import asyncio
 import contextlib
 import os
 import random
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Protocol
@@ -34,6 +36,10 @@ _STORM = 4
 _OWN_STORM = 0.02
 """The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
 _OWN_LOOKS = 5
+_OWN_STEP = 6
+"""Where the row of looks goes on after the one that follows our own commit: a commit of others may be hidden behind it."""
+_JUST_NOW = 0.01
+"""Seconds within which the event of our own commit is read."""
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
 _HUSH = 0.1
@@ -45,6 +51,10 @@ _POLL_GROWTH = 1.25
 
 def _nothing() -> None:
     pass
+
+
+def _never(_moment: float) -> bool:
+    return False
 
 
 class Nudges:
@@ -78,13 +88,18 @@ class Nudges:
 
 
 async def commits(
-    path: StrPath, data_version: DataVersion, *, on_touch: Callable[[], None] = _nothing
+    path: StrPath,
+    data_version: DataVersion,
+    *,
+    on_touch: Callable[[], None] = _nothing,
+    writes_since: Callable[[float], bool] = _never,
 ) -> AsyncGenerator[None]:
     """Yield after each time that one or more commits of other connections became visible.
 
-    `on_touch` is called at once when a process touches the log, ours included.
+    `on_touch` is called at once when a process touches the log, ours included. `writes_since` tells whether this process
+    writes, or has done so since a moment of the monotonic clock.
     """
-    with _pace(path, on_touch) as pace:
+    with _pace(path, on_touch, EventPace(writes_since)) as pace:
         seen, changed = await data_version(), False
         while True:
             await pace.next_look(changed=changed)
@@ -105,8 +120,10 @@ class Pace(Protocol):
 class EventPace:
     """Looks after events only, each event being followed by the whole row of looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, writes_since: Callable[[float], bool] = _never) -> None:
+        self._writes_since = writes_since
         self._event = asyncio.Event()
+        self._of_others = False
         self._last_event = -_LULL
         self._after_lull = False
         self._step = len(_LOOKS)
@@ -142,9 +159,12 @@ class EventPace:
             self._passed_over = True
             return
         now = asyncio.get_running_loop().time()
-        self._after_lull |= now - self._last_event >= _LULL
-        self._last_event = now
         self._event.set()
+        # Who writes is the only one who can, so that most likely it was ourselves.
+        if not self._writes_since(time.monotonic() - _JUST_NOW):
+            self._of_others = True
+            self._after_lull |= now - self._last_event >= _LULL
+            self._last_event = now
 
     async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
@@ -152,10 +172,14 @@ class EventPace:
         while True:
             if self._event.is_set():
                 self._event.clear()
+                if not self._of_others and self._step > _STORM:
+                    await asyncio.sleep(_OWN_STORM)
+                    self._step = _OWN_STEP
+                    break
                 if self._after_lull:
                     self._step = self._fruitless = 0
                 self._step = min(self._step, _STORM)
-                self._after_lull = False
+                self._after_lull = self._of_others = False
             if self._step <= _STORM:
                 await asyncio.sleep(_OWN_STORM if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
                 break
@@ -187,8 +211,7 @@ def _log(path: StrPath) -> str:
 
 
 @contextlib.contextmanager
-def _pace(path: StrPath, on_touch: Callable[[], None]) -> Generator[Pace]:
-    pace = EventPace()
+def _pace(path: StrPath, on_touch: Callable[[], None], pace: EventPace) -> Generator[Pace]:
     try:
         events = LogEvents(
             _log(path),

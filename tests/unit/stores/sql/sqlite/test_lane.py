@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -85,6 +87,17 @@ async def test_a_group_that_changes_nothing_writes_nothing(database: Database, p
     before = log.stat().st_size
     await together(database.writer, "DELETE FROM t WHERE n = 1", "UPDATE t SET n = n + 1")
     assert log.stat().st_size == before
+
+
+async def test_a_lane_tells_whether_it_writes_or_has_written_since(database: Database) -> None:
+    lane, told = database.writer, list[bool]()
+    after = time.monotonic()
+    assert not lane.writes_since(after)
+    await lane.do(lambda _: told.append(lane.writes_since(math.inf)))
+    await lane.do(lambda _: told.append(lane.writes_since(math.inf)), grouped=True)
+    assert told == [False, True]
+    assert lane.writes_since(after)
+    assert not lane.writes_since(time.monotonic())
 
 
 async def test_a_group_is_bounded_by_what_it_changes(
