@@ -276,12 +276,17 @@ class Fetcher(Service):
             return early / SECOND
         self._ahead_from = monotonic() + half
         self._look_first = False
+        # Not whether there is room now: some may have started, and made room, since it was asked for.
+        self._more_ahead = not self.hold.room
         for lane in self._demands.lanes():
             if (room := min(self.hold.room, self._demands.share(lane))) > 0:
-                demand = self._demands.ahead(lane, room, window=self._window)
-                for claim in await self._asking.claim(demand):
+                claims = await self._asking.claim(self._demands.ahead(lane, room, window=self._window))
+                for claim in claims:
                     self.hold.add(claim)
-        self._more_ahead = not self.hold.room
+                self._more_ahead |= len(claims) == room
+        if self._more_ahead and self.hold.half_empty:
+            self._ahead_from = 0
+            return 0
         return half / SECOND
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
