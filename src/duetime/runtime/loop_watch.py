@@ -25,6 +25,8 @@ QUIET_PERIOD = 10.0
 
 As long as it is from one heartbeat to the next, which has the thread awake anyway.
 """
+_QUIET_SIGN: Micros = 30 * SECOND
+"""How long ago the last sign of life may be while no job runs."""
 
 
 class LoopWatch:
@@ -36,14 +38,17 @@ class LoopWatch:
         self._on_hang = on_hang
         self._thread = threading.get_ident()
         self._asked_at: Micros | None = None
+        self._asked_last: Micros = 0
         self._reported = False
         self._gave_up = False
         self.lag: Micros = 0
 
-    def ask(self) -> None:
-        """Ask for a sign of life, unless one is being waited for."""
-        if self._asked_at is None:
-            self._ask(monotonic())
+    def ask(self, *, quiet: bool = False) -> None:
+        """Ask for a sign of life, unless one is being waited for, or no job runs and the last is not long ago."""
+        now = monotonic()
+        if self._asked_at is None and not (quiet and now < self._asked_last + _QUIET_SIGN):
+            self._asked_last = now
+            self._ask(now)
 
     def hanging(self) -> bool:
         """Look once; report a blocked loop with its stack, and tell whether it is past the hang limit."""

@@ -160,10 +160,11 @@ class Pulsation:
             # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
-            await wake.wait(min(self._period(), left))
+            period = self._period()
+            await wake.wait(min(period, left))
             wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
-            self._watch.ask()
+            self._watch.ask(quiet=period > PERIOD and not self._listener.stats().running)
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
