@@ -78,7 +78,7 @@ class Fetcher(Service):
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
-            budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._release
+            budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._let_others
         )
         self._demands = Demands(
             identity=identity,
@@ -376,6 +376,12 @@ class Fetcher(Service):
 
     def _start_unmarked(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         return self._dispatcher.start_all(claims, unmarked=True)
+
+    def _let_others(self, claim: Claim) -> None:
+        """Give back a claim that has found no slot here, and take no more in advance until a slot is free again."""
+        # How long runs last is known of those that have ended; the ones that keep the slots may be of another kind.
+        self._backlog = self._holdable = False
+        self._release(claim)
 
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())

@@ -9,8 +9,9 @@ from typing import Literal, cast
 
 import pytest
 
-from duetime.model.instants import SECOND, Instant
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
+from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.crowd import LATEST, SPACING, Crowd
@@ -82,6 +83,7 @@ def idle_fetcher(
     slots: Slots | None = None,
     watched: bool = False,
     budget: int = 1,
+    window: Micros = SECOND,
 ) -> Fetcher:
     return Fetcher(
         store=cast("Store", store),
@@ -93,7 +95,7 @@ def idle_fetcher(
         time=StillTime(),
         health=NoHealth(),
         crowd=crowd or Crowd(),
-        window=SECOND,
+        window=window,
         ahead_budget=budget,
         watched=watched,
     )
@@ -149,6 +151,53 @@ async def test_the_next_batch_of_a_backlog_is_asked_for_before_the_one_that_was_
     await idle_fetcher(store=Backlog(story), dispatcher=busy, handlers={"task": HANDLER}).round()
     await asyncio.sleep(0)
     assert story == ["claim", "claim", "0 runs", "1 runs"]
+
+
+class Endless(OneJob):
+    """A store that has as many due jobs as anybody asks for."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        await super().claim(demand)
+        return [claim(f"{len(self._story)} {n}") for n in range(demand.limit)]
+
+    async def next_due(self, queues: object, tasks: object) -> NextDue:
+        return (await super().next_due(queues, tasks))._replace(due_at=0)
+
+
+class Stuck(Idle):
+    """A dispatcher whose runs were short until now, and whose slots are taken for ever by the first that come."""
+
+    pace = 1
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self.given_back: list[Claim] = []
+        self.has_given_back = asyncio.Event()
+
+    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
+        assert not unmarked
+        return [claim for claim in claims if not self._slots.take(claim)]
+
+    def settle(self, claim: Claim, outcome: Outcome) -> None:
+        assert isinstance(outcome, Released)
+        self.given_back.append(claim)
+        self.has_given_back.set()
+
+
+async def test_what_was_taken_in_advance_and_found_no_slot_is_left_to_others() -> None:
+    slots = Slots(2, {})
+    story: list[str] = []
+    stuck = Stuck(slots)
+    fetcher = idle_fetcher(
+        store=Endless(story), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots, window=1
+    )
+    await fetcher.round()
+    waiting = fetcher.hold.waiting
+    assert waiting > 0
+    await asyncio.wait_for(stuck.has_given_back.wait(), 10)
+    assert len(stuck.given_back) == waiting
+    await fetcher.round()
+    assert story == ["claim", "claim", "next due"], "others were not let have what had gone back"
 
 
 @pytest.mark.parametrize(
