@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -27,8 +28,8 @@ class Services:
     def hear(self, *, workers: int = 1, newest: int = NOW, **seen: Any) -> list[object]:
         """Take in the answer to a heartbeat and return what is done about it."""
         self.told.clear()
-        answer = Pulse(alive=True, now=NOW, workers=workers, newest=newest, **{"sight": NOTHING} | seen)
-        self.sightings.take_in(answer, registered_at=NOW)
+        quiet = Pulse(alive=True, now=NOW, workers=workers, newest=newest, sight=NOTHING)
+        self.sightings.take_in(replace(quiet, **seen), registered_at=NOW)
         return list(self.told)
 
     def unknown(self, held: frozenset[Token]) -> frozenset[Token]:
