@@ -75,28 +75,25 @@ async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:
     assert "w''1" in text
 
 
-async def test_the_first_hint_does_not_wait_until_a_connection_of_its_own_is_open() -> None:
-    opening, opened = asyncio.Event(), asyncio.Event()
+async def test_a_connection_for_hints_is_opened_only_when_no_other_is_to_be_had() -> None:
     committed, own = FakeConnection(), FakeConnection()
 
     async def connect_verbs() -> Connection:
         return cast("Connection", committed)
 
-    async def connect_slowly() -> Connection:
-        opening.set()
-        await opened.wait()
+    async def connect() -> Connection:
         return cast("Connection", own)
 
     verbs = Pool(connect_verbs, size=1)
     verbs.release(await verbs.acquire(), keep=True)
-    sending = Notifier(Pool(connect_slowly, size=1), channel="c", sender="me", verbs=verbs)
-    sending.send(Hint("jobs"))
-    await opening.wait()
+    first = Notifier(Pool(connect, size=1), channel="c", sender="me", verbs=verbs)
+    first.send(Hint("jobs"))
+    await first.close()
     assert (len(committed.sent), len(own.sent)) == (1, 0)
     assert verbs.unused() is not None, "what was used for a hint is there for verbs again"
-    opened.set()
-    sending.send(Hint("schedules"))
-    await sending.close()
+    busy = Notifier(Pool(connect, size=1), channel="c", sender="me", verbs=verbs)
+    busy.send(Hint("jobs"))
+    await busy.close()
     assert (len(committed.sent), len(own.sent)) == (1, 1)
 
 

@@ -97,11 +97,9 @@ class Notifier:
         try:
             if connection := self._pool.unused():
                 return await self._send(self._pool, connection, text)
-            # The first hint does not wait until a connection is open, which takes longer than all the rest.
+            # No hint waits for a connection to be opened, which takes longer than all the rest, where one is to be had.
             if self._verbs is not None and (connection := self._verbs.unused()):
-                sent = await self._send(self._verbs, connection, text)
-                self._pool.release(await self._pool.acquire(), keep=True)
-                return sent
+                return await self._send(self._verbs, connection, text)
             return await self._send(self._pool, await self._pool.acquire(), text)
         except DuetimeError:
             return False
