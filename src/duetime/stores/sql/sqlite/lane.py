@@ -79,15 +79,16 @@ class Lane:
         self._pid = os.getpid()
         self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._lock = threading.Lock()
+        # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
+        self._lock = threading.RLock()
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._in_use = threading.Lock()
         """Held by the thread that uses the connection."""
         self._wanted = False
         """Whether our own thread waits for it; whoever comes now waits behind."""
-        self._caller = 0
-        """The thread of the blocking caller that uses it."""
+        self._callers: set[int] = set()
+        """The threads of blocking callers that use it or wait for it; what interrupts one must not wait for it."""
         self._writing = False
         self._wrote_at = -math.inf
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -128,26 +129,18 @@ class Lane:
         as long as half a commit. Otherwise it joins the others, and shares their commit.
         """
         self._check_process()
-        task = Task(work, name, grouped=True, single=single, then=then)
-        if not self._is_taken():
-            # Whoever came first in between is done soon. To try, and to see then, would leave the lock held where an
-            # interrupt comes between the two.
-            with self._in_use:
-                if self._connection is not None:
-                    self._caller = threading.get_ident()
-                    try:
-                        self._write(self._connection, task)
-                    finally:
-                        self._caller = 0
-                    answer = task.outcome()
-                    if then is not None:
-                        then()
-                    return answer
-        elif self._caller == threading.get_ident():
+        me = threading.get_ident()
+        if me in self._callers:
             raise StoreUnavailable(
                 "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
                 "note what happened there, and enqueue where the handler has returned to"
             )
+        task = Task(work, name, grouped=True, single=single, then=then)
+        if not self._is_taken() and self._write_for(me, task):
+            answer = task.outcome()
+            if then is not None:
+                then()
+            return answer
         task.future = concurrent.futures.Future()
         self._put(task)
         return task.future.result()
@@ -182,6 +175,21 @@ class Lane:
     def _is_taken(self) -> bool:
         """Whether somebody uses the connection or is about to."""
         return self._wanted or self._in_use.locked() or not self._queue.empty()
+
+    def _write_for(self, caller: int, task: Task) -> bool:
+        """Write in the thread of a caller, unless the connection is closed by now."""
+        try:
+            # Before the lock is taken until after it is free: a signal handler may come between any two calls.
+            self._callers.add(caller)
+            # Whoever came first in between is done soon. To try, and to see then, would leave the lock held where an
+            # interrupt comes between the two.
+            with self._in_use:
+                if self._connection is None:
+                    return False
+                self._write(self._connection, task)
+        finally:
+            self._callers.discard(caller)
+        return True
 
     def _run(self) -> None:
         try:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import cast
+from types import FrameType
+from typing import Any, cast
 
 import pytest
 
 from duetime.errors import NotOpen, StoreUnavailable
+from duetime.stores.sql.sqlite import lane
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.lane import Task
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, insert, named, numbers, piled_up, write
@@ -130,6 +136,65 @@ async def test_a_signal_handler_does_not_wait_for_the_write_that_it_has_interrup
     await named("caller", lambda: database.writer.write_blocking(work))
     await named("caller", lambda: database.writer.write_blocking(insert(3, [])))
     assert numbers(path) == [1, 3]
+
+
+@pytest.mark.parametrize("joins", [False, True], ids=["writes-itself", "joins-the-lane"])
+@pytest.mark.parametrize("waited_for", [False, True], ids=["lane-idle", "lane-waits"])
+async def test_a_signal_handler_that_stores_never_waits_for_itself_whatever_it_interrupts(
+    database: Database, path: Path, *, joins: bool, waited_for: bool
+) -> None:
+    stored: set[int] = set()
+
+    def handler(n: int) -> None:
+        database.writer._wanted = waited_for
+        try:
+            database.writer.write_blocking(insert(n, []))
+        except StoreUnavailable:
+            return
+        stored.add(n)
+
+    def interrupted() -> bool:
+        """Store two numbers, one from a handler that comes one step later than the last time; False: after the end."""
+        number = 2 * next(steps)
+        database.writer._wanted = joins
+        with signalled(number // 2, lambda: handler(number + 1)) as came:
+            database.writer.write_blocking(insert(number, []))
+        stored.add(number)
+        return came.is_set()
+
+    def each_step() -> None:
+        while interrupted():
+            pass
+
+    steps = count()
+    async with asyncio.timeout(20):
+        await named("caller", each_step)
+    assert next(steps) > 10
+    assert any(n % 2 for n in stored)
+    assert numbers(path) == sorted(stored)
+
+
+@contextmanager
+def signalled(step: int, handler: Callable[[], None]) -> Iterator[threading.Event]:
+    """Call a handler in this thread before the given instruction of the lane's code, and tell whether it came to that."""
+    instructions = count()
+    came = threading.Event()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != lane.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode" and next(instructions) == step:
+            came.set()
+            handler()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield came
+    finally:
+        sys.settrace(before)
 
 
 async def test_a_blocking_caller_gets_its_own_error_and_not_that_of_its_neighbours(
