@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duetime.errors import JobCancelled, JobFailed, JobSkipped, ResultExpired
 from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
+from duetime.scheduler import later
 from duetime.scheduler.lookup import find_job
 from duetime.stores.base import Store
-
-if TYPE_CHECKING:
-    from duetime.scheduler.records import JobRecord
 
 R = TypeVar("R")
 
@@ -44,11 +42,9 @@ class JobHandle(Generic[R]):
     def __repr__(self) -> str:
         return f"<JobHandle {self.task} {self.id}>"
 
-    async def record(self) -> JobRecord:
+    async def record(self) -> later.JobRecord:
         """Return the job as it stands; raises `JobNotFound`."""
-        from duetime.scheduler.records import JobRecord
-
-        return JobRecord.from_stored(await self._stored())
+        return later.JobRecord.from_stored(await self._stored())
 
     async def result(self, *, timeout: float | None = None) -> R:
         """Wait until the job has ended, retries included, and return what it returned.

@@ -7,16 +7,14 @@ import types
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Unpack, cast
+from typing import Any, ClassVar, NoReturn, Unpack, cast
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.callbacks import Callback
 from duetime.model.task import TaskOptionValues, task_options
+from duetime.scheduler import later
 from duetime.scheduler.job_verbs import REGISTERED, CallOf, EnqueueOf, OptionsOf, SyncOf, TaskOf, task_of
 from duetime.scheduler.naming import check_function
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 _WRITTEN = "_duetime_keywords"
 """Where a class keeps the keywords that it was written with."""
@@ -42,7 +40,7 @@ class Job(ABC):
     def __init_subclass__(
         cls,
         *,
-        scheduler: Scheduler | None = None,
+        scheduler: later.Scheduler | None = None,
         name: str | None = None,
         **options: Unpack[TaskOptionValues],
     ) -> None:
@@ -68,7 +66,7 @@ class Job(ABC):
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
 
 
-def job_base(scheduler: Scheduler) -> type[Job]:
+def job_base(scheduler: later.Scheduler) -> type[Job]:
     """Return a base class whose subclasses are tasks of this scheduler."""
     base = types.new_class("Job", (Job,), {"scheduler": scheduler})
     base.__module__, base.__doc__ = Job.__module__, Job.__doc__
@@ -79,7 +77,7 @@ def _register(cls: type[Job], name: str | None) -> None:
     inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         inherited |= vars(base).get(_WRITTEN, {})
-    scheduler: Scheduler | None = inherited.pop("scheduler", None)
+    scheduler: later.Scheduler | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"

@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidTask, NotOpen
 from duetime.model import durations
@@ -22,6 +22,7 @@ from duetime.runtime.handler import Handler
 from duetime.runtime.middleware import Middleware
 from duetime.runtime.parking import Declarations
 from duetime.runtime.transaction import JobTransaction
+from duetime.scheduler import later
 from duetime.scheduler.arguments import call_of
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
@@ -31,19 +32,6 @@ from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, listed
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
-
-# What these hold is loaded when it is first used: a worker, and a client that only enqueues, need none of it.
-if TYPE_CHECKING:
-    from duetime.model.schedule_options import ScheduleOptionValues
-    from duetime.model.triggers.base import Trigger
-    from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
-    from duetime.scheduler.job_class import Job as JobClass
-    from duetime.scheduler.jobs import Jobs
-    from duetime.scheduler.pruning import Pruning
-    from duetime.scheduler.queues import Queues
-    from duetime.scheduler.schedules import Schedules
-    from duetime.scheduler.serving import SchedulerWorker, WorkerSettings
-    from duetime.scheduler.workers import Workers
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -100,46 +88,34 @@ class Scheduler:
         return self._registry.handlers
 
     @cached_property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> later.Jobs:
         """Reads jobs, and changes what becomes of them."""
-        from duetime.scheduler.jobs import Jobs
-
-        return Jobs(self._opened, client=self)
+        return later.Jobs(self._opened, client=self)
 
     @cached_property
-    def schedules(self) -> Schedules:
+    def schedules(self) -> later.Schedules:
         """Reads, writes and foretells schedules."""
-        from duetime.scheduler.schedules import Schedules
-
-        return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
+        return later.Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
 
     @cached_property
-    def queues(self) -> Queues:
+    def queues(self) -> later.Queues:
         """Counts, pauses, limits and empties queues."""
-        from duetime.scheduler.queues import Queues
-
-        return Queues(self._opened)
+        return later.Queues(self._opened)
 
     @cached_property
-    def workers(self) -> Workers:
+    def workers(self) -> later.Workers:
         """Shows workers, and tells them what to do."""
-        from duetime.scheduler.workers import Workers
-
-        return Workers(self._opened)
+        return later.Workers(self._opened)
 
     @cached_property
-    def prune(self) -> Pruning:
+    def prune(self) -> later.Pruning:
         """Removes what is old."""
-        from duetime.scheduler.pruning import Pruning
-
-        return Pruning(self._opened)
+        return later.Pruning(self._opened)
 
     @cached_property
-    def sync(self) -> BlockingScheduler:
+    def sync(self) -> later.BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        from duetime.scheduler.blocking import BlockingScheduler
-
-        return BlockingScheduler(
+        return later.BlockingScheduler(
             client=self,
             jobs=self.jobs,
             schedules=self.schedules,
@@ -150,7 +126,7 @@ class Scheduler:
         )
 
     @cached_property
-    def Job(self) -> type[JobClass]:  # noqa: N802 - it is a class
+    def Job(self) -> type[later.Job]:  # noqa: N802 - it is a class
         """The base of this scheduler's tasks that are written as classes."""
         from duetime.scheduler.job_class import job_base
 
@@ -179,12 +155,12 @@ class Scheduler:
 
     def schedule(
         self,
-        trigger: Trigger,
+        trigger: later.Trigger,
         *,
         name: str | None = None,
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-        **values: Unpack[ScheduleOptionValues],
+        **values: Unpack[later.ScheduleOptionValues],
     ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
         from duetime.model.schedule_options import schedule_options
@@ -247,17 +223,13 @@ class Scheduler:
         entries = [call.entry for call in calls if call.entry is not None]
         return store.enqueue_blocking([call.job for call in calls], entries=entries)
 
-    def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
+    def blocking_request(self, request: Request[P, R], /) -> later.BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""
-        from duetime.scheduler.blocking import BlockingRequest
+        return later.BlockingRequest(request, self, self._portal)
 
-        return BlockingRequest(request, self, self._portal)
-
-    def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
+    def worker(self, **settings: Unpack[later.WorkerSettings]) -> later.SchedulerWorker:
         """Return a worker for `async with`; it opens the scheduler if need be."""
-        from duetime.scheduler.serving import SchedulerWorker
-
-        return SchedulerWorker(self, settings)
+        return later.SchedulerWorker(self, settings)
 
     def middleware(self, function: M, /) -> M:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
@@ -271,7 +243,7 @@ class Scheduler:
 
     @asynccontextmanager
     async def lifespan(
-        self, app: object = None, /, **settings: Unpack[WorkerSettings]
+        self, app: object = None, /, **settings: Unpack[later.WorkerSettings]
     ) -> AsyncGenerator[None]:
         """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
         del app
@@ -391,9 +363,7 @@ def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
     return isinstance(decorated, Task)
 
 
-def _is_job_class(decorated: object) -> TypeGuard[type[JobClass]]:
+def _is_job_class(decorated: object) -> TypeGuard[type[later.Job]]:
     if not isinstance(decorated, type):
         return False
-    from duetime.scheduler.job_class import Job as JobClass
-
-    return issubclass(decorated, JobClass)
+    return issubclass(decorated, later.Job)
