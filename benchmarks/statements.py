@@ -36,12 +36,9 @@ class Tap:
         *,
         atomic: bool = True,
         hint: Hint | None = None,
-        quiet: bool = False,
     ) -> T:
         """Run a script that may change something."""
-        return await self._driver.write(
-            lambda: self._noted("write", script()), atomic=atomic, hint=hint, quiet=quiet
-        )
+        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic, hint=hint)
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
         """Do the same for a thread that may wait."""

@@ -105,8 +105,9 @@ async def test_on_sqlite_the_heartbeats_of_a_fleet_do_not_make_everybody_look_ar
     workers: int, sqlite_url: str
 ) -> None:
     rates = await rates_of(workers, sqlite_url)
-    # Every one of them could answer every heartbeat of every other, and none does.
-    assert rates.keys() <= {"pulse", "peers", "forsaken"}
+    # Every one of them could answer every heartbeat of every other.
+    assert rates.get("next_due", 0) <= 3 * workers
+    assert rates.get("due_schedules", 0) <= 3 * workers
     assert rates.get("peers", 0) < LOOKS
 
 

@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from duetime.model.job import NewJob
-from duetime.model.worker import WorkerStats
 from duetime.stores.base import Hint, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
 from duetime.stores.sql.sqlite.driver import SqliteDriver
-from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
-from duetime.testing.conformance.kit import LEASE, hire
+from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 WRITER = """
 import random, sqlite3, sys, time
@@ -299,25 +297,10 @@ async def test_jobs_of_another_process_are_heard_of_as_jobs(path: Path, way: str
         assert await hint == Hint("jobs" if way == "events" else "any")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
-@pytest.mark.covers("fleet-storm")
-async def test_the_heartbeat_of_another_process_is_not_heard_and_what_else_it_commits_is(path: Path) -> None:
-    url = f"sqlite:///{path}"
-    async with opened(url) as store, opened(url) as other:
-        await hire(other, "w1")
-        hints = aiter(store.wakeups())
-        hint = asyncio.ensure_future(anext(hints))
-        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
-            await asyncio.sleep(0.001)
-        await other.pulse("w1", WorkerStats(), lease=LEASE)
-        # Longer than a hush, and than most of the looks that follow a write.
-        await asyncio.sleep(0.3)
-        assert not hint.done()
-        await other.pause_queue("default", reason=None)
-        assert await asyncio.wait_for(hint, 10) == Hint("any")
-
-
-async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seen_by", "most"), [(None, 10), (1, 5)])
+async def test_nothing_is_looked_at_while_nothing_is_written_and_little_once_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch, seen_by: int | None, most: int
+) -> None:
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
     pace = watch.EventPace()
     looks = 0
@@ -325,7 +308,7 @@ async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest
     async def look() -> None:
         nonlocal looks
         while True:
-            await pace.next_look(changed=False)
+            await pace.next_look(changed=looks == seen_by)
             looks += 1
 
     looking = asyncio.ensure_future(look())
@@ -333,73 +316,8 @@ async def test_nothing_is_looked_at_while_nothing_is_written(monkeypatch: pytest
     assert looks == 0
     pace.notice()
     await rounds(100)
-    assert looks == 10
+    assert looks == most
     looking.cancel()
-
-
-async def looks_at(pace: watch.EventPace) -> bool:
-    """Whether the log is looked at before long."""
-    looking = asyncio.ensure_future(pace.next_look(changed=False))
-    await asyncio.wait({looking}, timeout=0.02)
-    looked = looking.done()
-    looking.cancel()
-    return looked
-
-
-async def test_what_is_written_while_it_is_to_be_passed_over_is_not_looked_at() -> None:
-    pace = watch.EventPace()
-    for _ in range(2):
-        pace.hush()
-        pace.notice()
-        pace.end_hush()
-    assert not await looks_at(pace)
-    pace.notice()
-    assert await looks_at(pace)
-
-
-async def test_one_hush_may_begin_before_the_end_of_another_and_an_end_of_none_says_nothing() -> None:
-    pace = watch.EventPace()
-    pace.end_hush()
-    pace.hush()
-    pace.hush()
-    pace.end_hush()
-    pace.notice()
-    pace.end_hush()
-    assert not await looks_at(pace)
-
-
-async def test_what_was_passed_over_is_looked_at_when_its_end_is_never_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(watch, "_HUSH", 0.001)
-    pace = watch.EventPace()
-    pace.hush()
-    pace.notice()
-    await asyncio.wait_for(pace.next_look(changed=False), 10)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="inotify is a part of Linux")
-async def test_a_commit_that_is_hushed_is_told_apart_from_the_next_one(
-    path: Path, own: OwnConnection
-) -> None:
-    log = path.with_name(f"{path.name}-wal")
-    own.insert()
-    told: list[str] = []
-    with closing(
-        LogEvents(
-            log,
-            on_write=lambda: told.append("write"),
-            on_touch=nothing,
-            on_hush=lambda: told.append("hush"),
-            on_hush_end=lambda: told.append("end"),
-        )
-    ) as events:
-        for _ in range(2):
-            with hushed(log):
-                own.insert()
-        own.insert()
-        events._read()
-    assert told == ["hush", "write", "end"] * 2 + ["write"]
 
 
 @pytest.fixture

@@ -170,12 +170,10 @@ class Driver(Protocol):
         *,
         atomic: bool = True,
         hint: Hint | None = None,
-        quiet: bool = False,
     ) -> T:
         """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
 
         `atomic=False` promises that it is a single statement, or that what follows the first may come later.
-        `quiet=True` says that nobody else needs to know.
         """
         ...
 

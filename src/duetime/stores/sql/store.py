@@ -226,7 +226,6 @@ class SqlStore(Queueing, Commanding, Scheduling):
         return await self._driver.write(
             lambda: on_workers.pulse(self._sql, worker, stats, lease=lease, wants=wants),
             atomic=False,
-            quiet=True,
         )
 
     async def attend(self, worker: WorkerId) -> Pulse:

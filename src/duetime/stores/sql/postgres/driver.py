@@ -116,7 +116,6 @@ class PostgresDriver:
         *,
         atomic: bool = True,
         hint: Hint | None = None,
-        quiet: bool = False,  # noqa: ARG002 -- nobody sees a commit that no hint tells of
     ) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
         answer = await self._run(partial(self._do, script, atomic=atomic), repeatable=False)

@@ -18,7 +18,7 @@ from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, scrip
 from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
-from duetime.stores.sql.sqlite.lane import Around, Lane
+from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
 from duetime.stores.sql.subscribers import Subscriber, Subscribers
@@ -60,12 +60,10 @@ class SqliteDriver:
         *,
         atomic: bool = True,  # noqa: ARG002 -- it always is
         hint: Hint | None = None,
-        quiet: bool = False,
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         nudge = None if hint is None else self._nudge(hint)
-        around = self._database.nudges.hushed if quiet and self._database.nudges else None
-        answer = await self._run(self._database.writer, script, grouped=True, then=nudge, around=around)
+        answer = await self._run(self._database.writer, script, grouped=True, then=nudge)
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -165,12 +163,11 @@ class SqliteDriver:
         *,
         grouped: bool,
         then: Callable[[], None] | None = None,
-        around: Around | None = None,
     ) -> T:
         name, work = self._work(script)
         try:
             answer: T = await lane.do(
-                work, name=name, grouped=grouped, single=isinstance(script, Lone), then=then, around=around
+                work, name=name, grouped=grouped, single=isinstance(script, Lone), then=then
             )
         except TRANSLATED as error:
             raise translate(error, self._database.path) from error

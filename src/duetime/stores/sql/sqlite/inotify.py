@@ -9,13 +9,13 @@ import errno
 import os
 import struct
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of
 
-_MODIFY, _ATTRIB, _CLOSE_WRITE, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x8, 0x10, 0x400, 0x800
+_MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
 _CREATE, _MOVED_TO = 0x100, 0x80
-_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_WRITE | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
+_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
 _FOLDER_EVENTS = _CREATE | _MOVED_TO
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
@@ -27,20 +27,10 @@ class LogEvents:
     Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
     """
 
-    def __init__(
-        self,
-        file: StrPath,
-        *,
-        on_write: Callable[[], None],
-        on_touch: Callable[[], None],
-        on_hush: Callable[[], None] = lambda: None,
-        on_hush_end: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, file: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
         self._file = file
         self._on_write = on_write
         self._on_touch = on_touch
-        self._on_hush = on_hush
-        self._on_hush_end = on_hush_end
         self._file_watch: int | None = None
         self._folder_watch: int | None = None
         self._libc = _libc()
@@ -63,25 +53,17 @@ class LogEvents:
             data = os.read(self._fd, _READ_SIZE)
         except BlockingIOError:
             return
-        masks = _masks(data)
+        masks = set(_masks(data))
         if _CLOSE_NOWRITE in masks:
             self._on_touch()
         before = self._file_watch
-        if not {*masks} <= {_MODIFY, _CLOSE_NOWRITE, _CLOSE_WRITE}:
+        if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
             # A folder that is gone cannot be watched; whoever uses the database will say so.
             with contextlib.suppress(OSError):
                 self._arm()
-        if self._file_watch != before:
+        # A file that is removed while somebody has it open tells no more than one that is touched.
+        if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
             self._on_write()
-            return
-        # In their order: what is written between two marks is told apart from the rest by them.
-        for mask in masks:
-            if mask == _CLOSE_WRITE:
-                self._on_hush()
-            elif mask == _ATTRIB:
-                self._on_hush_end()
-            elif mask != _CLOSE_NOWRITE:
-                self._on_write()
 
     def _arm(self) -> None:
         """Watch the file, or its folder until the file is there."""
@@ -121,21 +103,6 @@ def touch(file: StrPath) -> None:
     """
     with contextlib.suppress(OSError):
         os.close(os.open(file, os.O_RDONLY))
-
-
-@contextlib.contextmanager
-def hushed(file: StrPath) -> Generator[None]:
-    """Let those know who watch a file that what is written in the block is of no interest to them.
-
-    Two kinds of events, since the kernel makes one of equal ones that follow each other. The time of the file is set at
-    the end, or the commit would have to wait for that, too. SQLite closes its log as well, when a connection is closed:
-    a beginning may have no end.
-    """
-    with contextlib.suppress(OSError):
-        os.close(os.open(file, os.O_WRONLY))
-    yield
-    with contextlib.suppress(OSError):
-        os.utime(file)
 
 
 def _libc() -> ctypes.CDLL:

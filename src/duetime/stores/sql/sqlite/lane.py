@@ -21,7 +21,6 @@ from duetime.failpoints import failpoint
 from duetime.stores.sql.sqlite.waiting import as_writer, become_writer
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
-Around: TypeAlias = Callable[[], contextlib.AbstractContextManager[None]]
 
 _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
@@ -48,8 +47,6 @@ class Task:
     future: asyncio.Future[Any] | concurrent.futures.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
-    around: Around | None = None
-    """What its commit is put into, if it is committed alone."""
 
     def run(self, connection: sqlite3.Connection) -> None:
         """Do it."""
@@ -106,13 +103,12 @@ class Lane:
         grouped: bool = False,
         single: bool = False,
         then: Callable[[], None] | None = None,
-        around: Around | None = None,
     ) -> Any:
         """Run work on the connection and return what it returns."""
         self._check_process()
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        self._put(Task(work, name, grouped, single, then, loop, future, around=around))
+        self._put(Task(work, name, grouped, single, then, loop, future))
         return await future
 
     def write_blocking(
@@ -320,12 +316,7 @@ def _run_apart(connection: sqlite3.Connection, group: list[Task]) -> None:
 def _commit(connection: sqlite3.Connection, group: list[Task]) -> None:
     for task in group:
         failpoint(f"before:{task.name}")
-    around = group[0].around if len(group) == 1 else None
-    if around is None:
-        connection.execute("COMMIT")
-    else:
-        with around():
-            connection.execute("COMMIT")
+    connection.execute("COMMIT")
     for task in group:
         failpoint(f"after:{task.name}")
 

@@ -8,9 +8,6 @@ Where the kernel does not tell, the version is polled instead.
 
 Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
 jobs need no look, and their commits are seen by all whom a write would reach, with nothing to set up or to clean away.
-
-A commit that is of no interest to anybody, such as that of a heartbeat, is put between two events of other kinds. Nobody
-else can write from before the first until the commit is done, so what is written in between is not looked at.
 """
 
 from __future__ import annotations
@@ -21,11 +18,10 @@ import os
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import AbstractContextManager
 from typing import Protocol
 
 from duetime.stores.sql.sqlite.filesystem import StrPath
-from duetime.stores.sql.sqlite.inotify import LogEvents, hushed, touch
+from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 DataVersion = Callable[[], Awaitable[int]]
 
@@ -37,13 +33,11 @@ _OWN_STORM = 0.02
 """The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
 _OWN_LOOKS = 5
 _OWN_STEP = 6
-"""Where the row of looks goes on after the one that follows our own commit: a commit of others may be hidden behind it."""
+"""Where the row of looks goes on behind a commit that is known: one of others may be hidden behind it."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
-_HUSH = 0.1
-"""Seconds after which the end of such a commit is not waited for any more: it may never be told."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
@@ -58,7 +52,7 @@ def _never(_moment: float) -> bool:
 
 
 class Nudges:
-    """What tells other processes, through their watches of the log, of new jobs and of what they need not look at."""
+    """What tells other processes of new jobs, through their watches of the log."""
 
     def __init__(self, path: StrPath) -> None:
         self._log = _log(path)
@@ -68,10 +62,6 @@ class Nudges:
         """Tell the others; cheap enough to be done from an event loop."""
         self._sent += 1
         touch(self._log)
-
-    def hushed(self) -> AbstractContextManager[None]:
-        """Let nobody look at what is committed in the block."""
-        return hushed(self._log)
 
     def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Return what is to be called for each touch; it calls the listener, but not for our own."""
@@ -118,7 +108,7 @@ class Pace(Protocol):
 
 
 class EventPace:
-    """Looks after events only, each event being followed by the whole row of looks."""
+    """Looks after events only, each event being followed by the row of looks, or by its end once there was a commit."""
 
     def __init__(self, writes_since: Callable[[float], bool] = _never) -> None:
         self._writes_since = writes_since
@@ -128,36 +118,9 @@ class EventPace:
         self._after_lull = False
         self._step = len(_LOOKS)
         self._fruitless = 0
-        self._hushes = 0
-        self._longest_hush: asyncio.TimerHandle | None = None
-        self._passed_over = False
-
-    def hush(self) -> None:
-        """Pass over what is written from now on, until the end of it is told; one may begin before another's end."""
-        self._hushes += 1
-        if self._longest_hush is not None:
-            self._longest_hush.cancel()
-        self._longest_hush = asyncio.get_running_loop().call_later(_HUSH, self._make_up)
-
-    def end_hush(self) -> None:
-        """Take note of the end of what was to be passed over."""
-        self._hushes = max(0, self._hushes - 1)
-        if not self._hushes and self._longest_hush is not None:
-            self._longest_hush.cancel()
-            self._longest_hush, self._passed_over = None, False
-
-    def _make_up(self) -> None:
-        """Look after all, since the end was not told."""
-        self._hushes, self._longest_hush = 0, None
-        if self._passed_over:
-            self._passed_over = False
-            self.notice()
 
     def notice(self) -> None:
         """Take note that the log was written."""
-        if self._hushes:
-            self._passed_over = True
-            return
         now = asyncio.get_running_loop().time()
         self._event.set()
         # Who writes is the only one who can, so that most likely it was ourselves.
@@ -169,6 +132,9 @@ class EventPace:
     async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
         self._fruitless = 0 if changed else self._fruitless + 1
+        if changed:
+            # What the event was about is seen; only what others wrote at the same moment may be hidden behind it.
+            self._step = max(self._step, _OWN_STEP)
         while True:
             if self._event.is_set():
                 self._event.clear()
@@ -213,13 +179,7 @@ def _log(path: StrPath) -> str:
 @contextlib.contextmanager
 def _pace(path: StrPath, on_touch: Callable[[], None], pace: EventPace) -> Generator[Pace]:
     try:
-        events = LogEvents(
-            _log(path),
-            on_write=pace.notice,
-            on_touch=on_touch,
-            on_hush=pace.hush,
-            on_hush_end=pace.end_hush,
-        )
+        events = LogEvents(_log(path), on_write=pace.notice, on_touch=on_touch)
     except (OSError, NotImplementedError):
         # No inotify on this system or none left for this user, or an event loop that cannot watch files.
         yield PollPace()
