@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
-from duetime.errors import InvalidTask, NotOpen
+from duetime.errors import InvalidArguments, InvalidTask, NotOpen
 from duetime.model import durations
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.durations import Duration
@@ -186,6 +186,8 @@ class Scheduler:
 
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request that `task.call(...)` made."""
+        if not isinstance(call, Call):
+            raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {call!r:.100}")
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         check_not_kept_out(store := self._opened())

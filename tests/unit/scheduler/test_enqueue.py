@@ -162,3 +162,10 @@ async def test_what_is_not_a_list_of_calls_is_refused(scheduler: Scheduler, wron
     with pytest.raises(InvalidArguments, match=r"enqueue_many\(\[task.call\(...\)"):
         await scheduler.enqueue_many(wrong(scheduler.task(send)))
     assert not await scheduler.jobs.list()
+
+
+@pytest.mark.parametrize("wrong", ["text", None, [1]])
+async def test_what_is_not_a_call_is_refused(scheduler: Scheduler, wrong: Any) -> None:
+    with pytest.raises(InvalidArguments, match=r"enqueue\(task.call\(...\)\)"):
+        await scheduler.enqueue(wrong)
+    assert not await scheduler.jobs.list()
