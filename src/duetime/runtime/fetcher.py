@@ -104,10 +104,13 @@ class Fetcher(Service):
         self.wakeup.set_after(wait)
 
     def expect(self, wait: Micros) -> None:
-        """Look shortly before a job falls due that a heartbeat has seen, in case nobody else has told of it."""
+        """Look shortly before a job falls due that a heartbeat has seen, or once a slot is free, in case nobody told."""
         if self._slots.free:
             early = max(0, wait - self._window) / SECOND
             self.wakeup.set_after(early + self._crowd.wait(at_most=self._window / 2 / SECOND))
+        else:
+            # The last look may have been before there was this job: held claims take slots without another.
+            self._content = False
 
     def learn_limits(self) -> None:
         """Ask for limited jobs from now on, because the store says there are some."""

@@ -268,6 +268,22 @@ async def test_a_slot_that_comes_free_is_offered_when_all_were_taken_at_the_last
     assert await woken_by_a_free_slot(fetcher)
 
 
+async def test_a_slot_that_comes_free_is_offered_to_a_job_that_a_heartbeat_has_seen_when_all_were_taken() -> (
+    None
+):
+    slots = Slots(1, {})
+    store = Later([], due_in=None)
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
+    await fetcher.round()
+    fetcher.wakeup.clear()
+    # A held claim starts without a round.
+    slots.take(claim())
+    fetcher.expect(SECOND)
+    slots.give_back(claim())
+    fetcher.slot_freed()
+    await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
+
+
 async def test_a_slot_that_comes_free_is_offered_where_queues_have_slots_of_their_own() -> None:
     store = Later([], due_in=3_600)
     slots = Slots(2, {"default": 1})
