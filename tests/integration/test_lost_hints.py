@@ -94,6 +94,24 @@ async def test_a_job_is_found_by_a_heartbeat_when_its_hint_is_lost(store_url: st
         app.may_end.set()
 
 
+@pytest.mark.usefixtures("unhinted", "unheard")
+@pytest.mark.covers("lease-behind-backlog")
+async def test_a_job_behind_very_many_of_other_tasks_is_found_by_a_heartbeat_when_its_hint_is_lost(
+    store_url: str,
+) -> None:
+    app, others = App(store_url), Scheduler(store_url)
+
+    @others.task(name="of_others")
+    async def of_others() -> None: ...
+
+    async with app.working(lease=1), others:
+        await fall_asleep(app)
+        await others.enqueue_many([of_others.call() for _ in range(200)])
+        await app.lasts.enqueue()
+        await until(lambda: app.running == 1)
+        app.may_end.set()
+
+
 @pytest.mark.usefixtures("unhinted")
 async def test_a_schedule_is_found_by_a_heartbeat_when_its_hint_is_lost(store_url: str) -> None:
     app = App(store_url)

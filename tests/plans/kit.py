@@ -48,6 +48,27 @@ NEXT_DUE: Mapping[str, object] = {
     "now": DUE,
 }
 
+
+def pulse_values(task: str = "greet") -> Mapping[str, object]:
+    """The values of a heartbeat that looks for everything, jobs of one task among it."""
+    return {
+        "worker": "w",
+        "lease": 1,
+        "running": 0,
+        "done": 0,
+        "failed": 0,
+        "loop_lag": 0,
+        "last_error": None,
+        "paused_at": None,
+        "paused_reason": None,
+        "queues": json.dumps([["default"], ["other"]]),
+        "tasks": json.dumps([[task]]),
+        "schedules": 1,
+        "orphans": 1,
+        "now": DUE,
+    }
+
+
 SURVEY: Mapping[str, object] = {
     "queues": json.dumps([["default"], ["other"]]),
     "tasks": json.dumps([["greet", "", "", -1], ["part", "", "", -1]]),

@@ -24,6 +24,7 @@ from tests.plans.kit import (
     claim_values,
     find_values,
     job_id,
+    pulse_values,
     settle_values,
     succeed_values,
 )
@@ -189,6 +190,22 @@ async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, 
     assert buffers(plan) < 120
 
 
+@pytest.mark.covers("lease-behind-backlog")
+@PLANS
+@pytest.mark.parametrize("task", ["greet", "stranger"])
+@pytest.mark.parametrize("due", [0, ROWS])
+async def test_a_heartbeat_reads_no_more_with_very_many_jobs_due_of_whatever_task(
+    connection: Connection, mode: str, due: int, task: str
+) -> None:
+    await fill(connection, due=due, later=ROWS - due)
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.pulse, pulse_values(task))
+    assert "duetime_jobs_claim" in {index for _, index in scans(plan)}
+    assert not {"Sort", "Incremental Sort"} & {node["Node Type"] for node in nodes(plan)}
+    assert buffers(plan) < 300
+    assert all(node["Actual Rows"] <= BATCH for node in nodes(plan))
+
+
 @pytest.mark.covers("claim-reads-index")
 @PLANS
 @pytest.mark.parametrize("count", [1, BATCH, 10 * BATCH])
@@ -225,6 +242,8 @@ HELD = {"rows": json.dumps([[job_id(n), 1, "c"] for n in range(1, BATCH + 1)]), 
         (SQL.settle, settle_values()),
         (SQL.succeed, succeed_values()),
         (SQL.next_due, NEXT_DUE),
+        (SQL.pulse, pulse_values()),
+        (SQL.pulse, pulse_values("stranger")),
         (SQL.mark_started, HELD),
         (SQL.holders, HELD),
         (SQL.settled_before, HELD),

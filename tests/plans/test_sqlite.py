@@ -14,7 +14,7 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, find_values
+from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, find_values, pulse_values
 
 SQL = load(SQLITE, "duetime")
 
@@ -92,6 +92,18 @@ def test_the_next_due_time_is_one_probe_per_range(connection: sqlite3.Connection
     shown = plan(connection, SQL.next_due)
     assert "USING INDEX duetime_jobs_claim (queue=? AND priority=? AND due_at>?)" in shown
     assert "TEMP B-TREE" not in shown
+
+
+@pytest.mark.covers("lease-behind-backlog")
+@pytest.mark.parametrize("task", ["greet", "stranger"])
+def test_a_heartbeat_costs_the_same_with_many_more_jobs_due_of_whatever_task(
+    connection: sqlite3.Connection, task: str
+) -> None:
+    fill(connection, 5_001, 6_000, due_at=DUE - 1)
+    before = steps(connection, SQL.pulse, pulse_values(task))
+    fill(connection, 6_001, ROWS, due_at=DUE - 1)
+    assert steps(connection, SQL.pulse, pulse_values(task)) <= before * 1.2 + 1
+    assert "TEMP B-TREE" not in plan(connection, SQL.pulse)
 
 
 @pytest.mark.covers("claim-reads-index")

@@ -77,7 +77,7 @@ class Sight(NamedTuple):
     """What a heartbeat has seen of what it was to look for."""
 
     due_at: Instant | None
-    """When the next job falls due that no limit applies to; it may have passed."""
+    """When the next job falls due that no limit applies to, or sooner, behind many of other tasks; it may have passed."""
     fires_at: Instant | None
     """When the next schedule comes up; it may have passed."""
     resumes_at: Instant | None

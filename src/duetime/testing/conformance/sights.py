@@ -57,6 +57,21 @@ class TestSight(StoreSuite):
         await store.enqueue([job(queue="other"), job(task="unknown")])
         assert await next_job(store) is None
 
+    @pytest.mark.covers("lease-behind-backlog")
+    async def test_behind_very_many_jobs_of_other_tasks_a_heartbeat_tells_when_to_look_further(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        now = clock.now()
+        await store.enqueue([job(task="unknown", delay=number) for number in range(1, 100)])
+        assert await next_job(store) is None
+        await store.enqueue([job(delay=200)])
+        assert await next_job(store) == now + 200
+        await store.enqueue([job(task="unknown", delay=number) for number in range(100, 151)])
+        assert await next_job(store) == now + 100
+        await put(store, delay=50)
+        assert await next_job(store) == now + 50
+
     async def test_what_cannot_be_claimed_is_not_seen(self, store: Store) -> None:
         await hire(store, "w1")
         await store.enqueue([job(), job(queue="mail")])

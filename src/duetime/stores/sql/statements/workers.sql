@@ -15,13 +15,20 @@ WHERE w.state = 'alive'
 RETURNING beat_at
 
 -- fragment: next_job
--- When the next job of `queues` and `tasks` falls due that no limit applies to; see `next_due`.
+-- When the next job of `queues` and `tasks` falls due that no limit applies to, or sooner. Of each queue and priority the
+-- next hundred are looked at, since a lease must not wait for others' backlog; if none is for this worker, the last of
+-- them is when to look further, by `next_due`.
 (
     SELECT min((
-        SELECT j.due_at FROM {jobs} AS j {index claim}
-        WHERE {claimable} AND j.queue = q.name AND j.priority = p.column1
-          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
-        ORDER BY j.due_at, j.id LIMIT 1
+        SELECT coalesce(
+            min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
+            CASE WHEN count(*) = 100 THEN max(near.due_at) END
+        )
+        FROM (
+            SELECT j.task, j.due_at FROM {jobs} AS j {index claim}
+            WHERE {claimable} AND j.queue = q.name AND j.priority = p.column1
+            ORDER BY j.due_at, j.id LIMIT 100
+        ) AS near
     ))
     FROM {each queues: name text} AS q
     CROSS JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS p
