@@ -37,6 +37,8 @@ class System:
     """Worker processes that can share the work."""
     polls: bool = False
     """True where a shorter poll than the default one is used for everything but the idle cost."""
+    blocks: bool = False
+    """True where jobs are put one at a time by a call that blocks, though there is one to await; that is noted beside it."""
     ours: bool = False
 
     @property
@@ -53,9 +55,10 @@ SYSTEMS: tuple[System, ...] = (
         adapter="duetime",
         requirements=_OURS,
         settings=(
-            "defaults (WAL, synchronous=FULL); one at a time by the blocking call; drain with concurrency 100 and 1,000, "
-            "the better one counts"
+            "defaults (WAL, synchronous=FULL); one at a time by the blocking call, as Huey's is, with the rate of "
+            "`await task.enqueue()` in the notes; drain with concurrency 100 and 1,000, the better one counts"
         ),
+        blocks=True,
         widths=(100, 1_000),
         pace=10_000,
         ours=True,

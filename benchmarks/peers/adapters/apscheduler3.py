@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import pickle
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy
-from apscheduler.job import Job as StoredJob
 from apscheduler.jobstores.sqlalchemy import SQLAlchemyJobStore
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from benchmarks.peers.adapters import base
 from benchmarks.peers.adapters.base import Job, Plan, Settings, record
@@ -93,6 +89,9 @@ class Client(base.Client):
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Add a job with an interval for each; it is not told its due time."""
+        # Here, since the memory of workers is measured, and they need none of it.
+        from apscheduler.triggers.interval import IntervalTrigger
+
         starts = plan.starts()
         for n, start in enumerate(starts):
             trigger = IntervalTrigger(seconds=plan.period, start_date=_moment(start), timezone=UTC)
@@ -102,6 +101,11 @@ class Client(base.Client):
         return starts
 
     def _row(self, number: int, due: datetime) -> dict[str, Any]:
+        import pickle
+
+        from apscheduler.job import Job as StoredJob
+        from apscheduler.triggers.date import DateTrigger
+
         job = StoredJob(
             self._scheduler,
             id=f"future-{number}",

@@ -10,10 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy
-from apscheduler import AsyncScheduler, Schedule, current_job
+from apscheduler import AsyncScheduler, current_job
 from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
-from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from benchmarks.peers.adapters import base
@@ -81,6 +79,9 @@ class Client(base.Client):
 
     async def put_at(self, job: Job) -> None:
         """Add a schedule that comes once."""
+        # Here, since the memory of workers is measured, and they need none of it.
+        from apscheduler.triggers.date import DateTrigger
+
         async with self._turn:
             await self._scheduler.add_schedule("note", DateTrigger(_moment(job.due)), args=job)
 
@@ -96,6 +97,8 @@ class Client(base.Client):
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Add a schedule with an interval for each."""
+        from apscheduler.triggers.interval import IntervalTrigger
+
         starts = plan.starts()
         for n, start in enumerate(starts):
             trigger = IntervalTrigger(seconds=plan.period, start_time=_moment(start))
@@ -103,6 +106,9 @@ class Client(base.Client):
         return starts
 
     def _row(self, number: int, due: datetime) -> dict[str, Any]:
+        from apscheduler import Schedule
+        from apscheduler.triggers.date import DateTrigger
+
         trigger = DateTrigger(due)
         schedule = Schedule(
             id=f"future-{number}",

@@ -9,14 +9,10 @@ from datetime import UTC, datetime
 from apscheduler import AsyncScheduler, current_job
 from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
 from apscheduler.eventbrokers.asyncpg import AsyncpgEventBroker
-from apscheduler.triggers.date import DateTrigger
-from apscheduler.triggers.interval import IntervalTrigger
-from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from benchmarks.peers.adapters import base
-from benchmarks.peers.adapters.base import Job, Plan, Settings, at_once, record
-from benchmarks.peers.adapters.filling import first_job
+from benchmarks.peers.adapters.base import Job, Plan, Settings, at_once, first_job, record
 
 _POOL = 20
 # The rows that `add_schedule` writes. All but the key and the due time is taken from one that it wrote.
@@ -83,17 +79,23 @@ class Client(base.Client):
 
     async def put_at(self, job: Job) -> None:
         """Add a schedule that fires once."""
+        # Here, since the memory of workers is measured, and they need none of it.
+        from apscheduler.triggers.date import DateTrigger
+
         trigger = DateTrigger(datetime.fromtimestamp(job.due, UTC))
         await self._scheduler.add_schedule("note", trigger, args=job)
 
     async def fill(self, count: int) -> None:
         """Add one schedule by its own call and store the others like it."""
+        from sqlalchemy import text
+
         await self.put_at(first_job())
         async with self._engine.begin() as connection:
             await connection.execute(text(_FILL.format(count=count - 1)))
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Add schedules with interval triggers."""
+        from apscheduler.triggers.interval import IntervalTrigger
 
         async def add(job: Job) -> None:
             start = datetime.fromtimestamp(job.due, UTC)

@@ -17,6 +17,7 @@ LEDGER = "PEERS_LEDGER"
 CALLERS = 32
 """Callers that enqueue at once."""
 _ENTRY = struct.Struct("<qdd")
+_DAY = 86_400
 _opened: list[int] = []
 
 
@@ -127,6 +128,11 @@ def record(number: int, due: float) -> None:
 def entries(content: bytes) -> Iterable[tuple[int, float, float]]:
     """Return number, start and due time of everything that was noted."""
     return _ENTRY.iter_unpack(content[: len(content) // _ENTRY.size * _ENTRY.size])
+
+
+def first_job() -> Job:
+    """Return a job for tomorrow, whose row is copied where a system is filled with jobs for later."""
+    return Job(0, time.time() + _DAY)
 
 
 async def at_once(put: Callable[[Job], Awaitable[None]], jobs: Sequence[Job]) -> None:

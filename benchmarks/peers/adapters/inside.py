@@ -47,6 +47,8 @@ async def enqueue(
 
     if mode == "single":
         await client.put_each(jobs_to_put())
+    elif mode == "awaited":
+        await caller()
     elif mode == "at_once":
         await asyncio.gather(*(caller() for _ in range(CALLERS)))
     else:

@@ -15,8 +15,7 @@ from pgqueuer.models import Job as Picked
 from pgqueuer.models import Schedule
 
 from benchmarks.peers.adapters import base, crons
-from benchmarks.peers.adapters.base import Job, Plan, Settings, record
-from benchmarks.peers.adapters.filling import first_job
+from benchmarks.peers.adapters.base import Job, Plan, Settings, first_job, record
 
 _POOL = 20
 _NOTE = "note"

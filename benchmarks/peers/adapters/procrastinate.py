@@ -8,11 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import procrastinate
-import psycopg
 
 from benchmarks.peers.adapters import base, crons
-from benchmarks.peers.adapters.base import Job, Plan, Settings, record
-from benchmarks.peers.adapters.filling import first_job
+from benchmarks.peers.adapters.base import Job, Plan, Settings, first_job, record
 
 _POOL = 20
 # The rows that `defer` and its triggers write, without two million calls of the triggers: a job, and the
@@ -103,6 +101,9 @@ class Client(base.Client):
 
     async def fill(self, count: int) -> None:
         """Defer one job by its own call and store the others like it."""
+        # Here, since the memory of workers is measured, and they need none of it.
+        import psycopg
+
         await self.put_at(first_job())
         async with await psycopg.AsyncConnection.connect(self._url, autocommit=True) as connection:
             await connection.execute(_FILL.format(count=count - 1))

@@ -10,8 +10,7 @@ from saq import CronJob, Worker
 from saq.queue.postgres import PostgresQueue
 
 from benchmarks.peers.adapters import base, crons
-from benchmarks.peers.adapters.base import Job, Plan, Settings, record
-from benchmarks.peers.adapters.filling import first_job
+from benchmarks.peers.adapters.base import Job, Plan, Settings, first_job, record
 
 _POOL = 20
 _KEEP_NOTHING = -1

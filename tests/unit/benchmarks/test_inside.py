@@ -28,7 +28,7 @@ class Shelf(Client):
         await self.put(job)
 
 
-@pytest.mark.parametrize("mode", ["single", "at_once"])
+@pytest.mark.parametrize("mode", ["single", "awaited", "at_once"])
 @pytest.mark.parametrize("pauses", [True, False], ids=["asynchronous", "blocking"])
 async def test_what_is_put_until_the_time_is_up_are_the_first_numbers(
     mode: str, pauses: bool, monkeypatch: pytest.MonkeyPatch
