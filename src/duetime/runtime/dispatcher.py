@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
@@ -49,6 +49,8 @@ _SUSPICIOUS = 2
 """How many workers must have died around a job before it is set apart; one may well be a reboot."""
 _PACE_WEIGHT = 0.05
 """How much of the pace the last run makes."""
+_LONGEST_GAP: Final[Micros] = 50 * MILLISECOND
+"""A pause says nothing about how fast runs follow each other."""
 _LET_IN = 64
 """After how many runs other threads are let in: Python by itself hands its lock on every five milliseconds at most, and
 a thread that writes needs it for a moment before and after each statement."""
@@ -77,6 +79,9 @@ class Dispatcher:
         self.failed = 0
         self.pace: float = SECOND
         """How long runs have lasted lately, in microseconds."""
+        self.gap: float = _LONGEST_GAP
+        """How long after one run the next has ended lately, in microseconds: slots that are taken for long do not count."""
+        self._ended_at: Instant = 0
         self._handlers = handlers
         self._executor = executor
         self._settler = settler
@@ -225,6 +230,8 @@ class Dispatcher:
 
     def _leave(self, run: Run, ended_at: Instant) -> None:
         self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
+        self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _PACE_WEIGHT
+        self._ended_at = ended_at
         self.done += 1
         if not self.done % _LET_IN:
             time.sleep(0)

@@ -32,6 +32,8 @@ _PROMPT = 0.01
 _FUTILE_PAUSE = 0.02
 _BRISK: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
+_MOMENT: Micros = 50 * MILLISECOND
+"""As many jobs are taken in advance as end in this time."""
 _MOST_IN_ADVANCE = 1_000
 
 
@@ -225,10 +227,9 @@ class Fetcher(Service):
 
     def _appetite(self) -> int:
         """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
-        pace = self._dispatcher.pace
-        if pace > _BRISK or not self._holdable or self.limited.hungry:
+        if self._dispatcher.pace > _BRISK or not self._holdable or self.limited.hungry:
             return 0
-        most = min(_MOST_IN_ADVANCE, max(self._slots.total, int(self._slots.total * _BRISK / (pace + 1))))
+        most = min(_MOST_IN_ADVANCE, int(_MOMENT / (self._dispatcher.gap + 1)))
         return most - self.hold.waiting if self.hold.waiting * 2 < most else 0
 
     def _may_wait(self, claim: Claim) -> bool:

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 import pytest
 
-from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
@@ -31,7 +31,8 @@ class Idle:
 class Busy(Idle):
     """A dispatcher that begins a task for each claim, which tells when it runs."""
 
-    pace = SECOND
+    pace: float = SECOND
+    gap: float = 1
 
     def __init__(self, story: list[str]) -> None:
         self._story = story
@@ -167,7 +168,7 @@ class Endless(OneJob):
 class Stuck(Idle):
     """A dispatcher whose runs were short until now, and whose slots are taken for ever by the first that come."""
 
-    pace = 1
+    pace = gap = 1
 
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
@@ -182,6 +183,18 @@ class Stuck(Idle):
         assert isinstance(outcome, Released)
         self.given_back.append(claim)
         self.has_given_back.set()
+
+
+@pytest.mark.parametrize(("gap", "wanted"), [(1, 1_000), (MILLISECOND, 49), (10 * MILLISECOND, 4)])
+async def test_as_many_are_taken_in_advance_as_end_in_a_moment_however_many_slots_there_are(
+    gap: int, wanted: int
+) -> None:
+    slots = Slots(200, {})
+    stuck = Stuck(slots)
+    stuck.gap = gap
+    fetcher = idle_fetcher(store=Endless([]), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots)
+    await fetcher.round()
+    assert fetcher.hold.waiting == wanted
 
 
 async def test_what_was_taken_in_advance_and_found_no_slot_is_left_to_others() -> None:

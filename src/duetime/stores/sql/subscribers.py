@@ -44,13 +44,12 @@ class Subscribers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._all: list[Subscriber] = []
+        self._all: tuple[Subscriber, ...] = ()
 
     def notify(self, hint: Hint) -> None:
         """Pass a hint to every listener."""
-        with self._lock:
-            listeners = tuple(self._all)
-        for listener in listeners:
+        # Without the lock: a signal handler may come in between, and give a hint as well.
+        for listener in self._all:
             listener.notify(hint)
 
     @contextlib.contextmanager
@@ -58,9 +57,9 @@ class Subscribers:
         """Listen for the duration of the block."""
         subscriber = Subscriber()
         with self._lock:
-            self._all.append(subscriber)
+            self._all = (*self._all, subscriber)
         try:
             yield subscriber
         finally:
             with self._lock:
-                self._all.remove(subscriber)
+                self._all = tuple(each for each in self._all if each is not subscriber)
