@@ -93,7 +93,8 @@ def _sqlite_path(rest: str) -> str | None:
         raise ConfigError(
             f"sqlite://{rest} names a host; write sqlite:///{rest} for a file here, or sqlite:////{rest} from the root"
         )
-    return os.path.expanduser(_unquoted(rest[1:]))
+    path = os.path.expanduser(_unquoted(rest[1:]))
+    return path.rstrip("/") or "/"
 
 
 def _unquoted(text: str) -> str:

@@ -30,6 +30,8 @@ def sqlite_path(url: str) -> StrPath | None:
         ("SQLite:///jobs.db", "jobs.db"),
         ("sqlite:///with%20space.db", "with space.db"),
         ("sqlite:///jobs.db?synchronous=normal", "jobs.db"),
+        ("sqlite:///data/jobs.db/", "data/jobs.db"),
+        ("sqlite:////", "/"),
         ("sqlite://", None),
         ("sqlite:///:memory:", None),
     ],
