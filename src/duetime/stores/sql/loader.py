@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from types import SimpleNamespace
+from typing import NoReturn
 
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
@@ -29,7 +30,7 @@ class BadStatement(Exception):
     """A mistake in the `.sql` files."""
 
 
-# No dataclass: to compile an `__init__` of so many parameters takes a megabyte, which the process keeps.
+# No dataclass: to compile an `__init__` of so many parameters takes half a megabyte, which the process keeps.
 class Statements(SimpleNamespace):
     """Every statement the store runs; a missing or unknown name fails at start."""
 
@@ -155,6 +156,10 @@ class Statements(SimpleNamespace):
     migration_lock: Statement
     schema_version: Statement
     store_id: Statement
+
+    def __setattr__(self, name: str, _: object, /) -> NoReturn:
+        message = f"{name} cannot be set: all stores of a dialect and namespace share their statements"
+        raise AttributeError(message)
 
 
 @cache

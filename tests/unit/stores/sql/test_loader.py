@@ -32,6 +32,14 @@ def statements(dialect: Dialect, namespace: str = "duetime") -> Iterator[Stateme
         yield getattr(loaded, name)
 
 
+def test_statements_cannot_be_changed_since_stores_share_them() -> None:
+    loaded = load(SQLITE, "duetime")
+    before = loaded.claim
+    with pytest.raises(AttributeError, match="share"):
+        loaded.claim = loaded.get
+    assert load(SQLITE, "duetime").claim is before
+
+
 @DIALECTS
 def test_every_brace_is_filled(dialect: Dialect) -> None:
     for statement in statements(dialect):
