@@ -1,0 +1,152 @@
+"""How often a log is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from duetime.stores.sql.sqlite import watch
+
+
+async def rounds(times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("seen_by", "most"), [(None, 10), (1, 5)])
+async def test_nothing_is_looked_at_while_nothing_is_written_and_little_once_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch, seen_by: int | None, most: int
+) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    pace = watch.EventPace()
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        while True:
+            await pace.next_look(changed=looks == seen_by)
+            looks += 1
+
+    looking = asyncio.ensure_future(look())
+    await rounds(100)
+    assert looks == 0
+    pace.notice()
+    await rounds(100)
+    assert looks == most
+    looking.cancel()
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The lengths of all sleeps from here on, none of which takes any time."""
+    lengths: list[float] = []
+
+    async def sleep(length: float) -> None:
+        lengths.append(length)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return lengths
+
+
+async def test_events_that_keep_coming_are_looked_at_immediately_first_and_then_at_a_distance(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 3600.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=True)
+    assert pauses[0] == 0
+    assert set(pauses[10:]) == {0.002}
+
+
+async def test_events_of_our_own_commits_are_looked_at_ever_further_apart(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 3600.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert pauses[0] == 0
+    assert set(pauses[10:]) == {0.02}
+    pace.notice()
+    await pace.next_look(changed=True)
+    assert pauses[-1] == 0.002
+
+
+async def test_an_event_after_a_lull_is_looked_at_immediately(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LULL", 0.0)
+    pace = watch.EventPace()
+    for _ in range(100):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert set(pauses) == {0.0}
+
+
+async def test_an_event_while_this_process_writes_is_looked_at_once_after_a_while_and_a_few_times_later(
+    monkeypatch: pytest.MonkeyPatch, pauses: list[float]
+) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    pace = watch.EventPace(lambda _: True)
+    looks = 0
+
+    async def look() -> None:
+        nonlocal looks
+        while True:
+            await pace.next_look(changed=False)
+            looks += 1
+
+    looking = asyncio.ensure_future(look())
+    await asyncio.wait({looking}, timeout=0.01)
+    pace.notice()
+    await asyncio.wait({looking}, timeout=0.1)
+    looking.cancel()
+    assert pauses == [0.02]
+    assert looks == 4
+
+
+async def test_an_event_of_others_among_those_of_this_process_is_looked_at_immediately(
+    pauses: list[float],
+) -> None:
+    writing = True
+    pace = watch.EventPace(lambda _: writing)
+    for _ in range(10):
+        pace.notice()
+        await pace.next_look(changed=False)
+    writing = False
+    pace.notice()
+    await pace.next_look(changed=False)
+    writing = True
+    for _ in range(5):
+        pace.notice()
+        await pace.next_look(changed=False)
+    assert pauses == [*[0.02] * 10, 0.0, 0.0, 0.001, 0.001, 0.002, 0.02]
+
+
+async def test_an_event_of_this_process_does_not_slow_down_the_looks_for_those_of_others(
+    pauses: list[float],
+) -> None:
+    writing = False
+    pace = watch.EventPace(lambda _: writing)
+    pace.notice()
+    await pace.next_look(changed=False)
+    writing = True
+    pace.notice()
+    for _ in range(4):
+        await pace.next_look(changed=False)
+    assert pauses == [0.0, 0.0, 0.001, 0.001, 0.002]
+
+
+async def test_a_poll_that_finds_nothing_becomes_rarer_and_one_that_does_begins_anew(
+    pauses: list[float],
+) -> None:
+    pace = watch.PollPace()
+    for _ in range(100):
+        await pace.next_look(changed=False)
+    assert pauses[-1] > 10 * pauses[0]
+    await pace.next_look(changed=True)
+    assert pauses[-1] < 2 * pauses[0]
