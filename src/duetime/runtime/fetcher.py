@@ -180,7 +180,11 @@ class Fetcher(Service):
             # With so much to do nobody looks ahead; limited jobs that fall due meanwhile must be known of all the same.
             await self._look_ahead_for_limited()
         pause = await self._claim_in_turn()
-        return self.limited.sooner(pause) if self._slots.free else pause
+        if self._slots.free:
+            return self.limited.sooner(pause)
+        # A held claim may have taken the last slot since the look, and limited jobs wait for the next to come free.
+        self._content = False
+        return pause
 
     async def _claim_in_turn(self) -> float | None:
         if self._slots.free and not self._look_first:

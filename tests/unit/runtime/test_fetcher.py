@@ -297,6 +297,27 @@ async def test_a_slot_that_comes_free_is_offered_to_a_job_that_a_heartbeat_has_s
     await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
 
 
+class Filling(Later):
+    """A store that takes a while to answer who claims ahead; meanwhile a held claim takes the last slot."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__([], due_in=1)
+        self._slots = slots
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        if demand.ahead:
+            assert self._slots.take(claim())
+        return []
+
+
+async def test_a_slot_that_comes_free_is_offered_when_the_last_was_taken_while_the_fetcher_looked_ahead() -> (
+    None
+):
+    slots = Slots(1, {})
+    fetcher = idle_fetcher(store=Filling(slots), dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
+    assert await woken_by_a_free_slot(fetcher)
+
+
 async def test_a_slot_that_comes_free_is_offered_where_queues_have_slots_of_their_own() -> None:
     store = Later([], due_in=3_600)
     slots = Slots(2, {"default": 1})
