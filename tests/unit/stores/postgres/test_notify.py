@@ -25,6 +25,16 @@ class FakeConnection:
     async def close(self, *, timeout: float) -> None:
         pass
 
+    def terminate(self) -> None:
+        pass
+
+
+class DeadConnection(FakeConnection):
+    """A connection that has died and does not know yet."""
+
+    async def execute(self, text: str) -> None:
+        raise ConnectionResetError
+
 
 def notifier(connection: FakeConnection) -> Notifier:
     async def connect() -> Connection:
@@ -95,6 +105,25 @@ async def test_a_connection_for_hints_is_opened_only_when_no_other_is_to_be_had(
     busy.send(Hint("jobs"))
     await busy.close()
     assert (len(committed.sent), len(own.sent)) == (1, 1)
+
+
+async def test_a_hint_whose_connections_have_died_unused_is_sent_over_a_fresh_one() -> None:
+    fresh = FakeConnection()
+    own = iter([DeadConnection(), fresh])
+
+    async def connect_verbs() -> Connection:
+        return cast("Connection", DeadConnection())
+
+    async def connect() -> Connection:
+        return cast("Connection", next(own))
+
+    pool, verbs = Pool(connect, size=1), Pool(connect_verbs, size=1)
+    for each in (pool, verbs):
+        each.release(await each.acquire(), keep=True)
+    sending = Notifier(pool, channel="c", sender="me", verbs=verbs)
+    sending.send(Hint("jobs"))
+    await sending.close()
+    assert len(fresh.sent) == 1
 
 
 async def test_hints_never_fail_or_keep_trying_while_there_is_no_connection() -> None:

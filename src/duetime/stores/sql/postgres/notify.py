@@ -51,13 +51,15 @@ class Notifier:
     """Sends what it is given at once, and then in groups with a pause between them.
 
     Not with the commit that it tells of: commits that carry a notification wait for each other, in the whole server
-    and until each of them is on the disk. It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
+    and until each of them is on the disk. It never makes its caller wait or fail: while there is no connection, hints
+    are dropped, as hints may be. They take connections of the verbs that nobody uses; a verb that wants the same one at
+    that moment, and no other is left, waits for the notification.
     """
 
     def __init__(self, pool: Pool, *, channel: str, sender: str, verbs: Pool | None = None) -> None:
         self._pool = pool
         self._verbs = verbs
-        """Whose connections tell of what they have committed themselves while ours is not open yet."""
+        """Whose unused connections are taken while ours is not open."""
         self._channel = channel
         self._sender = sender
         self._pending: dict[Hint, None] = {}
@@ -94,12 +96,12 @@ class Notifier:
             self._next_at = loop.time() + (_SPACING if sent else _LULL)
 
     async def _notify(self, text: str) -> bool:
+        # No hint waits for a connection to be opened, which takes longer than all the rest, where one is to be had; but
+        # one that lay unused may have died.
+        for pool in (self._pool, self._verbs):
+            if pool is not None and (unused := pool.unused()) and await self._send(pool, unused, text):
+                return True
         try:
-            if connection := self._pool.unused():
-                return await self._send(self._pool, connection, text)
-            # No hint waits for a connection to be opened, which takes longer than all the rest, where one is to be had.
-            if self._verbs is not None and (connection := self._verbs.unused()):
-                return await self._send(self._verbs, connection, text)
             return await self._send(self._pool, await self._pool.acquire(), text)
         except DuetimeError:
             return False
