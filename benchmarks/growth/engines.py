@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -150,4 +149,4 @@ def _statements(url: str) -> Iterator[Any]:
     # No public name shows them.
     store: Any = open_store(url)
     sql = store._sql  # noqa: SLF001
-    return (getattr(sql, each.name) for each in fields(sql))
+    yield from vars(sql).values()

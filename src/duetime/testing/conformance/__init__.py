@@ -56,6 +56,7 @@ _MODULES = (
     "retention",
     "schedules",
     "settle",
+    "sights",
     "suite",
     "times",
     "turns",
