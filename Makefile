@@ -15,8 +15,8 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(INSTALLED) servers compiled ## Run the tests (JOBS=2, PYTEST_ARGS=...)
-	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
-	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --store=pgbouncer tests/conformance)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --store=pgbouncer tests/conformance)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)
