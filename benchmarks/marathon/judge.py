@@ -50,6 +50,8 @@ class Bounds(NamedTuple):
     """How many versions of a row there may be at once, on average: PostgreSQL writes a new one with every change."""
     log: float
     """Up to what size the log may grow by design, in megabytes."""
+    splits: float = 1.0
+    """How much more than a copy pages may take whose rows have grown: where they do so in place, full pages are split."""
 
 
 class Verdict(NamedTuple):
@@ -123,7 +125,7 @@ def judge(parts: Sequence[Quarter], room: Room, bounds: Bounds) -> list[Verdict]
         ),
         Verdict(
             "room is used again",
-            room.encore <= room.encore_fresh * _SLACK,
+            room.encore <= room.encore_fresh * bounds.splits * _SLACK,
             f"{room.encore:.1f} MB more after a vacuum and a tenth as many jobs again, "
             f"which take {room.encore_fresh:.1f} in a fresh copy",
         ),

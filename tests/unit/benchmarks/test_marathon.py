@@ -73,6 +73,14 @@ def test_room_that_was_freed_must_be_used_again() -> None:
     assert broken(steady(), ROOM._replace(encore=11.5)) == ["room is used again"]
 
 
+@pytest.mark.parametrize(("encore", "holds"), [(13.5, True), (14.0, False)])
+def test_pages_that_are_split_where_rows_grow_may_take_more_than_a_copy(
+    encore: float, *, holds: bool
+) -> None:
+    verdicts = judge(quarters(steady(), JOBS), ROOM._replace(encore=encore), BOUNDS._replace(splits=1.25))
+    assert verdicts[-1].holds is holds
+
+
 def test_too_few_looks_are_refused() -> None:
     with pytest.raises(TooShort, match="3 looks at 400 jobs"):
         quarters(steady()[::15], JOBS)
