@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from duetime.lazily import from_homes
 from duetime.model.callbacks import Ended
 from duetime.model.event import Event, EventKind
 from duetime.model.limit import Limit, Rate
@@ -103,14 +104,10 @@ _LATER: Final = {
 """Where the names live that are loaded when they are first asked for: most processes use few of them, and each has a price in memory."""
 
 if not TYPE_CHECKING:
+    _load = from_homes(globals(), _LATER)
 
     def __getattr__(name: str) -> object:
-        if name == "calendars":
-            return import_module("duetime.calendars")
-        if (home := _LATER.get(name)) is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(home), name)
-        return found
+        return import_module("duetime.calendars") if name == "calendars" else _load(name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})

@@ -87,6 +87,7 @@ class Worker:
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""
         self._assemble()
+        self._assemble_upkeep()
         self._children.start()
         try:
             await self._pulse.start()
@@ -266,7 +267,6 @@ class Worker:
             ahead_budget=options.concurrency,
             watched=self._lease.looks,
         )
-        self._assemble_upkeep()
 
     def _timekeeper(self) -> Timekeeper:
         return Timekeeper()
@@ -311,9 +311,7 @@ class Worker:
             ),
         )
         self._vague = VagueHints(
-            crowd,
-            look_for_jobs=lambda: self._fetcher.hear(Hint("any")),
-            look_around=self._look_around,
+            crowd, look_for_jobs=lambda: self._fetcher.hear(Hint("any")), look_around=self._look_around
         )
         self._hints = HintListener(store, health, self._hear)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from duetime.lazily import from_homes
 
 if TYPE_CHECKING:
     from duetime.model.schedule_options import ScheduleOptionValues
@@ -54,9 +55,4 @@ _HOMES: Final = {
 }
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if (home := _HOMES.get(name)) is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(home), name)
-        return found
+    __getattr__ = from_homes(globals(), _HOMES)
