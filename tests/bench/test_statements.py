@@ -17,7 +17,7 @@ from duetime import Limit, Scheduler, current_job, every
 from duetime.model.instants import from_datetime
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers.base import Trigger
-from duetime.runtime import fetcher, lookout
+from duetime.runtime import appetite, lookout
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.scheduler.task import AsyncTask
@@ -135,7 +135,7 @@ async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without taking jobs in advance, batches begin and end as the gate says.
-    monkeypatch.setattr(fetcher, "_BRISK", -1)
+    monkeypatch.setattr(appetite, "_BRISK", -1)
     gated = Gated(store_url)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS * BATCHES)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duetime import Scheduler, every
-from duetime.runtime import fetcher, lookout
+from duetime.runtime import lookout, patience
 from duetime.runtime.fetcher import Fetcher
 from duetime.stores.sql.store import SqlStore
 from duetime.stores.sql.subscribers import Subscribers
@@ -62,7 +62,7 @@ async def test_a_job_at_a_gate_is_found_by_a_heartbeat_when_its_hint_is_lost(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The second job may come while the worker still knows of the first: then it looks by itself.
-    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    monkeypatch.setattr(patience, "POLL_HEARING", 0.1)
     app = App(store_url)
     async with app.working(lease=1):
         for count in (1, 2):
@@ -80,7 +80,7 @@ def unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
 async def fall_asleep(app: App) -> None:
     """Let the worker come past what it looks for at its start, and from before it hears others."""
     await until(lambda: app.scheduler.store.hears_others)
-    await asyncio.sleep(3 * fetcher.POLL_DEAF)
+    await asyncio.sleep(3 * patience.POLL_DEAF)
 
 
 @pytest.mark.usefixtures("unhinted")
@@ -152,7 +152,7 @@ async def test_a_job_at_a_gate_starts_when_its_queue_has_a_slot_again(store_url:
 async def test_jobs_of_a_queue_that_was_limited_while_it_was_full_start_when_there_is_room(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    monkeypatch.setattr(patience, "POLL_HEARING", 0.1)
     app = App(store_url)
     async with app.working(concurrency=4):
         await app.scheduler.enqueue_many([app.lasts.call() for _ in range(6)])
@@ -167,7 +167,7 @@ async def test_jobs_of_a_queue_that_was_limited_while_it_was_full_start_when_the
 async def test_a_job_at_a_gate_is_looked_for_while_others_never_cease(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher, "POLL_HEARING", 0.1)
+    monkeypatch.setattr(patience, "POLL_HEARING", 0.1)
     app = App(store_url)
     scheduler, rounds = app.scheduler, 0
 

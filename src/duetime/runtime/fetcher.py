@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Mapping, Sequence
 
-from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Released
+from duetime.runtime.appetite import Appetite
 from duetime.runtime.asking import Asking
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.demands import Demands
@@ -17,24 +17,14 @@ from duetime.runtime.handler import Handler
 from duetime.runtime.hold import Hold
 from duetime.runtime.identity import Identity
 from duetime.runtime.limited import LimitedTurns
+from duetime.runtime.patience import Patience
 from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
 from duetime.runtime.timekeeper import Timekeeper, monotonic
 from duetime.stores.base import Hint, Store
 
-POLL_HEARING = 10.0
-"""Seconds between looks when hints of other processes arrive and no heartbeat looks: only insurance."""
-POLL_DEAF = 0.25
-"""Seconds between looks when they do not."""
-
 _PROMPT = 0.01
 """Who answers a hint within so many seconds is among the first, and will find the jobs that it is about."""
-_FUTILE_PAUSE = 0.02
-_BRISK: Micros = 25 * MILLISECOND
-"""Runs shorter than this on average make waiting for the next claim worth avoiding."""
-_MOMENT: Micros = 50 * MILLISECOND
-"""As many jobs are taken in advance as end in this time."""
-_MOST_IN_ADVANCE = 1_000
 
 
 class Fetcher(Service):
@@ -71,17 +61,16 @@ class Fetcher(Service):
         self._watched = watched
         self._asking = Asking(store, identity, time)
         self._look_first = False
-        self._futile = 0
+        self._patience = Patience(store, crowd)
         self._ahead_from: Micros = 0
         self._more_ahead = False
-        self._backlog = False
-        self._holdable = False
         self._content = False
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
             budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._let_others
         )
+        self._appetite = Appetite(dispatcher=dispatcher, slots=slots, hold=self.hold, limited=self.limited)
         self._demands = Demands(
             identity=identity,
             handlers=handlers,
@@ -98,8 +87,7 @@ class Fetcher(Service):
         # hint by those who let others go first, since a claim that finds nothing costs more than a look.
         if hint.kind == "jobs":
             self._look_first = self._look_first and wait > _PROMPT
-            # Others were faster at the jobs before, which says nothing about these.
-            self._futile = 0
+            self._patience.renew()
         if hint.kind == "limits":
             self.limited.learn(in_use=True)
         self.limited.stir()
@@ -176,7 +164,7 @@ class Fetcher(Service):
             self.give_back_all()
             return None
         await self._start_waiting()
-        if self.limited.goes_first() and not await self._claim_limited() and self._backlog:
+        if self.limited.goes_first() and not await self._claim_limited() and self._appetite.backlog:
             # With so much to do nobody looks ahead; limited jobs that fall due meanwhile must be known of all the same.
             await self._look_ahead_for_limited()
         pause = await self._claim_in_turn()
@@ -190,16 +178,15 @@ class Fetcher(Service):
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
-            self._holdable = any(self._may_wait(claim) for claim in claimed)
-            self._futile = 0 if claimed else self._futile + 1
-            self._backlog = len(claimed) == wanted
-            if self._backlog and not self._appetite():
+            self._patience.learn(found=bool(claimed))
+            self._appetite.served(claimed, asked=wanted)
+            if self._appetite.backlog and not self._appetite.most():
                 return 0 if self._slots.free else None
-            if claimed and not self._backlog:
+            if claimed and not self._appetite.backlog:
                 # They start before the next question is put, which takes as long as they do; of a backlog the next
                 # part is to be on its way while they run.
                 await asyncio.sleep(0)
-        if self._backlog and self._appetite():
+        if self._appetite.backlog and self._appetite.most():
             return await self._fetch_next_batch()
         if self.limited.wanted:
             await self._claim_limited()
@@ -209,36 +196,25 @@ class Fetcher(Service):
 
     async def _fetch_next_batch(self) -> float | None:
         """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
-        wanted = self._appetite()
+        wanted = self._appetite.most()
         plain = next(lane for lane in self._demands.lanes() if not lane.in_child)
         claims = await self._asking.claim(self._demands.in_advance(plain, wanted))
-        self._backlog = len(claims) == wanted
+        self._appetite.backlog = len(claims) == wanted
         self.hold.add_due(claims)
         self._fill_slots()
-        return None if self._backlog and not self._appetite() else 0
+        return None if self._appetite.backlog and not self._appetite.most() else 0
 
     def slot_freed(self) -> None:
         """Use slots that jobs have left."""
         self.limited.room_made(self._slots.room)
         # What the last look has found is looked after, and a slot more changes nothing; others hint or are awaited.
         content = self._content and not self.hold.waiting and not self.limited.wanted
-        if self._dispatcher.pace <= _BRISK:
+        if self._appetite.brisk:
             self._fill_slots()
-            if not self._slots.free and not self._appetite():
+            if not self._slots.free and not self._appetite.most():
                 return
         if not content:
             self.wakeup.set()
-
-    def _appetite(self) -> int:
-        """How many due jobs to take in advance: what can be started in a moment, asked for when half of it is."""
-        if self._dispatcher.pace > _BRISK or not self._holdable or self.limited.hungry:
-            return 0
-        most = min(_MOST_IN_ADVANCE, int(_MOMENT / (self._dispatcher.gap + 1)))
-        return most - self.hold.waiting if self.hold.waiting * 2 < most else 0
-
-    def _may_wait(self, claim: Claim) -> bool:
-        """Whether jobs like this one may be taken in advance."""
-        return claim.on_crash == "retry" and not claim.crashes and claim.task not in self._slots.cpu_tasks
 
     def _fill_slots(self) -> None:
         if self._slots.free and self.hold.waiting and not self._idle:
@@ -257,7 +233,7 @@ class Fetcher(Service):
         ]
         if not queues:
             return None
-        idle = None if self._watched and self._store.hears_others else self._until_next_look()
+        idle = None if self._watched and self._store.hears_others else self._patience.until_next_look()
         if not tasks:
             return idle
         found = await self._asking.next_due(queues, tasks)
@@ -269,7 +245,7 @@ class Fetcher(Service):
         wait = found.due_at - found.now
         if wait <= 0:
             self._look_first = self._content = False
-            return self._pause_before_due_claim()
+            return self._patience.until_next_claim() if self._slots.free else None
         if wait <= self._window:
             return await self._claim_ahead(wait)
         # All who are idle know of the same job.
@@ -317,7 +293,7 @@ class Fetcher(Service):
     async def _claim_limited(self) -> int:
         """Start what limits let through, and tell how many; such jobs are never taken in advance."""
         started = 0
-        with self.limited.turn(at_latest=self._until_next_look()):
+        with self.limited.turn(at_latest=self._patience.until_next_look()):
             for lane in self._demands.lanes():
                 asked = self._demands.room(lane)
                 demand = self._demands.now(lane, asked)
@@ -338,18 +314,6 @@ class Fetcher(Service):
         for claim in claims if self._idle else self._dispatcher.start_all(claims, unmarked=unmarked):
             self._release(claim)
 
-    def _until_next_look(self) -> float:
-        # Whoever looks finds what any of them would; but not all work on the same queues, hence the bounds.
-        if self._store.hears_others:
-            return _jittered(self._crowd.share(POLL_HEARING, spacing=0.2, at_most=60.0))
-        return _jittered(self._crowd.share(POLL_DEAF, spacing=0.01, at_most=2.0))
-
-    def _pause_before_due_claim(self) -> float | None:
-        if not self._slots.free:
-            return None
-        # Usually it came due after the last claim. Claims that keep coming back empty are spaced out.
-        return 0 if self._futile <= 1 else min(0.5, _FUTILE_PAUSE * 2**self._futile)
-
     async def _recover_unanswered(self) -> None:
         """Find out what a claim had handed out before its answer was lost."""
         while self._asking.unanswered:
@@ -369,7 +333,7 @@ class Fetcher(Service):
         claim = self.hold.first_waiting()
         if claim is None or not self._slots.free:
             return
-        if claim.priority > 0 and self._dispatcher.pace > _BRISK:
+        if claim.priority > 0 and not self._appetite.brisk:
             await self._claim_due(self._slots.free, below_priority=claim.priority)
         self._fill_slots()
 
@@ -388,12 +352,8 @@ class Fetcher(Service):
     def _let_others(self, claim: Claim) -> None:
         """Give back a claim that has found no slot here, and take no more in advance until a slot is free again."""
         # How long runs last is known of those that have ended; the ones that keep the slots may be of another kind.
-        self._backlog = self._holdable = False
+        self._appetite.spoil()
         self._release(claim)
 
     def _release(self, claim: Claim) -> None:
         self._dispatcher.settle(claim, Released())
-
-
-def _jittered(seconds: float) -> float:
-    return seconds * random.uniform(0.8, 1.2)
