@@ -60,6 +60,13 @@ async def test_many_jobs_of_a_kind_are_stored_by_one_statement(tap: Tapped) -> N
     assert tap.names() == {"sqlite": ["enqueue_alike"], "postgresql": ["enqueue_fresh"]}[tap.engine]
 
 
+async def test_many_jobs_of_a_kind_with_due_times_of_their_own_are_stored_by_one_statement(
+    tap: Tapped,
+) -> None:
+    await tap.store.enqueue([job(due_at=number) for number in range(JOBS)])
+    assert tap.names() == {"sqlite": ["enqueue_dated"], "postgresql": ["enqueue_dated_fresh"]}[tap.engine]
+
+
 async def test_many_jobs_of_several_kinds_are_stored_by_one_statement(tap: Tapped) -> None:
     await tap.store.enqueue([job(priority=number % 3) for number in range(JOBS)])
     assert tap.names() == ["enqueue"]

@@ -73,7 +73,7 @@ class _Sequence:
                 self._tail += self._steps.pop() + 1
                 if self._tail >= _TAIL_END:
                     self._begin(self._last_ms + 1)
-            return f"{self._head}{self._tail:016x}"
+            return f"{self._head}{self._tail:x}"
 
     def _begin(self, ms: int) -> None:
         drawn = _entropy(10)

@@ -41,7 +41,7 @@ def listed(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     """Return the calls to enqueue; raise `InvalidArguments` when they are anything else."""
     found = list(calls)
     # One call alone is a tuple, and no list of calls.
-    if not all(isinstance(call, Call) for call in found):
+    if {*map(type, found)} - {Call}:
         raise InvalidArguments("enqueue_many takes a list of calls: enqueue_many([task.call(...), ...])")
     return found
 
@@ -73,11 +73,14 @@ class Request(Generic[P, R]):
 
     def __init__(self, handler: Handler, client: Client, options: JobOptions) -> None:
         self._handler = handler
+        self._name = handler.name
+        self._gated = handler.options.gate is not None
         self._client = client
         self._options = options
         self._read = result_reader(handler)
         self._terms = options.over(handler.options.terms)
         self._same = _common(handler, options, self._terms)
+        self._encode = handler.arguments.encode
 
     @property
     def tx(self) -> object | None:
@@ -93,12 +96,12 @@ class Request(Generic[P, R]):
 
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
         """Check the arguments and return what to store."""
-        handler = self._handler
-        payload = handler.arguments.encode(args, kwargs)
-        job = NewJob._make((new_job_id(), handler.name, payload, *self._same))
-        if handler.options.gate is not None:
-            job = job._replace(terms=handler.terms_of(payload, self._terms))
-        return Call(job, self._read)
+        payload = self._encode(args, kwargs)
+        # What `_make` and the class itself do, in half the time.
+        job = tuple.__new__(NewJob, (new_job_id(), self._name, payload, *self._same))
+        if self._gated:
+            job = job._replace(terms=self._handler.terms_of(payload, self._terms))
+        return tuple.__new__(Call, (job, self._read, None))
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost.

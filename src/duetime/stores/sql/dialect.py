@@ -22,6 +22,8 @@ class Dialect:
     """The same, worked out once for all rows; the planner cannot guess how much lies before it."""
     each: Callable[[str, Columns], str]
     """Reads the batch in a JSON parameter as a table."""
+    pairs: str
+    """Reads the JSON object `rows` as a table of `key` and `value`, which are text."""
     locking: str
     """Locks the rows of a SELECT until the transaction ends."""
     skip_locked: str
@@ -39,4 +41,4 @@ class Dialect:
 
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
-        return {"now": self.now, "now_once": self.now_once, "locking": self.locking}
+        return {"now": self.now, "now_once": self.now_once, "pairs": self.pairs, "locking": self.locking}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -47,49 +48,28 @@ class Enqueuing:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
-        if _is_lone(jobs, entries):
-            # The most frequent of all calls, in which every microsecond is waited for.
-            await self._driver.write(self._lone(jobs), atomic=False, hint=self._lone_hint(jobs[0]))
-            return [jobs[0].id]
-        single, hint = self._single(jobs, entries)
-        fresh = single and not self._looks_first and len(jobs) > 1
-        done = await self._enqueue_fresh(jobs, hint) if fresh else None
-        if done is None:
-            done = await self._driver.write(
-                lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), atomic=not single, hint=hint
-            )
-        if not single:
+        if entries or not _is_single(jobs):
+            done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
             self.hint(jobs)
-        return _ids(done)
+            return _ids(done)
+        hint = self._hint_of(jobs)
+        if len(jobs) > 1 and not self._looks_first:
+            # Ids are made for the call, so that some are stored only where it is made again, its answer being lost.
+            with contextlib.suppress(Duplicate):
+                return await self._driver.write(self._single(jobs, fresh=True), atomic=False, hint=hint)
+        return await self._driver.write(self._single(jobs), atomic=False, hint=hint)
 
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
-        if _is_lone(jobs, entries):
-            done = self._driver.write_blocking(self._lone(jobs), hint=self._lone_hint(jobs[0]))
-            return None if done is None else done.ids
-        single, hint = self._single(jobs, entries)
-        done = self._driver.write_blocking(
-            lambda: on_jobs.enqueue(self._sql, jobs, entries=entries), hint=hint
-        )
+        if not entries and _is_single(jobs):
+            return self._driver.write_blocking(self._single(jobs), hint=self._hint_of(jobs))
+        done = self._driver.write_blocking(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
         if done is None:
             return None
-        if not single:
-            self.hint(jobs)
+        self.hint(jobs)
         return _ids(done)
-
-    async def _enqueue_fresh(self, jobs: Sequence[NewJob], hint: Hint | None) -> Enqueued | None:
-        """Store jobs as if none of them were stored; None, and nothing is stored, if one is.
-
-        Ids are made for the call, so that this is only seen where it is made again, because its answer was lost.
-        """
-        try:
-            return await self._driver.write(
-                lambda: on_jobs.enqueue(self._sql, jobs, fresh=True), atomic=False, hint=hint
-            )
-        except Duplicate:
-            return None
 
     async def enqueue_in(
         self, tx: object, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
@@ -117,17 +97,14 @@ class Enqueuing:
         if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
             self._driver.hint(Hint("limits"))
 
-    def _lone(self, jobs: Sequence[NewJob]) -> Lone[Enqueued]:
-        """Return the script that stores one job which has neither a key nor an occurrence."""
-        return Lone("enqueue", on_jobs.insertion(self._sql, jobs), Enqueued([jobs[0].id]))
+    def _single(self, jobs: Sequence[NewJob], *, fresh: bool = False) -> Lone[list[JobId]]:
+        query = on_jobs.insertion(self._sql, jobs, fresh=fresh)
+        return Lone("enqueue", query, [job.id for job in jobs])
 
-    def _lone_hint(self, job: NewJob) -> Hint | None:
-        return _JOBS if _wakes(job, self._clock.now() + SOON) else None
-
-    def _single(self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> tuple[bool, Hint | None]:
-        """Tell whether one statement stores all, and which hint follows it then."""
-        single = not entries and all(job.schedule is None and job.key is None for job in jobs)
-        return single, _JOBS if single and any(self._due_soon(jobs)) else None
+    def _hint_of(self, jobs: Sequence[NewJob]) -> Hint | None:
+        # Nearly always it is the first; to look for it would take a lone job longer than to see this.
+        soon = self._clock.now() + SOON
+        return _JOBS if _wakes(jobs[0], soon) or any(_wakes(job, soon) for job in jobs) else None
 
     def _storing(
         self,
@@ -155,8 +132,9 @@ class Enqueuing:
         return (job for job in jobs if _wakes(job, soon))
 
 
-def _is_lone(jobs: Sequence[NewJob], entries: Sequence[AuditEntry]) -> bool:
-    return len(jobs) == 1 and not entries and jobs[0].schedule is None and jobs[0].key is None
+def _is_single(jobs: Sequence[NewJob]) -> bool:
+    """Whether one statement stores all: there is nothing to look up, neither who has a key nor an occurrence."""
+    return all(job.schedule is None and job.key is None for job in jobs)
 
 
 def _wakes(job: NewJob, soon: Instant) -> bool:

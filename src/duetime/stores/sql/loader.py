@@ -38,6 +38,8 @@ class Statements(SimpleNamespace):
     enqueue_one: Statement
     enqueue_alike: Statement
     enqueue_fresh: Statement
+    enqueue_dated: Statement
+    enqueue_dated_fresh: Statement
     enqueue: Statement
     enqueue_rich: Statement
     key_holders: Statement

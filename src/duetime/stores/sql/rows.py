@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,10 +35,9 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
-_own = attrgetter("id", "payload", "due_at")
 _COMMON = NewJob._fields.index("delay")
 _SPECIAL = NewJob._fields.index("schedule")
-_KIND = NewJob._fields[_COMMON:_SPECIAL]
+_KIND = ("task", *NewJob._fields[_COMMON:_SPECIAL])
 _PLAIN = NewJob._fields[:_SPECIAL]
 _NOTHING_SPECIAL = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_SPECIAL:])
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
@@ -52,16 +51,30 @@ _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
 _success = attrgetter("token", "started_at", "finished_at", "result", "result_error")
 
 
+class Alike(NamedTuple):
+    """Jobs that differ in nothing but id, arguments and due time."""
+
+    values: dict[str, object]
+    """For `enqueue_alike`, or if they are dated, for `enqueue_dated`."""
+    dated: bool
+    """Whether each has a due time of its own."""
+
+
 def batch(rows: Iterable[Sequence[object]]) -> str:
     """Encode rows as the one JSON parameter that `{each ...}` reads."""
     listed = list(rows)
+    return _storable(listed, lambda: [[_clean(value) for value in row] for row in listed])
+
+
+def _storable(values: object, cleaned: Callable[[], object]) -> str:
+    """Encode values, or the cleaned ones where a database could not keep them."""
     try:
-        data = _encode(listed)
+        data = _encode(values)
     except UnicodeEncodeError:
-        data = _encode([[_clean(value) for value in row] for row in listed])
+        data = _encode(cleaned())
     else:
         if _NUL in data:
-            data = _encode([[_clean(value) for value in row] for row in listed])
+            data = _encode(cleaned())
     return data.decode()
 
 
@@ -88,17 +101,6 @@ def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
 
 
-def kind_of(jobs: Sequence[NewJob]) -> dict[str, object] | None:
-    """Return what jobs have in common, if they differ in nothing but id, arguments and due time and are nothing special."""
-    first = jobs[0]
-    task, common = first.task, first[_COMMON:]
-    if first[_SPECIAL:] != _NOTHING_SPECIAL:
-        return None
-    if len(jobs) > 1 and any(job[_COMMON:] != common or job.task != task for job in jobs):
-        return None
-    return {"task": task, **dict(zip(_KIND, common, strict=False))}
-
-
 def asks_nothing_special(job: NewJob) -> bool:
     """Whether a job has nothing that `enqueue_one` has no room for."""
     return job[_SPECIAL:] == _NOTHING_SPECIAL
@@ -111,9 +113,24 @@ def one_job(job: NewJob) -> dict[str, object]:
     return values
 
 
-def alike_jobs(jobs: Iterable[NewJob]) -> str:
-    """Encode what jobs of one kind differ in, for `enqueue_alike`."""
-    return batch(map(_own, jobs))
+def alike_jobs(jobs: Sequence[NewJob]) -> Alike | None:
+    """Return jobs of one kind that ask for nothing special; None if that is not what they are."""
+    if not asks_nothing_special(jobs[0]):
+        return None
+    ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
+    if not all(map(_is_one, (tasks, *common))):
+        return None
+    kind = dict(zip(_KIND, (tasks[0], *jobs[0][_COMMON:_SPECIAL]), strict=True))
+    pairs = dict(zip(ids, payloads, strict=True))
+    if not _is_one(due) or len(pairs) < len(jobs):
+        return Alike({**kind, "rows": batch(zip(ids, payloads, due, strict=True))}, dated=True)
+    rows = _storable(pairs, lambda: {job_id: clean_text(payload) for job_id, payload in pairs.items()})
+    return Alike({**kind, "due_at": due[0], "rows": rows}, dated=False)
+
+
+def _is_one(column: Sequence[object]) -> bool:
+    """Whether all values of a column are the same."""
+    return column.count(column[0]) == len(column)
 
 
 def new_jobs(jobs: Iterable[NewJob]) -> str:

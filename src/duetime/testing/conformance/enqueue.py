@@ -106,6 +106,19 @@ class TestEnqueue(StoreSuite):
             due_at = clock.now() + delay if wanted.due_at is None else wanted.due_at
             assert kept == {name: getattr(wanted, name) for name in kept} | {"due_at": due_at}
 
+    @pytest.mark.parametrize("due_at", [None, 5])
+    async def test_jobs_of_one_kind_may_fall_due_together(
+        self, store: Store, clock: FakeClock, due_at: int | None
+    ) -> None:
+        asked = [job(due_at=due_at, delay=9, payload=text) for text in ("5", '"\\u0000"', ODD_TEXT)]
+        records = await store.get(await store.enqueue(asked))
+        assert [record.payload for record in records] == [wanted.payload for wanted in asked]
+        assert {record.due_at for record in records} == {clock.now() + 9 if due_at is None else due_at}
+
+    async def test_what_no_database_keeps_is_replaced_in_one_job_of_many(self, store: Store) -> None:
+        records = await store.get(await store.enqueue([job(payload="a\0b"), job(payload="a"), job()]))
+        assert [record.payload for record in records] == ["a\N{REPLACEMENT CHARACTER}b", "a", "{}"]
+
     async def test_one_job_of_another_kind_takes_nothing_from_the_others(self, store: Store) -> None:
         for other in ({"task": "report"}, {"retries": 3}, {"priority": 1}, {"queue": "mail"}, {"timeout": 5}):
             asked = [job(), job(**other), job()]
@@ -166,6 +179,11 @@ class TestEnqueue(StoreSuite):
         asked = job()
         assert await store.enqueue([asked, asked]) == [asked.id, asked.id]
         assert sum((await store.counts()).values()) == 1
+
+    async def test_of_two_jobs_with_one_id_the_first_stands(self, store: Store) -> None:
+        asked = job(payload='{"first":1}')
+        await store.enqueue([asked, asked._replace(payload='{"other":1}'), job()])
+        assert (await read(store, asked.id)).payload == '{"first":1}'
 
     async def test_one_occurrence_has_one_job_and_later_requests_learn_its_id(self, store: Store) -> None:
         first, second = occurrence_job("s", 5), occurrence_job("s", 5)

@@ -33,6 +33,7 @@ POSTGRES = Dialect(
     now=_NOW,
     now_once=f"(SELECT {_NOW})",
     each=_each,
+    pairs="json_each_text(:rows::text::json)",
     locking="FOR UPDATE",
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     index="",

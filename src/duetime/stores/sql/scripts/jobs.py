@@ -35,18 +35,11 @@ class Enqueued(NamedTuple):
 
 
 def enqueue(
-    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = (), fresh: bool = False
+    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
 ) -> Script[Enqueued]:
-    """Store jobs, with what is noted of them, and tell the ids they are stored under.
-
-    `fresh`: the database may refuse them all where one is stored already.
-    """
+    """Store jobs, with what is noted of them, and tell the ids they are stored under."""
     if entries:
         yield Query(sql.add_entries, {"rows": rows.entries(entries)})
-    kind = rows.kind_of(jobs)
-    if kind is not None:
-        yield _alike(sql, jobs, kind, fresh=fresh)
-        return Enqueued([job.id for job in jobs])
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
     if free:
@@ -65,25 +58,21 @@ def enqueue(
     )
 
 
-def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
-    """Return the statement that stores jobs, the narrowest that has room for what they ask for."""
-    if len(jobs) == 1 and rows.asks_nothing_special(jobs[0]):
-        return Query(sql.enqueue_one, rows.one_job(jobs[0]))
-    kind = rows.kind_of(jobs)
-    if kind is not None:
-        return _alike(sql, jobs, kind)
+def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -> Query:
+    """Return the statement that stores jobs without keys, the narrowest that has room for what they ask for.
+
+    `fresh`: the database may refuse them all where one is stored already.
+    """
+    if len(jobs) == 1:
+        if rows.asks_nothing_special(jobs[0]):
+            return Query(sql.enqueue_one, rows.one_job(jobs[0]))
+    elif (alike := rows.alike_jobs(jobs)) is not None:
+        if alike.dated:
+            return Query(sql.enqueue_dated_fresh if fresh else sql.enqueue_dated, alike.values)
+        return Query(sql.enqueue_fresh if fresh else sql.enqueue_alike, alike.values)
     if all(job.plain for job in jobs):
         return Query(sql.enqueue, {"rows": rows.new_jobs(jobs)})
     return Query(sql.enqueue_rich, {"rows": rows.rich_jobs(jobs)})
-
-
-def _alike(
-    sql: Statements, jobs: Sequence[NewJob], kind: Mapping[str, object], *, fresh: bool = False
-) -> Query:
-    if len(jobs) == 1:
-        return Query(sql.enqueue_one, rows.one_job(jobs[0]))
-    statement = sql.enqueue_fresh if fresh else sql.enqueue_alike
-    return Query(statement, {**kind, "rows": rows.alike_jobs(jobs)})
 
 
 def claim(

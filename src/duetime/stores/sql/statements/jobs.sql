@@ -13,17 +13,38 @@ INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retrie
 SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS text), CAST(:queue AS text),
        CAST(:priority AS integer), CAST(:on_crash AS text), CAST(:retries AS integer), CAST(:timeout AS bigint),
        'pending', {now_once}
+
+-- fragment: at_one_time
+-- Jobs that fall due together, from an object of their arguments by id: to read rows of a batch takes longer.
+FROM (SELECT key AS id, value AS payload, CAST(:due_at AS bigint) AS due_at FROM {pairs}) AS r
+WHERE true
+
+-- fragment: at_any_time
+-- Jobs with due times of their own.
 FROM {each rows: id text, payload text, due_at int} AS r
 WHERE true
 
 -- name: enqueue_alike
--- The same for jobs of one kind.
+-- The same for jobs of one kind that fall due together.
 {insert_alike}
+{at_one_time}
 ON CONFLICT DO NOTHING
 
 -- name: enqueue_fresh
 -- The same for jobs that should all be new; where one is stored already, the database refuses them all.
 {insert_alike}
+{at_one_time}
+
+-- name: enqueue_dated
+-- The same for jobs of one kind that fall due one by one.
+{insert_alike}
+{at_any_time}
+ON CONFLICT DO NOTHING
+
+-- name: enqueue_dated_fresh
+-- The same for such jobs that should all be new.
+{insert_alike}
+{at_any_time}
 
 -- name: enqueue
 -- Store jobs of any kind; what is stored already, by id or by occurrence, stays as it is.
