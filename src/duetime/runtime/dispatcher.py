@@ -236,6 +236,8 @@ class Dispatcher:
         if not self.done % _LET_IN:
             time.sleep(0)
         del self.runs[run.claim.job_id]
+        # The task's context has the run: a circle that only the garbage collector would break, for every job.
+        run.task = None
         self._slots.give_back(run.claim)
         self._marker.forget(run)
         if not self.runs:

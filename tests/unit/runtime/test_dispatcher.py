@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
+import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -83,6 +85,10 @@ async def nothing() -> None:
     pass
 
 
+async def broken() -> None:
+    raise ValueError
+
+
 async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> None:
     bench = Bench(nothing)
     bench.dispatcher.start(claim("a"))
@@ -91,6 +97,22 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
     [change] = bench.settled
     assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
+
+
+@pytest.mark.parametrize("function", [nothing, broken])
+async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(
+    function: Callable[..., Any],
+) -> None:
+    bench = Bench(function)
+    gc.disable()
+    try:
+        bench.dispatcher.start(claim("a"))
+        left = weakref.ref(bench.dispatcher.runs["a"])
+        await bench.drained()
+        await asyncio.sleep(0)
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 async def test_a_claim_that_finds_no_slot_is_left_to_the_caller() -> None:
