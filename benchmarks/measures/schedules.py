@@ -187,6 +187,9 @@ def _cron_beside_one_offs(place: Place, sizes: Sizes) -> dict[str, float]:
 
 
 async def _one_offs(url: str, count: int, *, due_at: Callable[[int], int]) -> None:
+    """Store jobs of the very task that the schedules run: jobs that start together wait for each other's handlers."""
     subject = Subject(url)
-    async with subject.scheduler:
-        await subject.enqueue_many(count, batch=BATCH, due_at=due_at)
+    async with subject.scheduler as scheduler:
+        calls = [subject.tick.options(at=to_datetime(due_at(n))).call(n) for n in range(count)]
+        for start in range(0, count, BATCH):
+            await scheduler.enqueue_many(calls[start : start + BATCH])

@@ -337,14 +337,15 @@ class Fetcher(Service):
             await self._claim_due(self._slots.free, below_priority=claim.priority)
         self._fill_slots()
 
-    def _start_held(self, claim: Claim) -> bool:
-        if self._idle or not self._dispatcher.start(claim, unmarked=True):
-            return False
-        if self._more_ahead and self.hold.half_empty:
+    def _start_held(self, claims: Sequence[Claim]) -> Sequence[Claim]:
+        if self._idle:
+            return claims
+        refused = self._start_unmarked(claims)
+        if self._more_ahead and self.hold.half_empty and len(refused) < len(claims):
             self._more_ahead = False
             self._ahead_from = 0
             self.wakeup.set()
-        return True
+        return refused
 
     def _start_unmarked(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         return self._dispatcher.start_all(claims, unmarked=True)

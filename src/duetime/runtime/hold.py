@@ -24,17 +24,18 @@ class Hold:
         budget: int,
         window: Micros,
         time: Timekeeper,
-        on_due: Callable[[Claim], bool],
+        on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
         on_late: Callable[[Claim], None],
     ) -> None:
-        """Ask `on_due` to start a claim at its time; after a window of refusals pass it to `on_late`."""
+        """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`."""
         self._budget = budget
         self._window = window
         self._time = time
         self._on_due = on_due
         self._on_late = on_late
         self._claims: dict[JobId, Claim] = {}
-        self._timers: dict[JobId, asyncio.TimerHandle] = {}
+        self._coming: dict[Instant, list[Claim]] = {}
+        """By due time, since many jobs are due at the full minute: one timer for all of them, and no other work between."""
         self._waiting: list[_Waiting] = []
         """Sorted: the most urgent is first."""
         self._lots = 0
@@ -58,16 +59,17 @@ class Hold:
 
     def add(self, claim: Claim) -> None:
         """Hold a claim until its due time, in place of an older one of the same job, which was lost."""
-        self.take(claim.job_id)
         self._claims[claim.job_id] = claim
-        self._arm(claim)
+        if (others := self._coming.get(claim.due_at)) is not None:
+            others.append(claim)
+        else:
+            self._coming[claim.due_at] = [claim]
+            self._arm(claim.due_at)
 
     def add_due(self, claims: Sequence[Claim]) -> None:
         """Hold claims whose time has come until slots are free."""
         self._lots += 1
         for claim in claims:
-            if claim.job_id in self._claims:
-                self.take(claim.job_id)
             self._claims[claim.job_id] = claim
         lot = [(claim.priority, claim.due_at, claim.job_id, self._lots, claim) for claim in claims]
         if len(lot) == 1:
@@ -122,28 +124,28 @@ class Hold:
 
     def take(self, job_id: JobId) -> Claim | None:
         """Let go of a claim, to start it or to end it otherwise."""
-        claim = self._claims.pop(job_id, None)
-        if (timer := self._timers.pop(job_id, None)) is not None:
-            timer.cancel()
-        return claim
+        return self._claims.pop(job_id, None)
 
     def take_all(self) -> list[Claim]:
         """Let go of everything."""
-        return [claim for job_id in list(self._claims) if (claim := self.take(job_id)) is not None]
+        claims = self.claims
+        self._claims.clear()
+        return claims
 
-    def _arm(self, claim: Claim) -> None:
-        loop = asyncio.get_running_loop()
-        self._timers[claim.job_id] = loop.call_later(self._time.until(claim.due_at), self._come_due, claim)
+    def _arm(self, due_at: Instant) -> None:
+        asyncio.get_running_loop().call_later(self._time.until(due_at), self._come_due, due_at)
 
-    def _come_due(self, claim: Claim) -> None:
-        if self._time.now() < claim.due_at:
+    def _come_due(self, due_at: Instant) -> None:
+        claims = [claim for claim in self._coming[due_at] if self._claims.get(claim.job_id) is claim]
+        if claims and self._time.now() < due_at:
             # The estimate of the store's clock moved back meanwhile: never start early.
-            self._arm(claim)
+            self._arm(due_at)
             return
-        if self._on_due(claim):
-            self.take(claim.job_id)
-            return
-        self.add_due([claim])
+        del self._coming[due_at]
+        for claim in claims:
+            del self._claims[claim.job_id]
+        if claims and (refused := self._on_due(claims)):
+            self.add_due(refused)
 
     def _give_up(self, lot: int) -> None:
         late = [

@@ -31,7 +31,9 @@ def demands(slots: Slots, *queues: str) -> Demands:
         handlers={"plain": handler("plain"), "heavy": handler("heavy", cpu=True)},
         queues=queues,
         slots=slots,
-        hold=Hold(budget=10, window=SECOND, time=StillTime(), on_due=lambda _: False, on_late=lambda _: None),
+        hold=Hold(
+            budget=10, window=SECOND, time=StillTime(), on_due=lambda claims: claims, on_late=lambda _: None
+        ),
         limits={},
     )
 

@@ -17,16 +17,19 @@ class Ends:
 
     def __init__(self) -> None:
         self.free = True
+        self.times = 0
         self.started: list[str] = []
         self.released: list[str] = []
         self.asked = asyncio.Event()
         self.given_up = asyncio.Event()
 
-    def on_due(self, claim: Claim) -> bool:
+    def on_due(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         self.asked.set()
-        if self.free:
-            self.started.append(claim.job_id)
-        return self.free
+        self.times += 1
+        if not self.free:
+            return claims
+        self.started += [claim.job_id for claim in claims]
+        return []
 
     def on_late(self, claim: Claim) -> None:
         self.released.append(claim.job_id)
@@ -72,6 +75,25 @@ async def test_a_timer_that_fires_early_by_the_stores_clock_starts_nothing(ends:
     time.instant = 1_000
     await asyncio.wait_for(ends.asked.wait(), 5)
     assert ends.started == ["a"]
+
+
+async def test_claims_that_are_due_at_the_same_instant_start_together(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9)
+    for job_id in "abc":
+        hold.add(claim(job_id, due_at=1_000))
+    hold.add(claim("b", due_at=1_000, fence=2))
+    hold.take("c")
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert (ends.started, ends.times, len(hold)) == (["a", "b"], 1, 0)
+
+
+async def test_a_claim_that_comes_after_others_of_its_instant_were_taken_away_starts(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9)
+    hold.add(claim("a", due_at=1_000))
+    hold.take_all()
+    hold.add(claim("b", due_at=1_000))
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert ends.started == ["b"]
 
 
 async def test_a_claim_without_a_slot_waits_and_is_given_back_after_a_window(ends: Ends) -> None:
