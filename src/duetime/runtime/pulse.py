@@ -154,8 +154,9 @@ class Pulsation:
             await self._store.close()
 
     async def _beat_until_stopped(self, wake: Wakeup) -> None:
-        # Workers that were started together beat one after the other, and learn soon how many they are.
-        next_beat = monotonic() + self._lease.beat * random.uniform(0.05, 1) * SECOND
+        # The first at once, while the worker is awake anyway: those that follow find all that they need prepared.
+        # Workers that were started together beat one after the other then, and learn soon how many they are.
+        next_beat, share = monotonic(), random.uniform(0.05, 1)
         while not self._stopping and (not self._orphaned or self._listener.busy()):
             # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
             hanging = self._watch.hanging()
@@ -168,8 +169,8 @@ class Pulsation:
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
-                pause = self._lease.beat if await self._beat() else self._lease.retry
-                next_beat = monotonic() + pause * SECOND
+                pause = share * self._lease.beat if await self._beat() else self._lease.retry
+                next_beat, share = monotonic() + int(pause * SECOND), 1.0
             elif self._asked or self._watch.lag >= BLOCK_LIMIT:
                 # A loop that is blocked passes no hints on.
                 self._asked = False

@@ -121,6 +121,15 @@ async def test_a_worker_registers_pulses_and_signs_off() -> None:
     assert store.registered == store.retired == [listener.identity.worker_id]
 
 
+async def test_the_first_pulse_comes_right_after_the_start_and_the_next_when_it_is_time() -> None:
+    store, listener = PulsingStore(), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+    assert store.pulses == 1
+
+
 async def test_a_pulse_that_fails_is_tried_again_before_the_lease_is_over() -> None:
     store, listener = PulsingStore(*[StoreUnavailable("a moment")] * 3), Listener()
     pulse = pulsation(store, listener, lease=1_500 * MILLISECOND)
@@ -156,9 +165,10 @@ async def test_a_request_is_looked_for_when_the_worker_is_hinted() -> None:
     store, listener = PulsingStore(), Listener()
     pulse = pulsation(store, listener, lease=3600 * SECOND)
     await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
     pulse.ask()
     assert (await asyncio.wait_for(listener.attended.get(), 5)).now == 2
-    assert store.pulses == 0
+    assert store.pulses == 1
     await pulse.stop()
 
 
@@ -172,7 +182,7 @@ async def test_a_store_that_cannot_be_used_is_told_at_the_start() -> None:
 
 
 class CommandingStore(PulsingStore):
-    """Has one command open until it is answered."""
+    """Has one command open from the first heartbeat on until it is answered."""
 
     def __init__(self, kind: str, *answers: BaseException | bool) -> None:
         super().__init__(*answers)
@@ -195,6 +205,8 @@ class CommandingStore(PulsingStore):
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
     ) -> Pulse:
         answer = await super().pulse(worker, stats, lease=lease, wants=wants)
+        if self.pulses == 1:
+            return answer
         self.events.append(("pulse", stats.paused_reason))
         return replace(answer, commands=not self.finished.is_set())
 
@@ -216,6 +228,7 @@ async def test_a_command_is_answered_after_a_pulse_that_shows_what_it_did() -> N
     store, listener = CommandingStore("pause"), Listener()
     pulse = pulsation(store, listener, lease=3600 * SECOND)
     await pulse.start()
+    await listener.attended.get()
     pulse.ask()
     await store.answered()
     await pulse.stop()
@@ -256,6 +269,7 @@ class AskedAgain(CommandingStore):
     async def tell(self, pulse: Pulsation) -> None:
         self.pulse_of_worker = pulse
         await pulse.start()
+        await self._listener.attended.get()
         pulse.ask()
         assert self.looking_again.wait(10)  # The loop stands still meanwhile.
         await self.answered()

@@ -32,8 +32,10 @@ _STORM = 4
 _OWN_STORM = 0.02
 """The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
 _OWN_LOOKS = 5
-_OWN_STEP = 6
-"""Where the row of looks goes on behind a commit that is known: one of others may be hidden behind it."""
+_KNOWN_STEP = 6
+"""Where the row of looks goes on behind a commit of others that was seen: another may be hidden behind it."""
+_OWN_STEP = 8
+"""The same behind one of our own: whoever wrote before it is seen by the first look, and hardly anybody right after it."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _LULL = 0.02
@@ -134,7 +136,7 @@ class EventPace:
         self._fruitless = 0 if changed else self._fruitless + 1
         if changed:
             # What the event was about is seen; only what others wrote at the same moment may be hidden behind it.
-            self._step = max(self._step, _OWN_STEP)
+            self._step = max(self._step, _KNOWN_STEP)
         while True:
             if self._event.is_set():
                 self._event.clear()
