@@ -327,6 +327,20 @@ async def test_short_jobs_that_fall_due_one_after_the_other_share_claims_looks_a
     assert claims + Counter(name for _, _, name in sent)["next_due"] <= count / 2
 
 
+async def test_who_is_ahead_of_a_fast_stream_asks_once_for_many_jobs(store_url: str) -> None:
+    count = 500
+    gated = Gated(store_url)
+    gated.stays_open = True
+    async with listening(gated) as sent:
+        first = datetime.now(UTC) + timedelta(seconds=0.5)
+        moments = [first + timedelta(milliseconds=n) for n in range(count)]
+        await gated.scheduler.enqueue_many([gated.wait.options(at=at).call() for at in moments])
+        async with gated.scheduler.worker(concurrency=100):
+            await until(lambda: gated.has_started(count))
+    claims, _ = counted(sent)
+    assert claims + Counter(name for _, _, name in sent)["next_due"] <= count / 4
+
+
 async def firing(scheduler: Scheduler, triggers: Sequence[Trigger]) -> ScheduleFirer:
     """Store schedules and return who fires them, past what is done once."""
     schedules = [

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Released
+from duetime.runtime.ahead import AheadTurns
 from duetime.runtime.appetite import Appetite
 from duetime.runtime.asking import Asking
 from duetime.runtime.crowd import Crowd
@@ -62,9 +63,8 @@ class Fetcher(Service):
         self._asking = Asking(store, identity, time)
         self._look_first = False
         self._patience = Patience(store, crowd)
-        self._ahead_from: Micros = 0
-        self._more_ahead = False
-        self._content = False
+        self._ahead = AheadTurns(window)
+        self._asks = self._content = self._freed = False
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
@@ -158,7 +158,17 @@ class Fetcher(Service):
 
     async def round(self) -> float | None:
         """Claim what is due; when nothing is left, hold what comes next and sleep until shortly before the rest."""
-        self._content = False
+        self._asks, self._content, self._freed = True, False, False
+        try:
+            pause = await self._ask()
+        finally:
+            self._asks = False
+        # A held claim may have taken the last slot since the look, and limited jobs wait for the next to come free.
+        self._content = self._content and self._slots.free > 0
+        self._offer_freed()
+        return self.limited.sooner(pause) if self._slots.free else pause
+
+    async def _ask(self) -> float | None:
         await self._recover_unanswered()
         if self._paused:
             self.give_back_all()
@@ -167,14 +177,10 @@ class Fetcher(Service):
         if self.limited.goes_first() and not await self._claim_limited() and self._appetite.backlog:
             # With so much to do nobody looks ahead; limited jobs that fall due meanwhile must be known of all the same.
             await self._look_ahead_for_limited()
-        pause = await self._claim_in_turn()
-        if self._slots.free:
-            return self.limited.sooner(pause)
-        # A held claim may have taken the last slot since the look, and limited jobs wait for the next to come free.
-        self._content = False
-        return pause
+        return await self._claim_in_turn()
 
     async def _claim_in_turn(self) -> float | None:
+        keeps_up = False
         if self._slots.free and not self._look_first:
             wanted = self._slots.free
             claimed = await self._claim_due(wanted)
@@ -182,7 +188,8 @@ class Fetcher(Service):
             self._appetite.served(claimed, asked=wanted)
             if self._appetite.backlog and not self._appetite.most():
                 return 0 if self._slots.free else None
-            if claimed and not self._appetite.backlog:
+            keeps_up = bool(claimed) and not self._appetite.backlog
+            if keeps_up:
                 # They start before the next question is put, which takes as long as they do; of a backlog the next
                 # part is to be on its way while they run.
                 await asyncio.sleep(0)
@@ -190,9 +197,10 @@ class Fetcher(Service):
             return await self._fetch_next_batch()
         if self.limited.wanted:
             await self._claim_limited()
-        if not self._slots.free and not self.hold.room:
+        # What comes next cannot be held, or is due and of a kind that ends soon: the slot that comes free asks for it.
+        if not self._slots.free and (not self.hold.room or (self._appetite.backlog and self._appetite.brisk)):
             return None
-        return await self._look_ahead()
+        return await self._look_ahead(keeps_up=keeps_up)
 
     async def _fetch_next_batch(self) -> float | None:
         """While these jobs run, take the next ones, if they will soon find slots; otherwise others may have them."""
@@ -207,14 +215,20 @@ class Fetcher(Service):
     def slot_freed(self) -> None:
         """Use slots that jobs have left."""
         self.limited.room_made(self._slots.room)
-        # What the last look has found is looked after, and a slot more changes nothing; others hint or are awaited.
-        content = self._content and not self.hold.waiting and not self.limited.wanted
         if self._appetite.brisk:
             self._fill_slots()
             if not self._slots.free and not self._appetite.most():
                 return
-        if not content:
+        self._freed = True
+        if not self._asks:
+            self._offer_freed()
+
+    def _offer_freed(self) -> None:
+        # What the last look has found is looked after, and a slot more changes nothing; others hint or are awaited.
+        content = self._content and not self.hold.waiting and not self.limited.wanted
+        if self._freed and not content:
             self.wakeup.set()
+        self._freed = False
 
     def _fill_slots(self) -> None:
         if self._slots.free and self.hold.waiting and not self._idle:
@@ -225,7 +239,8 @@ class Fetcher(Service):
         """Whether nothing more may start."""
         return self.stopping or self._paused
 
-    async def _look_ahead(self) -> float | None:
+    async def _look_ahead(self, *, keeps_up: bool = False) -> float | None:
+        """Tell when to come back; `keeps_up`: all that was due has just been claimed, and slots are left."""
         self._look_first = True
         queues = [queue for queue in self._queues if self._slots.share(queue, 1) > 0]
         tasks = [
@@ -244,34 +259,40 @@ class Fetcher(Service):
             return idle
         wait = found.due_at - found.now
         if wait <= 0:
+            if keeps_up and self._ahead.catches_up(now=monotonic(), roomy=self.hold.roomy):
+                await self._claim_ahead()
             self._look_first = self._content = False
             return self._patience.until_next_claim() if self._slots.free else None
-        if wait <= self._window:
-            return await self._claim_ahead(wait)
-        # All who are idle know of the same job.
-        pause = (wait - self._window) / SECOND + self._crowd.wait(at_most=self._window / 2 / SECOND)
+        pause = await self._approach(wait)
         return pause if idle is None else min(idle, pause)
 
-    async def _claim_ahead(self, wait: Micros) -> float:
-        """Take what falls due within the window, at most once per half window unless something falls due sooner."""
-        half = self._window // 2
-        early = self._ahead_from - monotonic()
-        if early > 0 and wait > early:
-            return early / SECOND
-        self._ahead_from = monotonic() + half
-        self._look_first = False
-        # Not whether there is room now: some may have started, and made room, since it was asked for.
-        self._more_ahead = not self.hold.room
+    async def _approach(self, wait: Micros) -> float:
+        """Claim what falls due in a while, unless it is too early for that, and tell when to come back."""
+        pause = self._ahead.pause(wait, now=monotonic(), roomy=self.hold.roomy)
+        if not pause:
+            if await self._claim_ahead():
+                # What it has left, for want of room or because it must not run twice, another look tells.
+                return 0
+            pause = wait
+        self._look_first = pause < wait
+        # All who are idle know of the same job.
+        crowd = self._crowd.wait(at_most=self._window / 2 / SECOND) if wait > self._window else 0
+        return pause / SECOND + crowd
+
+    async def _claim_ahead(self) -> bool:
+        """Take what falls due within the window, and tell whether there was any that may be taken ahead."""
+        taken = 0
+        # Not whether there is room afterwards: some may have started, and made room, since it was asked for.
+        all_room = not self.hold.room
         for lane in self._demands.lanes():
             if (room := min(self.hold.room, self._demands.share(lane))) > 0:
                 claims = await self._asking.claim(self._demands.ahead(lane, room, window=self._window))
                 for claim in claims:
                     self.hold.add(claim)
-                self._more_ahead |= len(claims) == room
-        if self._more_ahead and self.hold.half_empty:
-            self._ahead_from = 0
-            return 0
-        return half / SECOND
+                taken += len(claims)
+                all_room |= len(claims) == room
+        self._ahead.taken(taken, all_room=all_room, now=monotonic())
+        return taken > 0
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
         claims: list[Claim] = []
@@ -341,9 +362,9 @@ class Fetcher(Service):
         if self._idle:
             return claims
         refused = self._start_unmarked(claims)
-        if self._more_ahead and self.hold.half_empty and len(refused) < len(claims):
-            self._more_ahead = False
-            self._ahead_from = 0
+        if self._ahead.left_some and self.hold.roomy and len(refused) < len(claims):
+            self._ahead.room_made()
+            self._look_first = True
             self.wakeup.set()
         return refused
 

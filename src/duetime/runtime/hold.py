@@ -14,6 +14,9 @@ from duetime.runtime.timekeeper import Timekeeper
 _Waiting: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 """A claim behind what it is sorted by: its priority, due time and job, then which lot it came with."""
 
+_LOT = 25
+"""So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
+
 
 class Hold:
     """Keeps unstarted claims; they never hold a slot."""
@@ -29,6 +32,7 @@ class Hold:
     ) -> None:
         """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`."""
         self._budget = budget
+        self._lot = min((budget + 1) // 2, _LOT)
         self._window = window
         self._time = time
         self._on_due = on_due
@@ -46,9 +50,9 @@ class Hold:
         return max(0, self._budget - len(self._claims))
 
     @property
-    def half_empty(self) -> bool:
-        """Whether less than half of what may be held is."""
-        return len(self._claims) * 2 < self._budget
+    def roomy(self) -> bool:
+        """Whether there is room for so many more that it is worth asking for them."""
+        return self.room >= self._lot
 
     def __len__(self) -> int:
         return len(self._claims)

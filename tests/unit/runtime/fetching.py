@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from duetime.model.instants import SECOND, Micros
@@ -117,3 +118,12 @@ def idle_fetcher(
         ahead_budget=budget,
         watched=watched,
     )
+
+
+async def is_woken(fetcher: Fetcher) -> bool:
+    """Whether the fetcher has been told to ask."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(0):
+            await fetcher.wakeup.wait(None)
+            return True
+    return False

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from duetime.model.instants import SECOND
+from collections.abc import Sequence
+
+import pytest
+
+from duetime.model.instants import SECOND, Instant
 from duetime.model.job import Claim
+from duetime.runtime.ahead import AheadTurns
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.slots import Slots
 from duetime.stores.base import Demand, NextDue
-from tests.unit.runtime.fetching import HANDLER, Busy, OneJob, idle_fetcher
+from tests.unit.runtime.fetching import HANDLER, Busy, OneJob, idle_fetcher, is_woken
 from tests.unit.runtime.kit import claim
 
 
@@ -44,5 +49,139 @@ async def test_more_is_claimed_ahead_as_soon_as_half_is_started_also_if_some_sta
     assert await fetcher.round() == 0, (
         "four were asked for and found, and the six before have started meanwhile"
     )
-    assert await fetcher.round() == 0.5
+    assert await fetcher.round() == 0
+    assert await fetcher.round() == 0.5, "what is not held is claimed when it is due"
     assert [said for said in store._story if said != "next due"] == ["claim 4", "claim 6"]
+
+
+class Told(OneJob):
+    """A store that tells which jobs it is asked for; one of the due ones is there, and what comes ahead as said."""
+
+    def __init__(self, story: list[str], *, due_at: Instant, ahead: Sequence[Claim] = ()) -> None:
+        super().__init__(story)
+        self._due_at = due_at
+        self.ahead = ahead
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        self._story.append("ahead" if demand.ahead else "due")
+        return list(self.ahead) if demand.ahead else [claim(f"{len(self._story)}")]
+
+    async def next_due(self, queues: object, tasks: object) -> NextDue:
+        return (await super().next_due(queues, tasks))._replace(due_at=self._due_at)
+
+
+def fetcher_of(store: Told, *, slots: int = 10, budget: int = 10) -> Fetcher:
+    return idle_fetcher(
+        store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(slots, {}), budget=budget
+    )
+
+
+async def test_a_job_that_may_not_be_claimed_ahead_is_claimed_when_it_is_due() -> None:
+    story: list[str] = []
+    fetcher = fetcher_of(Told(story, due_at=SECOND // 8))
+    assert await fetcher.round() == 0.125
+    assert story == ["due", "next due", "ahead"]
+    await fetcher.round()
+    assert story[3] == "due", "it is known to be"
+
+
+async def test_what_a_claim_ahead_has_left_is_looked_for_before_anything_else() -> None:
+    story: list[str] = []
+    held = [claim("held", due_at=SECOND // 4)]
+    fetcher = fetcher_of(Told(story, due_at=SECOND // 4, ahead=held))
+    assert await fetcher.round() == 0
+    story.clear()
+    await fetcher.round()
+    assert story[0] == "next due"
+
+
+async def test_who_keeps_up_with_jobs_that_are_always_due_gets_ahead_of_them() -> None:
+    story: list[str] = []
+    fetcher = fetcher_of(Told(story, due_at=0, ahead=[claim("held", due_at=SECOND)]))
+    for _ in range(2):
+        assert await fetcher.round() == 0
+    assert story == ["due", "next due", "ahead"] * 2
+
+
+async def test_who_has_found_nothing_ahead_does_not_look_for_it_every_time() -> None:
+    story: list[str] = []
+    fetcher = fetcher_of(Told(story, due_at=0))
+    for _ in range(2):
+        assert await fetcher.round() == 0
+    assert story == ["due", "next due", "ahead", "due", "next due"]
+
+
+async def test_who_does_not_keep_up_claims_what_is_due_alone() -> None:
+    story: list[str] = []
+    fetcher = fetcher_of(Told(story, due_at=0), slots=1)
+    for _ in range(2):
+        await fetcher.round()
+    assert "ahead" not in story
+
+
+class Willing(Busy):
+    """A dispatcher that starts whatever is held."""
+
+    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
+        del claims, unmarked
+        return []
+
+
+async def test_room_that_starts_have_made_is_told_once() -> None:
+    ahead = [claim(f"held {n}", due_at=SECOND // 2) for n in range(4)]
+    store = Told([], due_at=SECOND // 2, ahead=ahead)
+    fetcher = idle_fetcher(
+        store=store, dispatcher=Willing([]), handlers={"task": HANDLER}, slots=Slots(4, {}), budget=4
+    )
+    await fetcher.round()
+    told: list[bool] = []
+    for held in fetcher.hold.take_all()[:2]:
+        fetcher.wakeup.clear()
+        fetcher._start_held([held])
+        told.append(await is_woken(fetcher))
+    assert told == [True, False]
+
+
+class TestAheadTurns:
+    """`AheadTurns`, for a window of sixteen."""
+
+    @pytest.fixture
+    def turns(self) -> AheadTurns:
+        return AheadTurns(16)
+
+    @pytest.mark.parametrize(("wait", "pause"), [(1, 0), (15, 0), (16, 1), (100, 85)])
+    def test_what_is_near_is_claimed_and_what_is_far_awaited(
+        self, turns: AheadTurns, wait: int, pause: int
+    ) -> None:
+        assert turns.pause(wait, now=0, roomy=True) == pause
+
+    @pytest.mark.parametrize(("wait", "pause"), [(9, 8), (15, 8), (16, 8), (100, 85)])
+    def test_two_claims_are_half_a_window_apart(self, turns: AheadTurns, wait: int, pause: int) -> None:
+        turns.taken(1, all_room=False, now=0)
+        assert turns.pause(wait, now=0, roomy=True) == pause
+        assert turns.pause(wait - pause, now=pause, roomy=True) == 0
+
+    def test_unless_something_falls_due_before(self, turns: AheadTurns) -> None:
+        turns.taken(1, all_room=False, now=0)
+        assert turns.pause(8, now=0, roomy=True) == 0
+
+    def test_what_finds_no_room_is_awaited_until_there_is_some(self, turns: AheadTurns) -> None:
+        turns.taken(1, all_room=True, now=0)
+        assert turns.pause(12, now=0, roomy=False) == 12
+        assert turns.pause(12, now=0, roomy=True) == 0
+
+    def test_room_is_filled_at_once(self, turns: AheadTurns) -> None:
+        turns.taken(1, all_room=True, now=0)
+        turns.room_made()
+        assert turns.pause(12, now=0, roomy=True) == 0
+        assert not turns.left_some
+
+    def test_nobody_catches_up_without_room(self, turns: AheadTurns) -> None:
+        assert turns.catches_up(now=0, roomy=True)
+        assert not turns.catches_up(now=0, roomy=False)
+
+    def test_a_vain_attempt_to_catch_up_is_repeated_after_half_a_window(self, turns: AheadTurns) -> None:
+        turns.taken(0, all_room=False, now=0)
+        assert [turns.catches_up(now=now, roomy=True) for now in (7, 8)] == [False, True]
+        turns.taken(1, all_room=False, now=8)
+        assert turns.catches_up(now=8, roomy=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from duetime.model.instants import MILLISECOND
+from duetime.model.instants import MILLISECOND, SECOND
 from duetime.model.job import Claim
 from duetime.model.outcome import Outcome, Released
 from duetime.runtime.slots import Slots
@@ -91,3 +91,19 @@ async def test_what_was_taken_in_advance_and_found_no_slot_is_left_to_others() -
     assert len(stuck.given_back) == waiting
     await fetcher.round()
     assert story == ["claim", "claim", "next due"], "others were not let have what had gone back"
+
+
+@pytest.mark.parametrize(("pace", "looks"), [(1, False), (SECOND, True)])
+async def test_while_short_runs_of_a_backlog_take_all_slots_nobody_looks_further(
+    pace: int, looks: bool
+) -> None:
+    slots = Slots(2, {})
+    story: list[str] = []
+    stuck = Stuck(slots)
+    fetcher = idle_fetcher(
+        store=Endless(story), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots, budget=2_000
+    )
+    await fetcher.round()
+    stuck.pace = pace
+    await fetcher.round()
+    assert ("next due" in story) is looks

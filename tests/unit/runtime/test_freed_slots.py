@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 
@@ -12,7 +11,7 @@ from duetime.model.job import Claim
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.slots import Slots
 from duetime.stores.base import Demand
-from tests.unit.runtime.fetching import HANDLER, Busy, Later, idle_fetcher
+from tests.unit.runtime.fetching import HANDLER, Busy, Later, idle_fetcher, is_woken
 from tests.unit.runtime.kit import claim
 
 
@@ -21,11 +20,7 @@ async def woken_by_a_free_slot(fetcher: Fetcher) -> bool:
     fetcher.wakeup.clear()
     await fetcher.round()
     fetcher.slot_freed()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(0):
-            await fetcher.wakeup.wait(None)
-            return True
-    return False
+    return await is_woken(fetcher)
 
 
 @pytest.mark.parametrize("due_in", [None, 1, 3_600])
@@ -74,6 +69,7 @@ class Filling(Later):
 
     def __init__(self, slots: Slots) -> None:
         super().__init__([], due_in=1)
+        self._due_at = SECOND // 2
         self._slots = slots
 
     async def claim(self, demand: Demand) -> list[Claim]:
@@ -97,14 +93,19 @@ async def test_a_slot_that_comes_free_is_offered_where_queues_have_slots_of_thei
     assert await woken_by_a_free_slot(fetcher)
 
 
-async def test_a_slot_that_comes_free_while_the_store_is_asked_is_offered() -> None:
+async def woken_by_a_slot_freed_meanwhile(slots: Slots) -> bool:
+    """Whether a slot that comes free while the store is asked makes for another round."""
     store = Later([], due_in=3_600)
-    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
-    await fetcher.round()
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
     store.meanwhile = fetcher.slot_freed
     fetcher.wakeup.clear()
     await fetcher.round()
-    await asyncio.wait_for(fetcher.wakeup.wait(None), 5)
+    return await is_woken(fetcher)
+
+
+async def test_a_slot_that_comes_free_while_the_store_is_asked_is_judged_by_the_answer() -> None:
+    assert not await woken_by_a_slot_freed_meanwhile(Slots(2, {}))
+    assert await woken_by_a_slot_freed_meanwhile(Slots(2, {"default": 1}))
 
 
 async def test_a_slot_that_comes_free_is_offered_to_jobs_under_limits_that_have_lacked_one() -> None:
