@@ -318,12 +318,12 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (
             SQL.withdraw,
             {"rows": NAMES, "reason": "r", "now": DUE},
-            "duetime_jobs_occurrence duetime_jobs_live",
+            "duetime_jobs_history",
         ),
         (
             SQL.withdraw_claimed,
             {"rows": NAMES, "reason": "r", "now": DUE},
-            "duetime_jobs_running duetime_jobs_live",
+            "duetime_jobs_running duetime_jobs_history",
         ),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
@@ -391,7 +391,7 @@ async def test_what_falls_due_first_is_found_by_probes_of_the_index(
             {"state": "pending"},
             "duetime_jobs_running duetime_jobs_claim duetime_jobs_gated duetime_jobs_gated_due",
         ),
-        (SQL.find_of_schedule, {"schedule": "nightly"}, "duetime_jobs_occurrence duetime_jobs_live"),
+        (SQL.find_of_schedule, {"schedule": "nightly"}, "duetime_jobs_history"),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )

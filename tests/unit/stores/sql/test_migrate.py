@@ -44,7 +44,7 @@ def test_there_is_no_text_when_nothing_is_missing() -> None:
 async def test_a_store_brings_its_tables_along(store_url: str) -> None:
     store = open_store(store_url)
     await store.open()
-    assert await store.schema_status() == SchemaStatus(found=3, wanted=3)
+    assert await store.schema_status() == SchemaStatus(found=4, wanted=4)
     assert await store.pending_sql() == ""
     await store.close()
 
@@ -68,7 +68,7 @@ async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -
         connection.execute(
             "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (99, 'later', '9.9', 0)"
         )
-    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 3: upgrade duetime"):
+    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 4: upgrade duetime"):
         await open_store(f"sqlite:///{path}").open()
 
 
@@ -85,7 +85,7 @@ async def test_the_printed_text_makes_the_tables_that_migrate_makes(tmp_path: Pa
     await closed(open_store(f"sqlite:///{printed}", auto_migrate=False))
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(
     store_url: str, version: int
 ) -> None:
@@ -143,7 +143,7 @@ def test_many_processes_may_open_a_new_database_at_once(store_url: str) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
     answers = [process.communicate(timeout=50) for process in processes]
-    assert [found for found, _ in answers] == ["3\n"] * 8, answers
+    assert [found for found, _ in answers] == ["4\n"] * 8, answers
 
 
 async def closed(store: Store) -> None:

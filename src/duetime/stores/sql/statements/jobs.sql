@@ -82,7 +82,7 @@ ON CONFLICT DO NOTHING
 -- Find the jobs that stand for given occurrences.
 SELECT j.schedule, j.occurrence, j.id
 FROM {each rows: schedule text, occurrence int} AS r
-JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence
+JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND (j.occurrence IS NULL) IS FALSE
 
 -- name: take
 -- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.

@@ -6,7 +6,7 @@ SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_u
 FROM {each rows: id text, task text, unique_key text} AS r
 JOIN {jobs} AS j ON j.task = r.task AND j.unique_key = r.unique_key
 WHERE j.unique_key IS NOT NULL AND j.key_held = 1
-  AND (j.state = 'pending' OR j.state = 'running' OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
+  AND (j.finished_at IS NULL OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
 UNION ALL
 SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_until
 FROM {each rows: id text, task text, unique_key text} AS r

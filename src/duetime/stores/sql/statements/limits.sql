@@ -26,8 +26,9 @@ JOIN {queues} AS q ON q.name = d.name
 WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 
 -- fragment: running_of
--- What runs of a schedule, by the index of what it has not finished.
-j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running') AND j.state = 'running'
+-- What runs of a schedule, by the index of what it has made. That it runs is hidden from the planner, which would look
+-- through all that runs for it.
+j.schedule IS NOT NULL AND j.state IN ('pending', 'running') AND CASE WHEN j.state = 'running' THEN true ELSE false END
 
 -- name: waiting_gates
 -- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
@@ -73,7 +74,7 @@ WITH RECURSIVE walk (task, gate, queue, priority, due_at, schedule, step) AS (
 SELECT f.task, f.gate, f.queue, f.priority, f.due_at, f.step, f.ready, g.name, g.starts,
        CASE WHEN f.ready THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = f.gate) END,
        CASE WHEN f.ready AND f.schedule IS NOT NULL THEN (
-           SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = f.schedule
+           SELECT count(*) FROM {jobs} AS j {index history} WHERE {running_of} AND j.schedule = f.schedule
        ) END,
        {now}
 FROM found AS f
@@ -111,7 +112,7 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = r.name), {now}
 FROM {each gates: name text} AS r
 UNION ALL
-SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = r.schedule),
+SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j {index history} WHERE {running_of} AND j.schedule = r.schedule),
        {now}
 FROM {each turns: name text, schedule text} AS r
 UNION ALL
@@ -190,7 +191,7 @@ ON CONFLICT (name) DO UPDATE SET most = excluded.most, rate_count = excluded.rat
 SELECT 'task', g.name, g.most, g.rate_count, g.rate_period, g.starts,
        CASE WHEN CAST(:schedule AS text) IS NULL
             THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = g.name)
-            ELSE (SELECT count(*) FROM {jobs} AS j {index live} WHERE {running_of} AND j.schedule = :schedule) END
+            ELSE (SELECT count(*) FROM {jobs} AS j {index history} WHERE {running_of} AND j.schedule = :schedule) END
 FROM {gates} AS g WHERE g.name = CAST(:gate AS text)
 UNION ALL
 SELECT 'queue', q.name, q.most, q.rate_count, q.rate_period, q.starts,

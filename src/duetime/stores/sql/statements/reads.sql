@@ -36,7 +36,7 @@ SELECT {now}, {job_columns} FROM {jobs} WHERE {on_page} AND {wanted} ORDER BY id
 -- name: find_unsuccessful
 -- The same among the jobs that ended otherwise than well.
 SELECT {now}, {job_columns} FROM {jobs}
-WHERE (state = 'failed' OR state = 'cancelled' OR state = 'skipped') AND {on_page} AND {wanted}
+WHERE finished_at IS NOT NULL AND state <> 'succeeded' AND {on_page} AND {wanted}
 ORDER BY id DESC LIMIT :limit
 
 -- name: find_newest

@@ -13,7 +13,7 @@ ORDER BY s.id
 -- Find the earliest of the latest ended occurrences of schedules; nothing where there are fewer.
 SELECT r.name, (
     SELECT j.occurrence FROM {jobs} AS j
-    WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.occurrence IS NOT NULL
+    WHERE j.schedule = r.name AND (j.occurrence IS NULL) IS FALSE
       AND j.finished_at IS NOT NULL
     ORDER BY j.occurrence DESC LIMIT 1 OFFSET :others
 )

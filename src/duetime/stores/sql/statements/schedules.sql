@@ -6,15 +6,14 @@ s.name, s.task, s.payload, s.trigger_spec, s.declared, s.owner, s.queue, s.prior
 s.options, s.overlap, s.overlap_limit, s.misfire, s.misfire_window, s.misfire_limit, s.pause_after, s.paused_at,
 s.paused_reason, s.paused_by, s.paused_until, s.parked_at, s.fired_through, s.next_at, s.made, s.streak_from, s.rev,
 s.created_at, s.updated_at,
-(SELECT count(*) FROM {jobs} AS j {index live}
- WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running')),
+(SELECT count(*) FROM {jobs} AS j {index history}
+ WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 'running')),
 CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
-    SELECT count(*) FROM {jobs} AS j {index streak}
-    WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND (j.state = 'succeeded' OR j.state = 'failed')
-      AND j.state = 'failed' AND j.occurrence > coalesce((
-          SELECT w.occurrence FROM {jobs} AS w {index streak}
-          WHERE w.schedule = s.name AND w.schedule IS NOT NULL AND (w.state = 'succeeded' OR w.state = 'failed')
-            AND w.state = 'succeeded' AND w.occurrence >= s.streak_from
+    SELECT count(*) FROM {jobs} AS j {index history}
+    WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND j.state = 'failed' AND j.occurrence > coalesce((
+          SELECT w.occurrence FROM {jobs} AS w {index history}
+          WHERE w.schedule = s.name AND w.schedule IS NOT NULL AND w.state = 'succeeded'
+            AND w.occurrence >= s.streak_from
           ORDER BY w.occurrence DESC LIMIT 1
       ), s.streak_from - 1)
 ) END
@@ -58,7 +57,7 @@ RETURNING {schedules}.name
 -- fragment: planted
 -- True for a live job of a schedule, given by `r`, that has not begun: its occurrence is still to come, or it waits for
 -- the time that was drawn for it and those are asked for.
-{jobs}.schedule = r.name AND {jobs}.schedule IS NOT NULL AND ({jobs}.state = 'pending' OR {jobs}.state = 'running')
+{jobs}.schedule = r.name AND {jobs}.schedule IS NOT NULL AND {jobs}.state IN ('pending', 'running')
 AND (r.only IS NULL OR {jobs}.occurrence = r.only)
 AND ({jobs}.occurrence > {now} OR (r.drawn = 1 AND {jobs}.occurrence IS NOT NULL AND {jobs}.due_at > {now}
                                    AND {jobs}.fence = CASE WHEN {jobs}.state = 'pending' THEN 0 ELSE 1 END))
@@ -66,7 +65,7 @@ AND ({jobs}.occurrence > {now} OR (r.drawn = 1 AND {jobs}.occurrence IS NOT NULL
 -- name: lock_planted
 -- Lock planted jobs, so that none is claimed or given back between the statements that take them back.
 SELECT {jobs}.id
-FROM {each rows: name text, reason text, only int, drawn int} AS r CROSS JOIN {jobs} {index live}
+FROM {each rows: name text, reason text, only int, drawn int} AS r CROSS JOIN {jobs} {index history}
 WHERE {planted}
 ORDER BY {jobs}.id
 {locking}
@@ -74,7 +73,7 @@ ORDER BY {jobs}.id
 -- name: withdraw
 -- Cancel planted jobs that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
 -- that is named free for another record; any other stays with its job.
-UPDATE {jobs} {index live} SET
+UPDATE {jobs} {index history} SET
     state = 'cancelled', finished_at = {now}, reason = r.reason,
     span_first = CASE WHEN occurrence > {now} OR r.only IS NOT NULL THEN occurrence ELSE span_first END,
     occurrence = CASE WHEN occurrence > {now} OR r.only IS NOT NULL THEN NULL ELSE occurrence END
@@ -85,7 +84,7 @@ RETURNING {jobs}.schedule, {jobs}.span_first, {jobs}.occurrence
 -- name: withdraw_claimed
 -- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
 -- somebody had cancelled them before.
-UPDATE {jobs} {index live} SET
+UPDATE {jobs} {index history} SET
                   cancel_requested_at = coalesce(cancel_requested_at, {now}),
                   cancel_reason = coalesce(cancel_reason, r.reason),
                   callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END
@@ -149,8 +148,8 @@ RETURNING {schedules}.name
 -- name: fired_jobs
 -- Find the jobs that schedules have made at their own times and that have not ended; neither what somebody has triggered,
 -- which has no occurrence, nor what was made up for, which says the first of what it stands for.
-SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index live}
-WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND (j.state = 'pending' OR j.state = 'running')
+SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index history}
+WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 'running')
   AND j.occurrence IS NOT NULL AND j.span_first IS NULL
 
 -- name: delete_schedule
@@ -174,15 +173,17 @@ WHERE s.name = r.name ORDER BY s.name
 -- Read the records of a schedule for a stretch of time: those that lie in it, and the first one after it, which may
 -- stand for occurrences that lie in it, too.
 SELECT {now}, {job_columns} FROM {jobs}
-WHERE schedule = :schedule AND occurrence >= :since AND occurrence <= coalesce((
-    SELECT min(n.occurrence) FROM {jobs} AS n WHERE n.schedule = :schedule AND n.occurrence > :until
+WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence >= :since AND occurrence <= coalesce((
+    SELECT n.occurrence FROM {jobs} AS n
+    WHERE n.schedule = :schedule AND (n.occurrence IS NULL) IS FALSE AND n.occurrence > :until
+    ORDER BY n.occurrence LIMIT 1
 ), :until)
 ORDER BY occurrence LIMIT :limit
 
 -- name: past_occurrences
 -- Read the records of a schedule up to an instant, latest first, perhaps without what was skipped.
 SELECT {now}, {job_columns} FROM {jobs}
-WHERE schedule = :schedule AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
+WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
 ORDER BY occurrence DESC LIMIT :limit
 
 -- name: lock_spans
