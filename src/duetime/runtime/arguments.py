@@ -48,7 +48,10 @@ class Arguments:
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         """Return the JSON object for a call, or raise `InvalidArguments` naming the path of the bad value."""
         given = self._bind(args, kwargs)
-        raw = self._to_json(given)
+        try:
+            raw = _encoder.encode(given)
+        except _ENCODE_ERRORS as error:
+            raise self._not_json(given, error) from None
         if len(raw) > MAX_PAYLOAD:
             text = (
                 f"arguments of {self._task} take {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored. "
@@ -146,17 +149,13 @@ class Arguments:
             "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
         )
 
-    def _to_json(self, given: msgspec.Struct) -> bytes:
-        try:
-            return _encoder.encode(given)
-        except _ENCODE_ERRORS as error:
-            text = str(error)
+    def _not_json(self, given: msgspec.Struct, error: Exception) -> InvalidArguments:
         for name, value in _given(given):
             try:
                 _encoder.encode(value)
-            except _ENCODE_ERRORS as error:
-                raise self._misfit(f"{error} - at `$.{name}`") from None
-        raise self._misfit(text)
+            except _ENCODE_ERRORS as found:
+                return self._misfit(f"{found} - at `$.{name}`")
+        return self._misfit(str(error))
 
     def _check_loose(self, given: msgspec.Struct, rebuilt: object) -> None:
         """Refuse what JSON would silently change where no type says how to rebuild it."""

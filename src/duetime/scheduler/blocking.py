@@ -43,8 +43,8 @@ class BlockingRequest(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
-        call = self._request.prepared(args, kwargs)
-        [handle] = self._client.enqueue_blocking([call], tx=self._request.tx)
+        request = self._request
+        handle = self._client.enqueue_blocking(request.prepared(args, kwargs), tx=request.tx)
         return BlockingHandle(handle, self._portal)
 
 
@@ -180,7 +180,7 @@ class BlockingScheduler:
         self, calls: Iterable[Call[Any]], *, tx: object | None = None
     ) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
-        handles = self._client.enqueue_blocking(calls, tx=tx)
+        handles = self._client.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:

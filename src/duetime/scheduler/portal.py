@@ -37,14 +37,10 @@ class Portal:
         self._own: asyncio.AbstractEventLoop | None = None
         self._pid = 0
 
-    def reach(self) -> None:
-        """See that the scheduler is open, for a caller that needs no loop; raises `BlockingCallInLoop` inside one."""
-        self._loop()
-
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
         try:
-            loop = self._loop()
+            loop = self.reach()
         except BaseException:
             coroutine.close()
             raise
@@ -61,7 +57,8 @@ class Portal:
         loop.call_soon_threadsafe(loop.stop)
         atexit.unregister(self.close)
 
-    def _loop(self) -> asyncio.AbstractEventLoop:
+    def reach(self) -> asyncio.AbstractEventLoop:
+        """See that the scheduler is open, and return the loop it is open in; raises `BlockingCallInLoop` inside one."""
         if _inside_a_loop():
             text = "a .sync verb would block the running event loop; call the async verb and await it"
             raise BlockingCallInLoop(text)

@@ -76,7 +76,9 @@ class Scheduler:
         self._opening = asyncio.Lock()
         self._pace = Pace(shortest=durations.parse(shortest_interval, what="shortest_interval"))
         self._portal = Portal(
-            current_loop=lambda: self._loop if self._is_open() else None, open_=self.open, close=self.close
+            current_loop=lambda: self._loop if self._pid == os.getpid() else None,
+            open_=self.open,
+            close=self.close,
         )
 
     def __repr__(self) -> str:
@@ -191,7 +193,8 @@ class Scheduler:
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         check_not_kept_out(store := self._opened())
-        return self._handles(await store.enqueue([call.job]), [call])[0]
+        [job_id] = await store.enqueue([call.job])
+        return self._handle(job_id, call)
 
     async def enqueue_many(
         self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
@@ -207,23 +210,39 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object = None) -> list[JobHandle[Any]]:
+    def enqueue_blocking(self, call: Call[R], /, *, tx: object = None) -> JobHandle[R]:
+        """Store one request for a caller without an event loop; with `tx`, in the thread that has it open."""
+        if tx is not None:
+            return self.enqueue_many_blocking([call], tx=tx)[0]
+        if call.entry is None and (store := self._reached()) is not None:
+            ids = store.enqueue_blocking([call.job])
+            if ids is not None:
+                return self._handle(ids[0], call)
+        return self._portal.run(self.enqueue(call))
+
+    def enqueue_many_blocking(
+        self, calls: Iterable[Call[Any]], /, *, tx: object = None
+    ) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
         calls = listed(calls)
+        jobs = [call.job for call in calls]
         if tx is not None:
             store = self._portal.run(self._introduced())
-            return self._handles(store.enqueue_blocking_in(_own(tx), [call.job for call in calls]), calls)
-        ids = self._enqueue_here(calls)
-        return self._portal.run(self.enqueue_many(calls)) if ids is None else self._handles(ids, calls)
+            return self._handles(store.enqueue_blocking_in(_own(tx), jobs), calls)
+        if (reached := self._reached()) is not None:
+            entries = [call.entry for call in calls if call.entry is not None]
+            ids = reached.enqueue_blocking(jobs, entries=entries)
+            if ids is not None:
+                return self._handles(ids, calls)
+        return self._portal.run(self.enqueue_many(calls))
 
-    def _enqueue_here(self, calls: Sequence[Call[Any]]) -> Sequence[JobId] | None:
-        """Store requests without an event loop; None, and nothing is stored, where that cannot be."""
+    def _reached(self) -> Store | None:
+        """Return the open store for a thread without an event loop; None where requests must pass through one."""
         self._portal.reach()
         if (store := self._store) is None or self.after_enqueue is not None:
             return None
         check_not_kept_out(store)
-        entries = [call.entry for call in calls if call.entry is not None]
-        return store.enqueue_blocking([call.job for call in calls], entries=entries)
+        return store
 
     def blocking_request(self, request: Request[P, R], /) -> later.BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""
@@ -317,6 +336,10 @@ class Scheduler:
             raise InvalidTask(text)
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
+
+    def _handle(self, job_id: JobId, call: Call[R]) -> JobHandle[R]:
+        job, decode, _ = call
+        return JobHandle(job_id, job.task, self._opened, decode, job_id != job.id)
 
     def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
         store = self._opened

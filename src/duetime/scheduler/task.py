@@ -27,6 +27,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
+_made = typing.cast("Any", tuple).__new__
+"""Makes a named tuple as `_make` does, in half the time."""
+
 
 class Call(NamedTuple, Generic[R_co]):
     """A request that is ready to be enqueued."""
@@ -59,7 +62,13 @@ class Client(Protocol):
         """Store all requests or none."""
         ...
 
-    def enqueue_blocking(self, calls: Iterable[Call[Any]], /, *, tx: object = None) -> list[JobHandle[Any]]:
+    def enqueue_blocking(self, call: Call[R], /, *, tx: object = None) -> JobHandle[R]:
+        """Store one request for a caller without an event loop; with `tx`, in this very thread."""
+        ...
+
+    def enqueue_many_blocking(
+        self, calls: Iterable[Call[Any]], /, *, tx: object = None
+    ) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
@@ -97,11 +106,11 @@ class Request(Generic[P, R]):
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
         """Check the arguments and return what to store."""
         payload = self._encode(args, kwargs)
-        # What `_make` and the class itself do, in half the time.
-        job = tuple.__new__(NewJob, (new_job_id(), self._name, payload, *self._same))
+        job: NewJob = _made(NewJob, (new_job_id(), self._name, payload, *self._same))
         if self._gated:
             job = job._replace(terms=self._handler.terms_of(payload, self._terms))
-        return tuple.__new__(Call, (job, self._read, None))
+        call: Call[R] = _made(Call, (job, self._read, None))
+        return call
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from duetime.errors import NotOpen, SchemaMismatch
 from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import MINUTE
-from duetime.model.instants import Instant
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
@@ -26,6 +27,7 @@ log = logging.getLogger("duetime.store")
 SOON: Final = MINUTE
 """Jobs that are due later than this from now wake nobody up; the workers look again before."""
 _JOBS: Final = Hint("jobs")
+_looked_up = attrgetter("schedule", "key")
 
 
 class Enqueuing:
@@ -103,8 +105,8 @@ class Enqueuing:
 
     def _hint_of(self, jobs: Sequence[NewJob]) -> Hint | None:
         # Nearly always it is the first; to look for it would take a lone job longer than to see this.
-        soon = self._clock.now() + SOON
-        return _JOBS if _wakes(jobs[0], soon) or any(_wakes(job, soon) for job in jobs) else None
+        clock = self._clock
+        return _JOBS if _wakes(jobs[0], clock) or any(_wakes(job, clock) for job in jobs) else None
 
     def _storing(
         self,
@@ -128,18 +130,18 @@ class Enqueuing:
         return script
 
     def _due_soon(self, jobs: Iterable[NewJob]) -> Iterator[NewJob]:
-        soon = self._clock.now() + SOON
-        return (job for job in jobs if _wakes(job, soon))
+        return (job for job in jobs if _wakes(job, self._clock))
 
 
 def _is_single(jobs: Sequence[NewJob]) -> bool:
     """Whether one statement stores all: there is nothing to look up, neither who has a key nor an occurrence."""
-    return all(job.schedule is None and job.key is None for job in jobs)
+    return not any(chain.from_iterable(map(_looked_up, jobs)))
 
 
-def _wakes(job: NewJob, soon: Instant) -> bool:
+def _wakes(job: NewJob, clock: Clock) -> bool:
     """Whether a job falls due before the workers look again by themselves."""
-    return job.state is State.PENDING and (job.delay <= SOON if job.due_at is None else job.due_at <= soon)
+    wait = job.delay if job.due_at is None else job.due_at - clock.now()
+    return wait <= SOON and job.state is State.PENDING
 
 
 def _ids(done: Enqueued) -> list[JobId]:

@@ -101,13 +101,10 @@ def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
 
 
-def asks_nothing_special(job: NewJob) -> bool:
-    """Whether a job has nothing that `enqueue_one` has no room for."""
-    return job[_SPECIAL:] == _NOTHING_SPECIAL
-
-
-def one_job(job: NewJob) -> dict[str, object]:
-    """Return a job that asks for nothing special, for `enqueue_one`."""
+def one_job(job: NewJob) -> dict[str, object] | None:
+    """Return a job for `enqueue_one`; None if it asks for something special."""
+    if job[_SPECIAL:] != _NOTHING_SPECIAL:
+        return None
     values: dict[str, object] = dict(zip(_PLAIN, job, strict=False))
     values["payload"] = clean_text(job.payload)
     return values
@@ -115,7 +112,7 @@ def one_job(job: NewJob) -> dict[str, object]:
 
 def alike_jobs(jobs: Sequence[NewJob]) -> Alike | None:
     """Return jobs of one kind that ask for nothing special; None if that is not what they are."""
-    if not asks_nothing_special(jobs[0]):
+    if jobs[0][_SPECIAL:] != _NOTHING_SPECIAL:
         return None
     ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
     if not all(map(_is_one, (tasks, *common))):

@@ -64,8 +64,8 @@ def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -
     `fresh`: the database may refuse them all where one is stored already.
     """
     if len(jobs) == 1:
-        if rows.asks_nothing_special(jobs[0]):
-            return Query(sql.enqueue_one, rows.one_job(jobs[0]))
+        if (values := rows.one_job(jobs[0])) is not None:
+            return Query(sql.enqueue_one, values)
     elif (alike := rows.alike_jobs(jobs)) is not None:
         if alike.dated:
             return Query(sql.enqueue_dated_fresh if fresh else sql.enqueue_dated, alike.values)

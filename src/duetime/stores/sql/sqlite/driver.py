@@ -18,7 +18,6 @@ from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, scrip
 from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
-from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
 from duetime.stores.sql.subscribers import Subscriber, Subscribers
@@ -63,7 +62,13 @@ class SqliteDriver:
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         nudge = None if hint is None else self._nudge(hint)
-        answer = await self._run(self._database.writer, script, grouped=True, then=nudge)
+        name, work = self._work(script)
+        try:
+            answer: T = await self._database.writer.do(
+                work, name=name, grouped=True, single=isinstance(script, Lone), then=nudge
+            )
+        except TRANSLATED as error:
+            raise translate(error, self._database.path) from error
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -84,7 +89,12 @@ class SqliteDriver:
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing, beside the writer."""
-        return await self._run(self._database.reader, script, grouped=False)
+        name, work = self._work(script)
+        try:
+            answer: T = await self._database.reader.do(work, name=name)
+        except TRANSLATED as error:
+            raise translate(error, self._database.path) from error
+        return answer
 
     def borrow(self, tx: object) -> Borrowed:
         """Take a caller's connection, which is used in the thread of whoever asks."""
@@ -155,23 +165,6 @@ class SqliteDriver:
         """Return what tells other processes of a hint, if it is urgent and there are any."""
         nudges = self._database.nudges
         return None if hint.kind != "jobs" or nudges is None else nudges.send
-
-    async def _run(
-        self,
-        lane: Lane,
-        script: Callable[[], Script[T]],
-        *,
-        grouped: bool,
-        then: Callable[[], None] | None = None,
-    ) -> T:
-        name, work = self._work(script)
-        try:
-            answer: T = await lane.do(
-                work, name=name, grouped=grouped, single=isinstance(script, Lone), then=then
-            )
-        except TRANSLATED as error:
-            raise translate(error, self._database.path) from error
-        return answer
 
     def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T]]:
         """Return what a script is called, and what it does to the connection."""

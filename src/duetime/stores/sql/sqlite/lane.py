@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from duetime.errors import NotOpen, StoreUnavailable
@@ -95,7 +96,7 @@ class Lane:
         self._thread.start()
         await self.do(lambda _: None)
 
-    async def do(
+    def do(
         self,
         work: Work,
         *,
@@ -103,13 +104,13 @@ class Lane:
         grouped: bool = False,
         single: bool = False,
         then: Callable[[], None] | None = None,
-    ) -> Any:
-        """Run work on the connection and return what it returns."""
+    ) -> asyncio.Future[Any]:
+        """Run work on the connection; the answer is what it returns."""
         self._check_process()
         loop = asyncio.get_running_loop()
-        future = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         self._put(Task(work, name, grouped, single, then, loop, future))
-        return await future
+        return future
 
     def write_blocking(
         self,
@@ -262,7 +263,7 @@ def _write_alone(connection: sqlite3.Connection, task: Task) -> list[Task]:
         return _write(connection, task, iter((task,)))
     try:
         failpoint(f"before:{task.name}")
-        as_writer(lambda: task.run(connection), patience=_PATIENCE)
+        as_writer(partial(task.run, connection), patience=_PATIENCE)
         failpoint(f"after:{task.name}")
     except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
         task.error = error
@@ -344,9 +345,10 @@ def _answer(done: list[Task]) -> None:
         if loop is None:
             _resolve(tasks)
             continue
-        # A loop that was closed has nobody left who waits.
-        with contextlib.suppress(RuntimeError):
+        try:  # noqa: SIM105 -- done for every commit, and `suppress` takes as long as the rest
             loop.call_soon_threadsafe(_resolve, tasks)
+        except RuntimeError:
+            pass  # A loop that was closed has nobody left who waits.
 
 
 def _resolve(tasks: list[Task]) -> None:

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Final
 
 from duetime.errors import StoreUnavailable
@@ -34,11 +35,18 @@ def tries(execute: Callable[[], object], *, patience: float) -> Generator[float]
 
 def become_writer(connection: sqlite3.Connection, *, patience: float) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
-    as_writer(lambda: connection.execute("BEGIN IMMEDIATE"), patience=patience)
+    as_writer(partial(connection.execute, "BEGIN IMMEDIATE"), patience=patience)
 
 
 def as_writer(execute: Callable[[], object], *, patience: float) -> None:
     """Do what only the one writer can, or raise `StoreUnavailable` if nobody lets us be it."""
+    try:
+        # Nearly always nobody is in the way.
+        execute()
+        return
+    except sqlite3.OperationalError as error:
+        if not is_busy(error):
+            raise
     try:
         for wait in tries(execute, patience=patience):
             time.sleep(wait)
