@@ -35,6 +35,7 @@ asyncio.run(main())
 """
 UNUSED = {
     "calendar",
+    "concurrent.futures.thread",
     "difflib",
     "duetime.model.explain",
     "duetime.model.firing",
@@ -47,7 +48,9 @@ UNUSED = {
     "duetime.scheduler.jobs",
     "duetime.scheduler.records",
     "duetime.scheduler.schedules",
+    "duetime.stores.sql.limited",
     "duetime.stores.sql.loan",
+    "duetime.stores.sql.scripts.limits",
     "email",
     "fractions",
     "getpass",

@@ -36,7 +36,9 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
         await hire(store, "w1", "w2")
         _, second = await store.enqueue([gated("a", priority=0), gated("b")])
         stopped = LimitedClaimer(
-            driver, Statements(**{**vars(SQL), "running_under": STUCK}), one_statement=True
+            driver,
+            Statements(lambda name: STUCK if name == "running_under" else getattr(SQL, name)),
+            one_statement=True,
         )
         claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
         async with asyncio.timeout(4):

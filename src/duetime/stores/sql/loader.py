@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import SimpleNamespace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Statement
@@ -31,8 +30,8 @@ class BadStatement(Exception):
 
 
 # No dataclass: to compile an `__init__` of so many parameters takes half a megabyte, which the process keeps.
-class Statements(SimpleNamespace):
-    """Every statement the store runs; a missing or unknown name fails at start."""
+class Statements:
+    """Every statement the store runs, written out when it is first asked for: most workers need a few of them."""
 
     clock: Statement
     enqueue_one: Statement
@@ -159,6 +158,18 @@ class Statements(SimpleNamespace):
     schema_version: Statement
     store_id: Statement
 
+    def __init__(self, write: Callable[[str], Statement]) -> None:
+        """`write` returns the statement of a name."""
+        vars(self)["_write"] = write
+
+    if not TYPE_CHECKING:  # To it, the names above are all that there is.
+
+        def __getattr__(self, name: str) -> Statement:
+            if name not in Statements.__annotations__:
+                raise AttributeError(f"there is no statement {name}")
+            # Threads that ask at the same time get the same one.
+            return vars(self).setdefault(name, self._write(name))
+
     def __setattr__(self, name: str, _: object, /) -> NoReturn:
         message = f"{name} cannot be set: all stores of a dialect and namespace share their statements"
         raise AttributeError(message)
@@ -196,7 +207,7 @@ def parse(text: str) -> dict[tuple[str, str], str]:
 
 
 def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
-    """Fill in the fragments of all blocks and check that they are the ones the store knows."""
+    """Check that the blocks are the ones the store knows; each is filled in when it is asked for."""
     named = {name: body for (kind, name), body in blocks.items() if kind == "name"}
     wanted = Statements.__annotations__.keys()
     if named.keys() != wanted:
@@ -206,14 +217,16 @@ def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: st
         raise BadStatement(message)
     fragments = {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
     fill = Filler(dialect, namespace, fragments)
-    return Statements(
-        **{
-            name: unroll(name, body, fill)
+
+    def write(name: str) -> Statement:
+        body = named[name]
+        return (
+            unroll(name, body, fill)
             if name in dialect.unrolled
             else compile_statement(name, fill(body), dialect)
-            for name, body in named.items()
-        }
-    )
+        )
+
+    return Statements(write)
 
 
 class Filler:

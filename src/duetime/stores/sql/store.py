@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Final, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Self
 
 from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
@@ -36,13 +37,15 @@ from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
-from duetime.stores.sql.limited import LimitedClaimer
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scheduling import Scheduling
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import pruning, reads
 from duetime.stores.sql.scripts import workers as on_workers
+
+if TYPE_CHECKING:
+    from duetime.stores.sql.limited import LimitedClaimer
 
 _STRETCH: Final = 1_000
 """How many jobs a prune looks at, and removes at the most."""
@@ -61,7 +64,6 @@ class SqlStore(Queueing, Commanding, Scheduling):
         self._url = url
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
-        self._limited = LimitedClaimer(driver, self._sql, one_statement=dialect.claims_per_statement)
         self._backlogs = Backlogs()
         self._steps = migrate.migrations(dialect, namespace)
         self._enqueuing = Enqueuing(driver, self._sql, clock, looks_first=dialect.looks_before_storing)
@@ -158,6 +160,13 @@ class SqlStore(Queueing, Commanding, Scheduling):
     async def claim_limited(self, demand: Demand) -> LimitedClaims:
         """Hand out due jobs that limits let through."""
         return await self._limited.claim(demand)
+
+    @cached_property
+    def _limited(self) -> LimitedClaimer:
+        # Here, because most workers know no limits.
+        from duetime.stores.sql.limited import LimitedClaimer
+
+        return LimitedClaimer(self._driver, self._sql, one_statement=self._dialect.claims_per_statement)
 
     async def claims_under(self, claim_id: str) -> list[Claim]:
         """Return what a claim whose answer was lost had handed out and is still held."""

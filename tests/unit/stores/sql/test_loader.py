@@ -40,6 +40,24 @@ def test_statements_cannot_be_changed_since_stores_share_them() -> None:
     assert load(SQLITE, "duetime").claim is before
 
 
+def test_a_statement_is_written_out_once_when_it_is_first_asked_for() -> None:
+    written: list[str] = []
+
+    def write(name: str) -> Statement:
+        written.append(name)
+        return Statement(name, "SELECT 1", ())
+
+    sql = Statements(write)
+    assert written == []
+    assert sql.claim is sql.claim
+    assert written == ["claim"]
+
+
+def test_a_statement_that_nobody_knows_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="surprise"):
+        load(SQLITE, "duetime").surprise  # type: ignore[attr-defined]  # noqa: B018
+
+
 @DIALECTS
 def test_every_brace_is_filled(dialect: Dialect) -> None:
     for statement in statements(dialect):

@@ -40,13 +40,15 @@ class SqliteDriver:
         self._hears_others = database.path is None
 
     async def open(self) -> None:
-        """Start the threads; a sibling uses those of its owner."""
-        if self._owner:
-            checks.require_version()
-            try:
+        """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
+        try:
+            if self._owner:
+                checks.require_version()
                 await self._database.open()
-            except TRANSLATED as error:
-                raise translate(error, self._database.path) from error
+            else:
+                await self._database.sort_in_memory()
+        except TRANSLATED as error:
+            raise translate(error, self._database.path) from error
 
     async def close(self) -> None:
         """End the threads, when they are ours."""
