@@ -41,14 +41,20 @@ class Appetite:
         self.backlog = len(claims) == asked
 
     def spoil(self) -> None:
-        """Take no more in advance until a claim for free slots has brought something."""
+        """Take no more in advance until a claim for free slots has brought something, and runs have shown their speed."""
         self.backlog = self._holdable = False
+        # What is known of it is of those that have ended; the ones that keep the slots may be of another kind.
+        self._dispatcher.gap = _MOMENT
+
+    def in_a_moment(self) -> int:
+        """How many runs end in a moment, if they go on as lately; none while they last long."""
+        return min(_MOST_IN_ADVANCE, int(_MOMENT / (self._dispatcher.gap + 1))) if self.brisk else 0
 
     def most(self) -> int:
         """How many to take in advance: what can be started in a moment, asked for when half of it is."""
-        if not self.brisk or not self._holdable or self._limited.hungry:
+        if not self._holdable or self._limited.hungry:
             return 0
-        most = min(_MOST_IN_ADVANCE, int(_MOMENT / (self._dispatcher.gap + 1)))
+        most = self.in_a_moment()
         return most - self._hold.waiting if self._hold.waiting * 2 < most else 0
 
     def _may_wait(self, claim: Claim) -> bool:

@@ -40,7 +40,7 @@ class Demands:
     def share(self, lane: Lane) -> int:
         """How many claims of a lane may be held for slots to come: children are not waited for."""
         if not lane.in_child:
-            return self.slots.total
+            return max(self.slots.total, self.hold.room)
         return self.slots.children_free - self.hold.count(lambda claim: claim.task in self.slots.cpu_tasks)
 
     def now(self, lane: Lane, limit: int, *, below_priority: int = 10) -> Demand:

@@ -59,6 +59,7 @@ class Fetcher(Service):
         self._time = time
         self._crowd = crowd
         self._window = window
+        self._ahead_budget = ahead_budget
         self._watched = watched
         self._asking = Asking(store, identity, time)
         self._look_first = False
@@ -68,7 +69,7 @@ class Fetcher(Service):
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
-            budget=ahead_budget, window=window, time=time, on_due=self._start_held, on_late=self._let_others
+            budget=self._may_hold, window=window, time=time, on_due=self._start_held, on_late=self._let_others
         )
         self._appetite = Appetite(dispatcher=dispatcher, slots=slots, hold=self.hold, limited=self.limited)
         self._demands = Demands(
@@ -358,6 +359,10 @@ class Fetcher(Service):
             await self._claim_due(self._slots.free, below_priority=claim.priority)
         self._fill_slots()
 
+    def _may_hold(self) -> int:
+        """How many claims to hold: one for each slot or, if that is more, this worker's share of what ends in a moment."""
+        return max(self._ahead_budget, self._appetite.in_a_moment() // self._crowd.workers)
+
     def _start_held(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         if self._idle:
             return claims
@@ -373,7 +378,6 @@ class Fetcher(Service):
 
     def _let_others(self, claim: Claim) -> None:
         """Give back a claim that has found no slot here, and take no more in advance until a slot is free again."""
-        # How long runs last is known of those that have ended; the ones that keep the slots may be of another kind.
         self._appetite.spoil()
         self._release(claim)
 

@@ -24,7 +24,7 @@ class Hold:
     def __init__(
         self,
         *,
-        budget: int,
+        budget: Callable[[], int],
         window: Micros,
         time: Timekeeper,
         on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
@@ -32,7 +32,6 @@ class Hold:
     ) -> None:
         """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`."""
         self._budget = budget
-        self._lot = min((budget + 1) // 2, _LOT)
         self._window = window
         self._time = time
         self._on_due = on_due
@@ -47,12 +46,12 @@ class Hold:
     @property
     def room(self) -> int:
         """How many more claims may be held."""
-        return max(0, self._budget - len(self._claims))
+        return max(0, self._budget() - len(self._claims))
 
     @property
     def roomy(self) -> bool:
         """Whether there is room for so many more that it is worth asking for them."""
-        return self.room >= self._lot
+        return self.room >= min((self._budget() + 1) // 2, _LOT)
 
     def __len__(self) -> int:
         return len(self._claims)

@@ -9,6 +9,7 @@ from typing import cast
 
 from duetime.model.instants import SECOND, Micros
 from duetime.model.job import Claim
+from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.crowd import LATEST, SPACING, Crowd
@@ -24,12 +25,12 @@ from tests.unit.runtime.kit import NoHealth, StillTime, claim
 class Idle:
     """A dispatcher without work."""
 
+    pace: float = SECOND
+    gap: float = 1
+
 
 class Busy(Idle):
     """A dispatcher that begins a task for each claim, which tells when it runs."""
-
-    pace: float = SECOND
-    gap: float = 1
 
     def __init__(self, story: list[str]) -> None:
         self._story = story
@@ -42,6 +43,26 @@ class Busy(Idle):
 
     async def _run(self, claim: Claim) -> None:
         self._story.append(f"{claim.job_id} runs")
+
+
+class Stuck(Idle):
+    """A dispatcher whose runs were short until now, and whose slots are taken for ever by the first that come."""
+
+    pace = gap = 1
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self.given_back: list[Claim] = []
+        self.has_given_back = asyncio.Event()
+
+    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
+        assert not unmarked
+        return [claim for claim in claims if not self._slots.take(claim)]
+
+    def settle(self, claim: Claim, outcome: Outcome) -> None:
+        assert isinstance(outcome, Released)
+        self.given_back.append(claim)
+        self.has_given_back.set()
 
 
 class LastOfMany(Crowd):

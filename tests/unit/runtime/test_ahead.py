@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from duetime.model.instants import SECOND, Instant
+from duetime.model.instants import MILLISECOND, SECOND, Instant
 from duetime.model.job import Claim
 from duetime.runtime.ahead import AheadTurns
+from duetime.runtime.crowd import Crowd
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.slots import Slots
 from duetime.stores.base import Demand, NextDue
-from tests.unit.runtime.fetching import HANDLER, Busy, OneJob, idle_fetcher, is_woken
+from tests.unit.runtime.fetching import HANDLER, Busy, OneJob, Stuck, idle_fetcher, is_woken
 from tests.unit.runtime.kit import claim
 
 
@@ -140,6 +142,40 @@ async def test_room_that_starts_have_made_is_told_once() -> None:
         fetcher._start_held([held])
         told.append(await is_woken(fetcher))
     assert told == [True, False]
+
+
+class Asked(Told):
+    """A store that tells how many jobs it is asked for ahead of their time."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        if demand.ahead:
+            self._story.append(f"ahead {demand.limit}")
+        return []
+
+
+@pytest.mark.parametrize(
+    ("pace", "gap", "workers", "held"),
+    [(1, 1, 1, 1_000), (1, 1, 4, 250), (1, 1, 500, 10), (1, 50 * MILLISECOND, 1, 10), (SECOND, 1, 1, 10)],
+)
+async def test_short_runs_let_a_worker_hold_its_share_of_what_ends_in_a_moment_however_few_slots_it_has(
+    pace: int, gap: int, workers: int, held: int
+) -> None:
+    store, crowd, busy = Asked([], due_at=SECOND // 8), Crowd(), Busy([])
+    crowd.workers, busy.pace, busy.gap = workers, pace, gap
+    fetcher = idle_fetcher(
+        crowd, store=store, dispatcher=busy, handlers={"task": HANDLER}, slots=Slots(10, {}), budget=10
+    )
+    await fetcher.round()
+    assert store._story == ["next due", f"ahead {held}"]
+
+
+async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -> None:
+    stuck = Stuck(Slots(10, {}))
+    fetcher = idle_fetcher(dispatcher=stuck, slots=Slots(10, {}), budget=10, window=1)
+    assert fetcher.hold.room == 1_000
+    fetcher.hold.add_due([claim("late")])
+    await asyncio.wait_for(stuck.has_given_back.wait(), 5)
+    assert fetcher.hold.room == 10
 
 
 class TestAheadTurns:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from duetime.model.instants import MILLISECOND, SECOND
 from duetime.model.job import Claim
-from duetime.model.outcome import Outcome, Released
 from duetime.runtime.slots import Slots
 from duetime.stores.base import Demand, NextDue
-from tests.unit.runtime.fetching import HANDLER, Busy, Idle, OneJob, idle_fetcher
+from tests.unit.runtime.fetching import HANDLER, Busy, OneJob, Stuck, idle_fetcher
 from tests.unit.runtime.kit import claim
 
 
@@ -43,26 +41,6 @@ class Endless(OneJob):
 
     async def next_due(self, queues: object, tasks: object) -> NextDue:
         return (await super().next_due(queues, tasks))._replace(due_at=0)
-
-
-class Stuck(Idle):
-    """A dispatcher whose runs were short until now, and whose slots are taken for ever by the first that come."""
-
-    pace = gap = 1
-
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
-        self.given_back: list[Claim] = []
-        self.has_given_back = asyncio.Event()
-
-    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
-        assert not unmarked
-        return [claim for claim in claims if not self._slots.take(claim)]
-
-    def settle(self, claim: Claim, outcome: Outcome) -> None:
-        assert isinstance(outcome, Released)
-        self.given_back.append(claim)
-        self.has_given_back.set()
 
 
 @pytest.mark.parametrize(("gap", "wanted"), [(1, 1_000), (MILLISECOND, 49), (10 * MILLISECOND, 4)])

@@ -54,7 +54,7 @@ async def ends() -> Ends:
 
 
 def hold_of(ends: Ends, time: StillTime, *, budget: int = 2, window: int = SECOND) -> Hold:
-    return Hold(budget=budget, window=window, time=time, on_due=ends.on_due, on_late=ends.on_late)
+    return Hold(budget=lambda: budget, window=window, time=time, on_due=ends.on_due, on_late=ends.on_late)
 
 
 async def test_a_claim_starts_when_its_time_has_come_and_leaves(ends: Ends) -> None:
