@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from duetime.errors import InvalidOption, NotInJob, TransactionMisused
 from duetime.model import durations
 from duetime.model.durations import Duration
-from duetime.model.instants import to_datetime
+from duetime.model.instants import Instant, to_datetime
 from duetime.model.job import JobId
 from duetime.model.reports import check_fraction, check_note
 from duetime.model.signals import Cancel
@@ -23,32 +23,86 @@ from duetime.runtime.transaction import JobTransaction
 current: ContextVar[Run] = ContextVar("duetime_current_run")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class JobContext:
-    """The job that is being run, as its handler sees it."""
+    """The job that is being run, as its handler sees it; what the handler does not ask for is not worked out."""
 
-    id: JobId
-    task: str
-    attempt: int
-    """Which try this is, from 1."""
-    fence: int
-    """Rises with every claim of the job: an outside system that has seen a higher one can refuse this run."""
-    due_at: datetime
-    started_at: datetime
-    deadline: datetime | None
-    """When the run is stopped for taking too long; `None` without a timeout."""
-    expires_at: datetime | None
-    """When the job stops to matter."""
-    queue: str
-    key: str | None
-    tags: tuple[str, ...]
-    parent: JobId | None
-    """The job that this one repeats, or whose end it was called for."""
-    schedule: str | None
-    """The schedule that made it."""
-    occurrence: datetime | None
-    """Which time of the schedule it stands for; `None` for one that was triggered by hand."""
-    _run: Run = field(repr=False, compare=False)
+    _run: Run
+
+    def __repr__(self) -> str:
+        """Name the job and the try."""
+        return f"JobContext(id={self.id!r}, task={self.task!r}, attempt={self.attempt})"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self._run.claim.job_id
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self._run.claim.task
+
+    @property
+    def attempt(self) -> int:
+        """Which try this is, from 1."""
+        return self._run.claim.attempt
+
+    @property
+    def fence(self) -> int:
+        """Rises with every claim of the job: an outside system that has seen a higher one can refuse this run."""
+        return self._run.claim.fence
+
+    @property
+    def due_at(self) -> datetime:
+        """When it was to start."""
+        return to_datetime(self._run.claim.due_at)
+
+    @property
+    def started_at(self) -> datetime:
+        """When this try started."""
+        return to_datetime(self._run.started_at)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the run is stopped for taking too long; `None` without a timeout."""
+        run = self._run
+        return None if run.timeout is None else to_datetime(run.started_at + run.timeout)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When the job stops to matter."""
+        return _moment(self._run.claim.expires_at)
+
+    @property
+    def queue(self) -> str:
+        """The queue that it was in."""
+        return self._run.claim.queue
+
+    @property
+    def key(self) -> str | None:
+        """The key that no other live job of its task has."""
+        return self._run.claim.key
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """What it was marked with."""
+        return split_tags(self._run.claim.tags)
+
+    @property
+    def parent(self) -> JobId | None:
+        """The job that this one repeats, or whose end it was called for."""
+        return self._run.claim.parent
+
+    @property
+    def schedule(self) -> str | None:
+        """The schedule that made it."""
+        return self._run.claim.schedule
+
+    @property
+    def occurrence(self) -> datetime | None:
+        """Which time of the schedule it stands for; `None` for one that was triggered by hand."""
+        return _moment(self._run.claim.occurrence)
 
     @property
     def cancel_requested(self) -> bool:
@@ -121,21 +175,8 @@ def current_job() -> JobContext:
     if run is None:
         text = "no job is running here; current_job() works inside a task that a worker runs"
         raise NotInJob(text)
-    claim = run.claim
-    return JobContext(
-        id=claim.job_id,
-        task=claim.task,
-        attempt=claim.attempt,
-        fence=claim.fence,
-        due_at=to_datetime(claim.due_at),
-        started_at=to_datetime(run.started_at),
-        deadline=None if run.timeout is None else to_datetime(run.started_at + run.timeout),
-        expires_at=None if claim.expires_at is None else to_datetime(claim.expires_at),
-        queue=claim.queue,
-        key=claim.key,
-        tags=split_tags(claim.tags),
-        parent=claim.parent,
-        schedule=claim.schedule,
-        occurrence=None if claim.occurrence is None else to_datetime(claim.occurrence),
-        _run=run,
-    )
+    return JobContext(run)
+
+
+def _moment(instant: Instant | None) -> datetime | None:
+    return None if instant is None else to_datetime(instant)

@@ -90,12 +90,13 @@ async def test_a_handler_sees_the_job_it_runs_for(executor: Executor, task: str)
     assert (job.queue, job.key, job.tags, job.parent) == ("default", "invoice-7", ("eu", "nightly"), "job-0")
     assert job.expires_at == DUE + timedelta(minutes=1)
     assert job.deadline is None
+    assert repr(job) == f"JobContext(id='job-1', task='{task}', attempt=3)"
 
 
 @pytest.mark.parametrize("task", ["look", "look_from_a_thread"])
 async def test_a_handler_sees_which_time_of_its_schedule_it_stands_for(executor: Executor, task: str) -> None:
+    await executor.execute(run_of(task))
     run = run_of(task)
-    await executor.execute(run)
     run.claim = run.claim._replace(schedule="nightly", occurrence=from_datetime(DUE))
     await executor.execute(run)
     assert [(job.schedule, job.occurrence) for job in seen] == [(None, None), ("nightly", DUE)]
