@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from duetime.model.audit import AuditEntry
 from duetime.model.command import Command, CommandId, NewCommand
@@ -11,7 +11,6 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.limit import Gate
 from duetime.model.outcome import Settlement
-from duetime.model.registries import Census
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
@@ -35,6 +34,9 @@ from duetime.stores.base.values import (
     SnoozeAnswer,
     Wants,
 )
+
+if TYPE_CHECKING:
+    from duetime.model.registries import Census
 
 
 class Loan(Protocol):

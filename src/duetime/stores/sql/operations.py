@@ -9,9 +9,10 @@ from duetime.model.instants import Micros
 from duetime.model.job import JobId
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.sql import scripts
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts import control, moves
+from duetime.stores.sql.scripts import control
 
 
 class Operations:
@@ -28,13 +29,13 @@ class Operations:
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
-        return await self._driver.write(lambda: moves.snooze(self._sql, ids, delay=delay))
+        return await self._driver.write(lambda: scripts.moves.snooze(self._sql, ids, delay=delay))
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
         claim_id = new_token()
         released = await self._driver.write(
-            lambda: moves.release(self._sql, ids, claim_id=claim_id, force=force)
+            lambda: scripts.moves.release(self._sql, ids, claim_id=claim_id, force=force)
         )
         if released.workers:
             self._hint_workers(released.workers)

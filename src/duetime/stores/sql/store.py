@@ -31,7 +31,7 @@ from duetime.stores.base import (
     SchemaStatus,
     Wants,
 )
-from duetime.stores.sql import migrate
+from duetime.stores.sql import migrate, scripts
 from duetime.stores.sql.backlog import Backlogs
 from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
@@ -41,7 +41,6 @@ from duetime.stores.sql.loader import load
 from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scheduling import Scheduling
 from duetime.stores.sql.scripts import jobs as on_jobs
-from duetime.stores.sql.scripts import pruning, reads
 from duetime.stores.sql.scripts import workers as on_workers
 
 if TYPE_CHECKING:
@@ -270,16 +269,16 @@ class SqlStore(Queueing, Commanding, Scheduling):
         Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for this.
         """
         found = await self._driver.read(
-            lambda: pruning.look(self._sql, retention, after=after, stretch=_STRETCH)
+            lambda: scripts.pruning.look(self._sql, retention, after=after, stretch=_STRETCH)
         )
         if dry_run:
             return Pruned(len(found.gone), found.last)
         if retention.before is not None and not after:
             before = retention.before - DAY
-            await self._driver.write(lambda: pruning.prune_workers(self._sql, before=before))
+            await self._driver.write(lambda: scripts.pruning.prune_workers(self._sql, before=before))
         gone = 0
         if found.gone or found.outlived:
-            gone = await self._driver.write(lambda: pruning.carry_out(self._sql, found))
+            gone = await self._driver.write(lambda: scripts.pruning.carry_out(self._sql, found))
         return Pruned(gone, found.last)
 
     async def identity(self) -> str:
@@ -288,35 +287,35 @@ class SqlStore(Queueing, Commanding, Scheduling):
 
     async def now(self) -> Instant:
         """Return the store's clock."""
-        return await self._driver.read(lambda: reads.clock(self._sql))
+        return await self._driver.read(lambda: scripts.reads.clock(self._sql))
 
     async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
-        return await self._driver.read(lambda: reads.get(self._sql, ids))
+        return await self._driver.read(lambda: scripts.reads.get(self._sql, ids))
 
     async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first."""
-        return await self._driver.read(lambda: reads.find(self._sql, where))
+        return await self._driver.read(lambda: scripts.reads.find(self._sql, where))
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
-        return await self._driver.read(lambda: reads.upcoming(self._sql, limit))
+        return await self._driver.read(lambda: scripts.reads.upcoming(self._sql, limit))
 
     async def attempts(self, job_id: JobId) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
-        return await self._driver.read(lambda: reads.attempts(self._sql, job_id))
+        return await self._driver.read(lambda: scripts.reads.attempts(self._sql, job_id))
 
     async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
-        return await self._driver.read(lambda: reads.logs(self._sql, job_id, after=after))
+        return await self._driver.read(lambda: scripts.reads.logs(self._sql, job_id, after=after))
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
-        return await self._driver.read(lambda: reads.workers(self._sql))
+        return await self._driver.read(lambda: scripts.reads.workers(self._sql))
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
-        return await self._driver.read(lambda: reads.counts(self._sql))
+        return await self._driver.read(lambda: scripts.reads.counts(self._sql))
 
     async def doctor(self) -> list[Check]:
         """Look for settings that weaken a promise."""

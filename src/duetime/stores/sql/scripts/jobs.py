@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from duetime.failpoints import failpoint
 from duetime.model.audit import AuditEntry
@@ -20,7 +20,9 @@ from duetime.stores.sql import rows
 from duetime.stores.sql.backlog import Floor
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts import keys
+
+if TYPE_CHECKING:
+    from duetime.stores.sql.scripts.keys import Clash
 
 _MORE: Final = Settlement._fields.index("error")
 _NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settlement._fields[_MORE:])
@@ -31,7 +33,7 @@ class Enqueued(NamedTuple):
     """Where requests are stored, in their order, and which of them share a job with other arguments."""
 
     ids: list[JobId]
-    clashes: Sequence[keys.Clash] = ()
+    clashes: Sequence[Clash] = ()
 
 
 def enqueue(
@@ -51,7 +53,11 @@ def enqueue(
     if occurrences:
         found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
         stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
-    placed = (yield from keys.place(sql, keyed)) if keyed else keys.NOTHING
+    if not keyed:
+        return Enqueued([stored.get((job.schedule, job.occurrence), job.id) for job in jobs])
+    from duetime.stores.sql.scripts import keys
+
+    placed = yield from keys.place(sql, keyed)
     return Enqueued(
         [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs],
         placed.clashes,

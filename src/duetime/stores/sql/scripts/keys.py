@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from duetime.errors import KeyTaken
 from duetime.model.instants import Instant
@@ -29,8 +29,6 @@ class Placed(NamedTuple):
     """The id of each request's job, by the id that was made for it."""
     clashes: Sequence[Clash]
 
-
-NOTHING: Final = Placed({}, ())
 
 _Asked: TypeAlias = dict[JobId, tuple[NewJob, Key]]
 
