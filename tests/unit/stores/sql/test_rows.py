@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import re
+
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +22,9 @@ def test_text_that_can_be_kept_is_kept(text: str) -> None:
     assert clean_text(text) == text
 
 
-def test_what_no_database_keeps_is_replaced() -> None:
-    assert clean_text("a\0b\ud800c") == "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}c"
+@pytest.mark.parametrize("bad", ["\0", "\ud800", "é\0", "\0\udfff"])
+def test_what_no_database_keeps_is_replaced(bad: str) -> None:
+    assert clean_text(f"a{bad}b") == f"a{re.sub('[^é]', chr(0xFFFD), bad)}b"
 
 
 def test_an_escaped_nul_in_a_payload_is_left_alone() -> None:
