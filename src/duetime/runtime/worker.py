@@ -8,15 +8,15 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from duetime.model import durations
 from duetime.model.event import EventKind
-from duetime.model.instants import SECOND, Instant
+from duetime.model.instants import Instant
 from duetime.model.job import JobId
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import CANCELLED, Dispatcher
+from duetime.runtime.draining import LAST_WAIT, drain
 from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
 from duetime.runtime.fetcher import Fetcher
@@ -49,8 +49,6 @@ from duetime.stores.base import Hint, Pulse, Store
 log = logging.getLogger("duetime.worker")
 
 _HANG_EXIT = 70
-_LAST_WAIT = 5.0
-"""Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
 
 
 class Worker:
@@ -210,7 +208,7 @@ class Worker:
         for service in self._intake:
             await service.stop()
         self._fetcher.give_back_all()
-        await self._drain()
+        await drain(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
         await self._children.close()
         if self._dispatcher.runs:
             return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
@@ -328,7 +326,7 @@ class Worker:
         if self._ignore_logs is not None:
             self._ignore_logs()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WAIT):
+            async with asyncio.timeout(LAST_WAIT):
                 await self._settler.drain()
         await self._settler.stop()
         self._threads.close()
@@ -336,7 +334,7 @@ class Worker:
         await self._hints.stop()
         await self._pulse.stop()
         self._herald.worker(EventKind.WORKER_STOPPED)
-        await self._events.drain(_LAST_WAIT)
+        await self._events.drain(LAST_WAIT)
         log.info("worker %s stopped", self.id)
 
     async def _sign_off_later(self) -> None:
@@ -362,30 +360,6 @@ class Worker:
         self._janitor.look_soon()
         self._firer.wakeup.set()
         self._pulse.ask()
-
-    async def _drain(self) -> None:
-        """Wait for running jobs: for the grace time, then, cancelled, a little longer."""
-        grace = self.options.grace / SECOND
-        if self._dispatcher.runs:
-            log.info(
-                "waiting up to %s for %d running job(s)",
-                durations.describe(self.options.grace),
-                len(self._dispatcher.runs),
-            )
-        done = asyncio.ensure_future(self._dispatcher.drained())
-        hurry = asyncio.ensure_future(self._hurry.wait())
-        await asyncio.wait({done, hurry}, timeout=grace, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            self._dispatcher.stop_all(Interrupted(reason="the worker was stopped before the job ended"))
-            await asyncio.wait({done}, timeout=_LAST_WAIT)
-        for waiter in (done, hurry):
-            waiter.cancel()
-        if self._dispatcher.runs:
-            log.error(
-                "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
-                len(self._dispatcher.runs),
-                ", ".join(run.claim.task for run in self._dispatcher.runs.values()),
-            )
 
     def _hang(self) -> None:
         """Decide, in the pulse's thread, what to do about a loop that does not come back."""
