@@ -167,7 +167,7 @@ class Fetcher(Service):
         # A held claim may have taken the last slot since the look, and limited jobs wait for the next to come free.
         self._content = self._content and self._slots.free > 0
         self._offer_freed()
-        return self.limited.sooner(pause) if self._slots.free else pause
+        return pause if self._paused or not self._slots.free else self.limited.sooner(pause)
 
     async def _ask(self) -> float | None:
         await self._recover_unanswered()

@@ -81,3 +81,11 @@ async def test_one_of_many_that_lets_others_go_first_looks_before_it_claims(
     fetcher.hear(Hint("jobs"))
     await fetcher.round()
     assert told == story
+
+
+async def test_while_it_is_paused_it_sleeps_although_limited_jobs_may_wait() -> None:
+    fetcher = idle_fetcher()
+    fetcher.pause()
+    fetcher.hear(Hint("limits"))
+    assert fetcher.limited.wanted
+    assert await fetcher.round() is None
