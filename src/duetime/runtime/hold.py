@@ -7,13 +7,15 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from duetime.model.instants import SECOND, Instant, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId
 from duetime.runtime.timekeeper import Timekeeper
 
 _Waiting: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 """A claim behind what it is sorted by: its priority, due time and job, then which lot it came with."""
 
+_NEAR: Micros = 20 * MILLISECOND
+"""So long before a due time the loop is woken: the kernel may be late by a thousandth of the time it was told to sleep."""
 _LOT = 25
 """So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
 
@@ -65,8 +67,14 @@ class Hold:
         self._claims[claim.job_id] = claim
         if (others := self._coming.get(claim.due_at)) is not None:
             others.append(claim)
+            return
+        before = next(reversed(self._coming), 0)
+        self._coming[claim.due_at] = [claim]
+        near = claim.due_at - _NEAR
+        if before < near and (wait := self._time.until(near)):
+            asyncio.get_running_loop().call_later(wait, self._arm, claim.due_at)
         else:
-            self._coming[claim.due_at] = [claim]
+            # One of a stream: the loop is awake for the one before.
             self._arm(claim.due_at)
 
     def add_due(self, claims: Sequence[Claim]) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -94,6 +94,31 @@ async def test_a_claim_that_comes_after_others_of_its_instant_were_taken_away_st
     hold.add(claim("b", due_at=1_000))
     await asyncio.wait_for(ends.asked.wait(), 5)
     assert ends.started == ["b"]
+
+
+class Far(StillTime):
+    """A clock that also tells how far an instant is."""
+
+    def until(self, instant: int) -> float:
+        return max(0, instant - self.instant) / SECOND
+
+
+async def test_the_loop_is_woken_shortly_before_a_due_time_but_for_those_that_closely_follow_another(
+    ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    timers: list[tuple[float, Callable[..., None], tuple[int, ...]]] = []
+    monkeypatch.setattr(loop, "call_later", lambda wait, call, *args: timers.append((wait, call, args)))
+    time = Far(0)
+    hold = hold_of(ends, time, budget=9)
+    for job_id, due_at in (("lone", 500_000), ("follows", 515_000), ("near", 10_000)):
+        hold.add(claim(job_id, due_at=due_at))
+    assert [wait for wait, _, _ in timers] == [0.48, 0.515, 0.01]
+    time.instant = 481_000
+    _, call, args = timers[0]
+    call(*args)
+    assert timers[-1][0] == 0.019, "from there on it is exact"
+    assert ends.started == []
 
 
 async def test_a_claim_without_a_slot_waits_and_is_given_back_after_a_window(ends: Ends) -> None:
