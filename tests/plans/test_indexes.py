@@ -9,10 +9,11 @@ from pathlib import Path
 
 from duetime.stores.open import open_store
 from tests.plans.kit import DUE, LATER, job_id
-from tests.plans.test_postgres import SQL, Connection, connection, literal, prepare, undone
+from tests.plans.test_postgres import SQL, Connection, connection, insert, literal, prepare, undone
 
 __all__ = ["connection"]
 
+JOBS = 5_000
 INDEXES = {
     "claim",
     "gated",
@@ -70,3 +71,15 @@ async def test_a_plain_job_is_entered_into_two_indexes(connection: Connection) -
     plan = json.loads(row[0])[0]["Plan"]
     # The row, that no other is in its way, and the two entries.
     assert plan["WAL Records"] == 4
+
+
+async def test_the_primary_key_has_room_for_the_entries_that_a_job_gets_later(connection: Connection) -> None:
+    await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
+    await insert(connection, due=JOBS, later=0)
+    for state in ("running", "succeeded"):
+        for first in range(1, JOBS, 100):
+            await connection.execute(
+                f"UPDATE duetime_jobs SET state = '{state}' WHERE id BETWEEN '{job_id(first)}' AND '{job_id(first + 99)}'"
+            )
+    # Where pages are filled up at first, each is split, and this is 117.
+    assert await connection.fetchval("SELECT pg_relation_size('duetime_jobs_pkey')") < 100 * JOBS

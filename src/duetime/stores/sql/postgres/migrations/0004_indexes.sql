@@ -21,6 +21,10 @@ WHERE unique_key IS NOT NULL AND key_held = 1
 DROP INDEX {jobs}_unsuccessful;
 CREATE INDEX {jobs}_unsuccessful ON {jobs} (id) WHERE finished_at IS NOT NULL AND state <> 'succeeded';
 
+-- Room for the entries of new versions of a row beside the first, as there is for the versions: a page that fills up must be
+-- cleared or split.
+ALTER INDEX {jobs}_pkey SET (fillfactor = 60);
+
 -- The same rule as before, as one constant: it is read anew for each statement.
 ALTER TABLE {jobs} DROP CONSTRAINT {jobs}_state_check;
 ALTER TABLE {jobs} ADD CONSTRAINT {jobs}_state_check
