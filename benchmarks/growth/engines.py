@@ -149,4 +149,4 @@ def _statements(url: str) -> Iterator[Any]:
     # No public name shows them.
     store: Any = open_store(url)
     sql = store._sql  # noqa: SLF001
-    yield from vars(sql).values()
+    yield from (getattr(sql, name) for name in type(sql).__annotations__)

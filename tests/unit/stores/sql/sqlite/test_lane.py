@@ -198,7 +198,8 @@ async def test_what_follows_a_commit_comes_when_it_can_be_seen_and_once_for_a_gr
     def insert(n: int) -> asyncio.Future[object]:
         statement = f"INSERT INTO t VALUES ({n})"
         work = database.writer.do(lambda connection: connection.execute(statement), grouped=True, then=then)
-        return asyncio.ensure_future(work)
+        future: asyncio.Future[object] = asyncio.ensure_future(work)
+        return future
 
     async with Gate(database.writer):
         tasks = [insert(1), insert(2)]
