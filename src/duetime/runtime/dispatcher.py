@@ -72,6 +72,8 @@ class Dispatcher:
         time: Timekeeper,
         lending: Lending,
     ) -> None:
+        self.loop = asyncio.get_running_loop()
+        """Where the runs are, and where the transactions of their handlers begin and end."""
         self.runs: dict[JobId, Run] = {}
         self.on_free: Callable[[], None] = _nothing
         """Called when slots are free again, once for those that come free together."""
@@ -92,7 +94,6 @@ class Dispatcher:
         self._time = time
         self._lending = lending
         self._rng = random.Random()
-        self._loop = asyncio.get_running_loop()
         self._cancelled: frozenset[JobId] = frozenset()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -122,7 +123,7 @@ class Dispatcher:
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
-        run.task = self._loop.create_task(self._run(run), name=claim.task)
+        run.task = self.loop.create_task(self._run(run), name=claim.task)
         if self._herald.events.heard:
             self._herald.started(run)
         if unmarked:
@@ -245,7 +246,7 @@ class Dispatcher:
         elif not self._freeing:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
             self._freeing = True
-            self._loop.call_soon(self._freed)
+            self.loop.call_soon(self._freed)
 
     def _freed(self) -> None:
         self._freeing = False

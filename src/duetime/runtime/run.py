@@ -23,6 +23,11 @@ _first_word = threading.Lock()
 class Lender(Protocol):
     """Lends transactions to handlers, and says what their success is to be recorded as."""
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Where transactions begin and end, also those that outlive their run."""
+        ...
+
     def bound(self, timeout: Micros | None) -> Micros:
         """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
         ...

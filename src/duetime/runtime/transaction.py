@@ -45,7 +45,7 @@ class JobTransaction:
         return self._connection
 
     async def __aenter__(self) -> Self:
-        if self._run.lender is not None and asyncio.get_running_loop() is not self._loop():
+        if asyncio.get_running_loop() is not self._lender.loop:
             text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
             raise Unsupported(text)
         self._connection = await self._begin(self._borrow())
@@ -82,17 +82,21 @@ class JobTransaction:
     ) -> None:
         self._in_loop(self._end(error))
 
-    def _borrow(self) -> Loan:
-        run = self._run
-        if run.lender is None:
+    @property
+    def _lender(self) -> Lender:
+        if self._run.lender is None:
             text = "transaction() works in the worker's own process, not in a task with cpu=True"
             raise Unsupported(text)
+        return self._run.lender
+
+    def _borrow(self) -> Loan:
+        run, lender = self._run, self._lender
         if run.lent:
             text = "a job has one transaction; a second one could not be settled with the first"
             raise TransactionMisused(text)
-        self._timeout = run.lender.bound(self._asked)
+        self._timeout = lender.bound(self._asked)
         run.lent = True
-        self._loan = run.lender.lend(self._timeout)
+        self._loan = lender.lend(self._timeout)
         return self._loan
 
     async def _begin(self, loan: Loan) -> object:
@@ -104,13 +108,13 @@ class JobTransaction:
         """Settle and commit, or roll back; raises what the handler is to see instead of its own error."""
         loan, run = self._loan, self._run
         self._connection = run.loan = None
-        if loan is None or run.lender is None:
+        if loan is None:
             return
         try:
             if late or error is not None:
                 await loan.abandon(error or TimeoutError())
             else:
-                await self._complete(loan, run.lender)
+                await self._complete(loan)
         except TimeoutError:
             late = True
         except TransactionMisused as misused:
@@ -126,12 +130,12 @@ class JobTransaction:
             run.verdict = _lateness(expired)
             raise expired
 
-    async def _complete(self, loan: Loan, lender: Lender) -> None:
+    async def _complete(self, loan: Loan) -> None:
         run = self._run
         success = Succeeded(*encode_result(self.result))
         run.settling = True
         try:
-            settlement = lender.settlement(run.claim, success, started_at=run.started_at)
+            settlement = self._lender.settlement(run.claim, success, started_at=run.started_at)
             interrupted = await _in_peace(loan.complete(settlement))
             run.verdict = Settled()
         finally:
@@ -140,10 +144,7 @@ class JobTransaction:
             raise interrupted
 
     def _in_loop(self, call: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(call, self._loop()).result()
-
-    def _loop(self) -> asyncio.AbstractEventLoop | Any:
-        return None if self._run.task is None else self._run.task.get_loop()
+        return asyncio.run_coroutine_threadsafe(call, self._lender.loop).result()
 
 
 def _refuse_in_loop() -> None:

@@ -33,6 +33,7 @@ class Completing:
     expired = False
 
     def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self.asked, self.answer = asyncio.Event(), asyncio.Event()
 
     def bound(self, timeout: int) -> int:
@@ -58,7 +59,7 @@ async def completed(run: Run) -> None:
 
 
 @pytest.fixture
-def loan() -> Completing:
+async def loan() -> Completing:
     return Completing()
 
 
