@@ -99,15 +99,11 @@ class Dispatcher:
         self._idle.set()
         self._freeing = False
 
-    def start(self, claim: Claim, *, unmarked: bool = False) -> bool:
-        """Begin a claim, or end it where that is no longer wanted; False when no slot is free for it.
-
-        `unmarked`: the store holds it as unstarted.
-        """
-        return not self.start_all((claim,), unmarked=unmarked)
-
     def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
-        """Begin claims as `start` does, all at one instant; return those that found no slot."""
+        """Begin claims, all at one instant, or end those that are no longer wanted; return those that found no slot.
+
+        `unmarked`: the store holds them as unstarted.
+        """
         now = self._time.now()
         return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
 

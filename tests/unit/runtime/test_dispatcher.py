@@ -91,7 +91,7 @@ async def broken() -> None:
 
 async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> None:
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     assert bench.slots.taken == 1
     await bench.drained()
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
@@ -106,7 +106,7 @@ async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(
     bench = Bench(function)
     gc.disable()
     try:
-        bench.dispatcher.start(claim("a"))
+        bench.dispatcher.start_all([claim("a")])
         left = weakref.ref(bench.dispatcher.runs["a"])
         await bench.drained()
         await asyncio.sleep(0)
@@ -119,11 +119,11 @@ async def test_a_claim_that_finds_no_slot_is_left_to_the_caller() -> None:
     bench = Bench(nothing)
     claims = [claim(str(n)) for n in range(12)]
     assert bench.dispatcher.start_all(claims) == claims[10:]
-    assert not bench.dispatcher.start(claim("late"))
+    assert bench.dispatcher.start_all(claims[10:]) == claims[10:]
     assert (bench.slots.taken, len(bench.dispatcher.runs)) == (10, 10)
     await bench.drained()
     assert [made.token.job_id for made in bench.settled] == [str(n) for n in range(10)]
-    assert bench.dispatcher.start(claim("late"))
+    assert not bench.dispatcher.start_all(claims[10:])
     await bench.drained()
 
 
@@ -174,7 +174,7 @@ async def test_a_slot_is_told_of_while_other_jobs_go_on() -> None:
 
 async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("a", cancel_requested_at=1))
+    bench.dispatcher.start_all([claim("a", cancel_requested_at=1)])
     assert not bench.dispatcher.runs
     assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
 
@@ -182,8 +182,7 @@ async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
 async def test_a_cancel_that_overtakes_the_answer_of_a_claim_is_not_forgotten() -> None:
     bench = Bench(nothing)
     bench.dispatcher.cancel(frozenset({"a"}))
-    bench.dispatcher.start(claim("a"))
-    bench.dispatcher.start(claim("b"))
+    bench.dispatcher.start_all([claim("a"), claim("b")])
     assert set(bench.dispatcher.runs) == {"b"}
     assert (bench.settled[0].token.job_id, bench.settled[0].state) == ("a", State.CANCELLED)
     await bench.drained()
@@ -196,7 +195,7 @@ async def test_a_cancel_between_claim_and_start_leaves_the_handler_uncalled() ->
         called.append(1)
 
     bench = Bench(call, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     bench.dispatcher.cancel(frozenset({"a"}))
     await bench.drained()
     assert (bench.settled[0].state, called) == (State.CANCELLED, [])
@@ -213,7 +212,7 @@ async def test_a_handler_has_its_tasks_grace_time_to_see_the_request_itself() ->
         current_job().check_cancelled()
 
     bench = Bench(look, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await asyncio.wait_for(entered.wait(), 5)
     bench.dispatcher.cancel(frozenset({"a"}))
     await bench.drained()
@@ -233,7 +232,7 @@ async def test_after_the_grace_time_the_handler_is_cancelled() -> None:
             ended.set()
 
     bench = Bench(ignore, cancel_grace=SECOND // 50)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await asyncio.wait_for(entered.wait(), 5)
     bench.dispatcher.cancel(frozenset({"a"}))
     await asyncio.sleep(0)
@@ -244,8 +243,8 @@ async def test_after_the_grace_time_the_handler_is_cancelled() -> None:
 
 async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("late", expires_at=NOW))
-    bench.dispatcher.start(claim("in time", expires_at=NOW + 1))
+    bench.dispatcher.start_all([claim("late", expires_at=NOW)])
+    bench.dispatcher.start_all([claim("in time", expires_at=NOW + 1)])
     assert set(bench.dispatcher.runs) == {"in time"}
     [skipped] = bench.settled
     assert (skipped.state, skipped.reason, skipped.started_at) == (State.SKIPPED, "expired", None)
@@ -260,7 +259,7 @@ async def test_a_run_that_has_recorded_its_own_end_is_not_settled_again(
 
     monkeypatch.setattr(Executor, "execute", settle_itself)
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     assert not bench.settled
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
@@ -272,7 +271,7 @@ async def test_what_a_run_said_last_comes_with_its_settlement() -> None:
         say("hello")
 
     bench = Bench(speak)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     [change] = bench.settled
     assert change.progress == Progress(change.token, 0.5, "half")
@@ -294,7 +293,7 @@ async def test_a_run_that_has_recorded_its_own_end_says_the_rest_by_itself(
 
     monkeypatch.setattr(Executor, "execute", settle_itself)
     bench = Bench(nothing)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     [run] = ended
     assert run.voice is not None
@@ -317,10 +316,10 @@ async def test_jobs_around_which_workers_keep_dying_run_one_at_a_time() -> None:
         await go_on.wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start(claim("first", crashes=2))
-    bench.dispatcher.start(claim("second", crashes=2))
-    bench.dispatcher.start(claim("innocent"))
-    bench.dispatcher.start(claim("unlucky", crashes=1))
+    bench.dispatcher.start_all([claim("first", crashes=2)])
+    bench.dispatcher.start_all([claim("second", crashes=2)])
+    bench.dispatcher.start_all([claim("innocent")])
+    bench.dispatcher.start_all([claim("unlucky", crashes=1)])
     assert set(bench.dispatcher.runs) == {"first", "innocent", "unlucky"}
     [released] = bench.settled
     assert (released.token.job_id, released.state, released.due_at) == ("second", State.PENDING, NOW + SECOND)
@@ -336,8 +335,8 @@ async def test_a_job_whose_earlier_run_has_not_ended_here_is_given_back() -> Non
         await go_on.wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start(claim("again", fence=1))
-    bench.dispatcher.start(claim("again", fence=3))
+    bench.dispatcher.start_all([claim("again", fence=1)])
+    bench.dispatcher.start_all([claim("again", fence=3)])
     assert bench.slots.taken == 1
     [released] = bench.settled
     assert (released.token.fence, released.state) == (3, State.PENDING)
@@ -360,7 +359,7 @@ async def test_a_run_is_cancelled_once_however_often_it_is_asked_for_until_the_w
                 cancelled += 1
 
     bench = Bench(careful)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await begun.wait()
     for _ in range(3):
         bench.dispatcher.cancel(frozenset({"a"}))
@@ -378,9 +377,9 @@ async def test_a_failure_goes_back_with_the_wait_of_its_tasks_policy() -> None:
         raise LookupError
 
     bench = Bench(fail, retry=fixed(1, 7))
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
-    bench.dispatcher.start(claim("a", failures=1))
+    bench.dispatcher.start_all([claim("a", failures=1)])
     await bench.drained()
     again, given_up = bench.settled
     assert (again.state, again.due_at, again.failures, again.attempt) == (
@@ -395,7 +394,7 @@ async def test_a_retry_policy_that_raises_loses_nothing() -> None:
         raise LookupError
 
     bench = Bench(fail, retry=computed(3, lambda failures: failures // 0))
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     [change] = bench.settled
     assert change.state is State.PENDING
@@ -408,9 +407,9 @@ async def test_a_run_is_told_to_stop_when_its_claim_is_gone_and_not_while_that_i
         await asyncio.Event().wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start(claim("kept", claimed_at=1))
-    bench.dispatcher.start(claim("lost", claimed_at=1))
-    bench.dispatcher.start(claim("fresh", claimed_at=NOW))
+    bench.dispatcher.start_all([claim("kept", claimed_at=1)])
+    bench.dispatcher.start_all([claim("lost", claimed_at=1)])
+    bench.dispatcher.start_all([claim("fresh", claimed_at=NOW)])
     await asyncio.sleep(0)
     held = frozenset({Token("kept", 1, "claim")})
     bench.dispatcher.stop_lost(held, NOW + SECOND // 2)
@@ -430,7 +429,7 @@ async def test_a_run_whose_own_transaction_ends_its_job_is_not_taken_for_lost() 
         await asyncio.Event().wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start(claim("settled", claimed_at=1))
+    bench.dispatcher.start_all([claim("settled", claimed_at=1)])
     await asyncio.sleep(0)
     run = bench.dispatcher.runs["settled"]
     run.settling = True
@@ -444,7 +443,7 @@ async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
     bench = Bench(nothing)
     token = claim("a").token
     assert bench.dispatcher.unknown([token]) == {token}
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     assert bench.dispatcher.unknown([token]) == set()
     assert bench.dispatcher.unknown([token, token._replace(fence=2)]) == {token._replace(fence=2)}
     await bench.drained()
@@ -467,7 +466,7 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(Executor, "execute", break_down)
     else:
         monkeypatch.setattr(bench.dispatcher, "settlement", refuse)
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
     assert [(change.state, change.error) for change in bench.settled] == (
@@ -488,7 +487,7 @@ async def test_a_run_that_was_told_to_end_is_not_tried_again_when_its_clean_up_r
             raise LookupError
 
     bench = Bench(untidy, retry=fixed(3, 7))
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await asyncio.wait_for(begun.wait(), 5)
     bench.dispatcher.stop("a", Cancelled("enough"))
     await bench.drained()
@@ -508,7 +507,7 @@ async def test_a_run_that_was_interrupted_goes_back_although_its_clean_up_raises
             raise LookupError
 
     bench = Bench(untidy, retry=fixed(3, 7))
-    bench.dispatcher.start(claim("a"))
+    bench.dispatcher.start_all([claim("a")])
     await asyncio.wait_for(begun.wait(), 5)
     bench.dispatcher.stop("a", Interrupted(reason="stopped"))
     await bench.drained()
@@ -529,7 +528,7 @@ async def test_a_run_in_its_time_of_grace_is_cancelled_once_when_its_claim_is_lo
                 cancelled += 1
 
     bench = Bench(careful, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start(claim("a", claimed_at=1))
+    bench.dispatcher.start_all([claim("a", claimed_at=1)])
     await asyncio.wait_for(begun.wait(), 5)
     bench.dispatcher.cancel(frozenset({"a"}))
     await asyncio.sleep(0)
