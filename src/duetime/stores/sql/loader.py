@@ -29,9 +29,11 @@ class BadStatement(Exception):
     """A mistake in the `.sql` files."""
 
 
-# No dataclass: to compile an `__init__` of so many parameters takes half a megabyte, which the process keeps.
 class Statements:
-    """Every statement the store runs, written out when it is first asked for: most workers need a few of them."""
+    """Every statement the store runs, written out when it is first asked for: most workers need a few of them.
+
+    The names are listed for whoever reads and checks types, and so that a missing file or name is found at the start.
+    """
 
     clock: Statement
     enqueue_one: Statement

@@ -1,5 +1,5 @@
--- Each statement that writes jobs opens all of their indexes and works out what each of them selects by, for a single job
--- too. So there are fewer, and what they select by is quickly said: whether a job has ended is whether it has an end.
+-- Fewer indexes, whose conditions are quickly said: whether a job has ended is whether it has an end.
+-- A statement that writes jobs opens all of their indexes and works out their conditions, for a single job too.
 
 -- What a schedule has made: the jobs in each state are an ordered range.
 DROP INDEX {jobs}_live;
