@@ -43,17 +43,22 @@ class Demands:
             return max(self.slots.total, self.hold.room)
         return self.slots.children_free - self.hold.count(lambda claim: claim.task in self.slots.cpu_tasks)
 
+    def may_hold(self, queue: str, most: int) -> int:
+        """How many of so many jobs of a queue may be held for slots to come, beside those that are."""
+        left = self.slots.left(queue)
+        return most if left is None else min(most, left - self.hold.count(lambda claim: claim.queue == queue))
+
     def now(self, lane: Lane, limit: int, *, below_priority: int = 10) -> Demand:
         """Ask for due jobs that start at once."""
         return self._demand(lane, limit, self.slots.room, below_priority=below_priority)
 
     def in_advance(self, lane: Lane, limit: int) -> Demand:
         """Ask for due jobs that wait here for slots to come."""
-        return self._demand(lane, limit, partial(self.slots.share, most=limit), unstarted=True)
+        return self._demand(lane, limit, partial(self.may_hold, most=limit), unstarted=True)
 
     def ahead(self, lane: Lane, limit: int, *, window: Micros) -> Demand:
         """Ask for jobs that fall due within the window."""
-        return self._demand(lane, limit, partial(self.slots.share, most=limit), ahead=window)
+        return self._demand(lane, limit, partial(self.may_hold, most=limit), ahead=window)
 
     def _demand(
         self,

@@ -131,11 +131,19 @@ class Fetcher(Service):
         for claim in self.hold.claims:
             # A claim that was being committed while the store was asked is not in its answer yet.
             if claim.token not in held and claim.claimed_at < asked_at - SECOND:
-                self.hold.take(claim.job_id)
+                self.take(claim.job_id)
+
+    def take(self, job_id: JobId) -> Claim | None:
+        """Let go of an unstarted claim, to end it otherwise."""
+        claim = self.hold.take(job_id)
+        if claim is not None and not self._slots.only_total:
+            # Nobody looks for more of a queue while as many are held of it as it has slots.
+            self.wakeup.set()
+        return claim
 
     def give_back(self, job_id: JobId) -> bool:
         """Release one unstarted claim; False when it is not held."""
-        claim = self.hold.take(job_id)
+        claim = self.take(job_id)
         if claim is not None:
             self._release(claim)
         return claim is not None
@@ -243,14 +251,12 @@ class Fetcher(Service):
     async def _look_ahead(self, *, keeps_up: bool = False) -> float | None:
         """Tell when to come back; `keeps_up`: all that was due has just been claimed, and slots are left."""
         self._look_first = True
-        queues = [queue for queue in self._queues if self._slots.share(queue, 1) > 0]
+        queues = [queue for queue in self._queues if self._demands.may_hold(queue, 1) > 0]
         tasks = [
             name for lane in self._demands.lanes() if self._demands.share(lane) > 0 for name in lane.tasks
         ]
-        if not queues:
-            return None
         idle = None if self._watched and self._store.hears_others else self._patience.until_next_look()
-        if not tasks:
+        if not queues or not tasks:
             return idle
         found = await self._asking.next_due(queues, tasks)
         self.limited.look_ahead(found)

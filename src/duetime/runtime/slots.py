@@ -50,17 +50,17 @@ class Slots:
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
-        limit = self._limits.get(queue)
-        return self.free if limit is None else min(self.free, limit - self._by_queue[queue])
+        left = self.left(queue)
+        return self.free if left is None else min(self.free, left)
 
     def full(self, queues: Iterable[str]) -> list[str]:
         """Return those of the queues of which no more jobs may start."""
         return [queue for queue in queues if self.room(queue) <= 0]
 
-    def share(self, queue: str, most: int) -> int:
-        """How many of so many jobs of a queue may be held for slots to come."""
+    def left(self, queue: str) -> int | None:
+        """How many more jobs of a queue its own limit lets run; `None` where it has none."""
         limit = self._limits.get(queue)
-        return most if limit is None else min(most, limit - self._by_queue[queue])
+        return None if limit is None else limit - self._by_queue[queue]
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""

@@ -128,7 +128,7 @@ class Worker:
         self._dispatcher.cancel(pulse.cancelling)
         self._sightings.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
-            if (claim := self._fetcher.hold.take(job_id)) is not None:
+            if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
 
     def pause(self, reason: str | None, *, since: Instant) -> int:
@@ -157,7 +157,7 @@ class Worker:
     def stop_job(self, job_id: JobId, reason: str | None) -> bool:
         """Cancel one job that this worker has; False when it has not."""
         cancelled = CANCELLED if reason is None else Cancelled(reason)
-        if (claim := self._fetcher.hold.take(job_id)) is not None:
+        if (claim := self._fetcher.take(job_id)) is not None:
             self._dispatcher.settle(claim, cancelled)
             return True
         return self._dispatcher.stop(job_id, cancelled)

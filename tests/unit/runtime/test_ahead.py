@@ -169,6 +169,34 @@ async def test_short_runs_let_a_worker_hold_its_share_of_what_ends_in_a_moment_h
     assert store._story == ["next due", f"ahead {held}"]
 
 
+class Rich(Told):
+    """A store that has as many jobs for the next instant as anybody asks for."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        if not demand.ahead:
+            return []
+        most = min(demand.limit, sum(most for _, most in demand.queues))
+        self._story.append(f"ahead {most}")
+        return [claim(f"{len(self._story)} {n}", due_at=self._due_at) for n in range(most)]
+
+
+async def test_no_more_is_held_of_a_queue_than_it_has_slots_and_what_is_taken_away_makes_room() -> None:
+    store = Rich([], due_at=SECOND // 8)
+    slots = Slots(10, {"default": 3})
+    fetcher = idle_fetcher(
+        store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots, budget=10
+    )
+    assert await fetcher.round() == 0
+    await fetcher.round()
+    assert store._story == ["next due", "ahead 3"], "the queue has no slots left to look for"
+    fetcher.wakeup.clear()
+    assert fetcher.take(fetcher.hold.claims[0].job_id) is not None
+    assert await is_woken(fetcher)
+    await fetcher.round()
+    assert store._story == ["next due", "ahead 3", "next due", "ahead 1"]
+    fetcher.hold.take_all()
+
+
 async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -> None:
     stuck = Stuck(Slots(10, {}))
     fetcher = idle_fetcher(dispatcher=stuck, slots=Slots(10, {}), budget=10, window=1)

@@ -67,6 +67,22 @@ def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
     assert (ahead.unstarted, ahead.ahead) == (False, SECOND)
 
 
+async def test_what_is_held_of_a_queue_is_no_more_than_the_slots_it_has_left() -> None:
+    slots = Slots(9, {"mail": 4})
+    slots.take(claim("runs", queue="mail"))
+    asked = demands(slots, "mail", "default")
+    for job_id, queue in (("a", "mail"), ("b", "mail"), ("c", "default")):
+        asked.hold.add(claim(job_id, queue=queue))
+    left = {"mail": 1, "default": 5}
+    assert (
+        dict(asked.in_advance(PLAIN, 5).queues) == dict(asked.ahead(PLAIN, 5, window=SECOND).queues) == left
+    )
+    assert (asked.may_hold("mail", 1), asked.may_hold("default", 5)) == (1, 5)
+    asked.hold.add(claim("d", queue="mail"))
+    assert dict(asked.ahead(PLAIN, 5, window=SECOND).queues) == {"default": 5}
+    asked.hold.take_all()
+
+
 def test_no_two_questions_have_the_same_name() -> None:
     asked = demands(Slots(1, {}), "default")
     assert asked.now(PLAIN, 1).claim_id != asked.now(PLAIN, 1).claim_id

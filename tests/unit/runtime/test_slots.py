@@ -52,8 +52,8 @@ def test_a_slot_is_taken_by_whoever_fits_and_refused_to_others() -> None:
     assert slots.taken == 2
 
 
-def test_what_is_held_for_slots_to_come_is_bounded_by_a_limit_of_its_queue_alone() -> None:
+def test_what_a_queue_has_left_is_told_by_its_own_limit_alone() -> None:
     slots = Slots(2, {"a": None, "b": 5})
     slots.take(claim(queue="a"))
     slots.take(claim(queue="b"))
-    assert (slots.share("a", 10), slots.share("b", 10), slots.share("b", 3)) == (10, 4, 3)
+    assert (slots.left("a"), slots.left("b")) == (None, 4)
