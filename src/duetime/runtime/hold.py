@@ -71,11 +71,11 @@ class Hold:
         before = next(reversed(self._coming), 0)
         self._coming[claim.due_at] = [claim]
         near = claim.due_at - _NEAR
-        if before < near and (wait := self._time.until(near)):
-            asyncio.get_running_loop().call_later(wait, self._arm, claim.due_at)
-        else:
+        if near <= before <= claim.due_at or not (wait := self._time.until(near)):
             # One of a stream: the loop is awake for the one before.
             self._arm(claim.due_at)
+        else:
+            asyncio.get_running_loop().call_later(wait, self._arm, claim.due_at)
 
     def add_due(self, claims: Sequence[Claim]) -> None:
         """Hold claims whose time has come until slots are free."""
@@ -155,6 +155,8 @@ class Hold:
         del self._coming[due_at]
         for claim in claims:
             del self._claims[claim.job_id]
+        # They came with several questions, and there may be more of them than slots.
+        claims.sort(key=_urgency)
         if claims and (refused := self._on_due(claims)):
             self.add_due(refused)
 
@@ -168,3 +170,8 @@ class Hold:
         for claim in late:
             self.take(claim.job_id)
             self._on_late(claim)
+
+
+def _urgency(claim: Claim) -> tuple[int, JobId]:
+    """Who of those that are due at one instant is first."""
+    return claim.priority, claim.job_id

@@ -87,6 +87,14 @@ async def test_claims_that_are_due_at_the_same_instant_start_together(ends: Ends
     assert (ends.started, ends.times, len(hold)) == (["a", "b"], 1, 0)
 
 
+async def test_of_those_of_one_instant_the_most_urgent_is_first_also_if_it_came_last(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9)
+    for job_id, priority in (("last", 9), ("third", 5), ("second", 5), ("first", 0)):
+        hold.add(claim(job_id, due_at=1_000, priority=priority))
+    await asyncio.wait_for(ends.asked.wait(), 5)
+    assert ends.started == ["first", "second", "third", "last"]
+
+
 async def test_a_claim_that_comes_after_others_of_its_instant_were_taken_away_starts(ends: Ends) -> None:
     hold = hold_of(ends, StillTime(1_000), budget=9)
     hold.add(claim("a", due_at=1_000))
@@ -111,9 +119,9 @@ async def test_the_loop_is_woken_shortly_before_a_due_time_but_for_those_that_cl
     monkeypatch.setattr(loop, "call_later", lambda wait, call, *args: timers.append((wait, call, args)))
     time = Far(0)
     hold = hold_of(ends, time, budget=9)
-    for job_id, due_at in (("lone", 500_000), ("follows", 515_000), ("near", 10_000)):
+    for job_id, due_at in (("lone", 500_000), ("follows", 515_000), ("before", 100_000), ("near", 10_000)):
         hold.add(claim(job_id, due_at=due_at))
-    assert [wait for wait, _, _ in timers] == [0.48, 0.515, 0.01]
+    assert [wait for wait, _, _ in timers] == [0.48, 0.515, 0.08, 0.01]
     time.instant = 481_000
     _, call, args = timers[0]
     call(*args)
