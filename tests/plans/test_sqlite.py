@@ -231,3 +231,24 @@ def test_a_list_of_what_is_seldom_costs_the_same_with_many_more_jobs_that_ended_
     fill(connection, 5_011, ROWS, due_at=LATER)
     connection.execute("UPDATE duetime_jobs SET state = 'succeeded' WHERE id > printf('%032d', 5010)")
     assert steps(connection, statement, find_values(**where)) <= before * 1.2 + 1
+
+
+def test_jobs_are_counted_without_sorting_the_whole_table(connection: sqlite3.Connection) -> None:
+    found = plan(connection, SQL.counts)
+    assert "SCAN duetime_jobs" not in found
+    assert "(rowid>? AND rowid<?)" in found
+
+
+def test_no_job_is_left_out_of_the_counts_or_counted_twice(connection: sqlite3.Connection) -> None:
+    def counted() -> list[tuple[str, str, int]]:
+        return sorted(connection.execute(SQL.counts.sql))
+
+    connection.execute("UPDATE duetime_jobs SET queue = 'mail' WHERE rowid % 3 = 0")
+    connection.execute("UPDATE duetime_jobs SET state = 'failed' WHERE rowid % 7 = 0")
+    # Some were pruned, and the last one is many stretches away.
+    connection.execute("DELETE FROM duetime_jobs WHERE rowid < 50 OR rowid BETWEEN 3000 AND 3200")
+    connection.execute("UPDATE duetime_jobs SET rowid = 1000000 WHERE rowid = 5000")
+    grouped = "SELECT queue, state, count(*) FROM duetime_jobs GROUP BY queue, state"
+    assert counted() == sorted(connection.execute(grouped))
+    connection.execute("DELETE FROM duetime_jobs")
+    assert counted() == []

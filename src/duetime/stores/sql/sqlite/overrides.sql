@@ -77,3 +77,21 @@ WHERE id IN (
     ) AS gated
 )
 ORDER BY due_at, id LIMIT :limit
+
+-- name: counts
+-- Count jobs by queue and state, a stretch of the table at a time: what one has counted is a few rows, while to group
+-- the whole table sorts it, in memory once there is a worker. That takes longer, too.
+WITH RECURSIVE stretches (first) AS (
+    SELECT min(rowid) FROM {jobs}
+    UNION ALL
+    SELECT (SELECT min(rowid) FROM {jobs} WHERE rowid >= first + 4096) FROM stretches WHERE first IS NOT NULL
+)
+SELECT json_extract(part.value, '$[0]'), json_extract(part.value, '$[1]'), sum(json_extract(part.value, '$[2]'))
+FROM stretches, json_each((
+    SELECT json_group_array(json_array(queue, state, amount))
+    FROM (
+        SELECT queue, state, count(*) AS amount FROM {jobs} WHERE rowid >= first AND rowid < first + 4096
+        GROUP BY queue, state
+    )
+)) AS part
+GROUP BY 1, 2
