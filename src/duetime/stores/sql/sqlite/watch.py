@@ -34,8 +34,8 @@ _OWN_STORM = 0.02
 _OWN_LOOKS = 5
 _KNOWN_STEP = 6
 """Where the row of looks goes on behind a commit of others that was seen: another may be hidden behind it."""
-_OWN_STEP = 8
-"""The same behind one of our own: whoever wrote before it is seen by the first look, and hardly anybody right after it."""
+_OWN_STEP = 7
+"""The same behind one of our own: whoever wrote before it is seen by the first look, who waited for it by the next two."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _LULL = 0.02

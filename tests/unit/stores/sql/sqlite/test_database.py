@@ -31,6 +31,8 @@ async def test_whole_tables_are_sorted_in_files_and_in_memory_only_what_workers_
 
 async def test_a_database_takes_a_thread_to_write_and_one_to_read_and_no_other(database: Database) -> None:
     names = {
-        thread.name for thread in threading.enumerate() if thread.name.startswith(("asyncio", "duetime"))
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith(("asyncio", "duetime-sqlite"))
     }
     assert names == {"duetime-sqlite-write", "duetime-sqlite-read"}
