@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from duetime.model.instants import MILLISECOND, Micros
+from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import Claim
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.hold import Hold
@@ -16,6 +16,8 @@ _BRISK: Micros = 25 * MILLISECOND
 _MOMENT: Micros = 50 * MILLISECOND
 """As many jobs are taken in advance as end in this time."""
 _MOST_IN_ADVANCE = 1_000
+_AGEING = 100_000
+"""How much longer nothing may have ended than runs were apart, before it is doubted that they still would be so close."""
 
 
 class Appetite:
@@ -40,15 +42,27 @@ class Appetite:
         self._holdable = any(map(self._may_wait, claims))
         self.backlog = len(claims) == asked
 
-    def spoil(self) -> None:
-        """Take no more in advance until a claim for free slots has brought something, and runs have shown their speed."""
+    def spoil(self, task: str) -> None:
+        """Take no more in advance until a claim for free slots has brought something, and runs have shown their speed.
+
+        Of the task, whose claim has waited in vain, no more is held than there are slots until its runs have done so.
+        """
+        self._dispatcher.paces[task] = SECOND
         self.backlog = self._holdable = False
         # What is known of it is of those that have ended; the ones that keep the slots may be of another kind.
         self._dispatcher.gap = _MOMENT
 
     def in_a_moment(self) -> int:
         """How many runs end in a moment, if they go on as lately; none while they last long."""
-        return min(_MOST_IN_ADVANCE, int(_MOMENT / (self._dispatcher.gap + 1))) if self.brisk else 0
+        if not self.brisk:
+            return 0
+        gap = max(self._dispatcher.gap, self._dispatcher.idle / _AGEING)
+        return min(_MOST_IN_ADVANCE, int(_MOMENT / (gap + 1)))
+
+    def brisk_of(self, tasks: Sequence[str]) -> tuple[str, ...]:
+        """Return those of the tasks whose own runs are short."""
+        paces = self._dispatcher.paces
+        return tuple(task for task in tasks if paces.get(task, SECOND) <= _BRISK)
 
     def most(self) -> int:
         """How many to take in advance: what can be started in a moment, asked for when half of it is."""

@@ -83,6 +83,8 @@ class Dispatcher:
         """How long runs have lasted lately, in microseconds."""
         self.gap: float = _LONGEST_GAP
         """How long after one run the next has ended lately, in microseconds: slots that are taken for long do not count."""
+        self.paces: dict[str, float] = {}
+        """The same as `pace`, for each task of which a run has ended."""
         self._ended_at: Instant = 0
         self._handlers = handlers
         self._executor = executor
@@ -98,6 +100,11 @@ class Dispatcher:
         self._idle = asyncio.Event()
         self._idle.set()
         self._freeing = False
+
+    @property
+    def idle(self) -> Micros:
+        """How long ago the last run has ended."""
+        return self._time.now() - self._ended_at
 
     def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
         """Begin claims, all at one instant, or end those that are no longer wanted; return those that found no slot.
@@ -226,7 +233,10 @@ class Dispatcher:
         self._leave(run, ended_at)
 
     def _leave(self, run: Run, ended_at: Instant) -> None:
-        self.pace += (ended_at - run.started_at - self.pace) * _PACE_WEIGHT
+        took, task = ended_at - run.started_at, run.claim.task
+        self.pace += (took - self.pace) * _PACE_WEIGHT
+        pace = self.paces.get(task, SECOND)
+        self.paces[task] = pace + (took - pace) * _PACE_WEIGHT
         self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _PACE_WEIGHT
         self._ended_at = ended_at
         self.done += 1

@@ -21,6 +21,7 @@ from duetime.runtime.limited import LimitedTurns
 from duetime.runtime.patience import Patience
 from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
+from duetime.runtime.stock import Stock
 from duetime.runtime.timekeeper import Timekeeper, monotonic
 from duetime.stores.base import Hint, Store
 
@@ -59,7 +60,6 @@ class Fetcher(Service):
         self._time = time
         self._crowd = crowd
         self._window = window
-        self._ahead_budget = ahead_budget
         self._watched = watched
         self._asking = Asking(store, identity, time)
         self._look_first = False
@@ -69,7 +69,12 @@ class Fetcher(Service):
         self._paused = False
         self.limited = LimitedTurns(handlers)
         self.hold = Hold(
-            budget=self._may_hold, window=window, time=time, on_due=self._start_held, on_late=self._let_others
+            budget=self._may_hold,
+            patient=ahead_budget,
+            window=window,
+            time=time,
+            on_due=self._start_held,
+            on_late=self._let_others,
         )
         self._appetite = Appetite(dispatcher=dispatcher, slots=slots, hold=self.hold, limited=self.limited)
         self._demands = Demands(
@@ -79,6 +84,16 @@ class Fetcher(Service):
             slots=slots,
             hold=self.hold,
             limits=self.limited.limits,
+        )
+        self._stock = Stock(
+            asking=self._asking,
+            demands=self._demands,
+            hold=self.hold,
+            appetite=self._appetite,
+            turns=self._ahead,
+            crowd=crowd,
+            slots_worth=ahead_budget,
+            window=window,
         )
 
     def hear(self, hint: Hint) -> None:
@@ -241,7 +256,10 @@ class Fetcher(Service):
 
     def _fill_slots(self) -> None:
         if self._slots.free and self.hold.waiting and not self._idle:
+            held = len(self.hold)
             self.hold.hand_out(self._slots.free, self._start_unmarked)
+            if len(self.hold) < held:
+                self._make_room()
 
     @property
     def _idle(self) -> bool:
@@ -267,7 +285,7 @@ class Fetcher(Service):
         wait = found.due_at - found.now
         if wait <= 0:
             if keeps_up and self._ahead.catches_up(now=monotonic(), roomy=self.hold.roomy):
-                await self._claim_ahead()
+                await self._stock.fill()
             self._look_first = self._content = False
             return self._patience.until_next_claim() if self._slots.free else None
         pause = await self._approach(wait)
@@ -277,7 +295,7 @@ class Fetcher(Service):
         """Claim what falls due in a while, unless it is too early for that, and tell when to come back."""
         pause = self._ahead.pause(wait, now=monotonic(), roomy=self.hold.roomy)
         if not pause:
-            if await self._claim_ahead():
+            if await self._stock.fill():
                 # What it has left, for want of room or because it must not run twice, another look tells.
                 return 0
             pause = wait
@@ -285,21 +303,6 @@ class Fetcher(Service):
         # All who are idle know of the same job.
         crowd = self._crowd.wait(at_most=self._window / 2 / SECOND) if wait > self._window else 0
         return pause / SECOND + crowd
-
-    async def _claim_ahead(self) -> bool:
-        """Take what falls due within the window, and tell whether there was any that may be taken ahead."""
-        taken = 0
-        # Not whether there is room afterwards: some may have started, and made room, since it was asked for.
-        all_room = not self.hold.room
-        for lane in self._demands.lanes():
-            if (room := min(self.hold.room, self._demands.share(lane))) > 0:
-                claims = await self._asking.claim(self._demands.ahead(lane, room, window=self._window))
-                for claim in claims:
-                    self.hold.add(claim)
-                taken += len(claims)
-                all_room |= len(claims) == room
-        self._ahead.taken(taken, all_room=all_room, now=monotonic())
-        return taken > 0
 
     async def _claim_due(self, limit: int, *, below_priority: int = 10) -> list[Claim]:
         claims: list[Claim] = []
@@ -366,25 +369,29 @@ class Fetcher(Service):
         self._fill_slots()
 
     def _may_hold(self) -> int:
-        """How many claims to hold: one for each slot or, if that is more, this worker's share of what ends in a moment."""
-        return max(self._ahead_budget, self._appetite.in_a_moment() // self._crowd.workers)
+        return self._stock.budget()
 
     def _start_held(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         if self._idle:
             return claims
         refused = self._start_unmarked(claims)
-        if self._ahead.left_some and self.hold.roomy and len(refused) < len(claims):
+        if len(refused) < len(claims):
+            self._make_room()
+        return refused
+
+    def _make_room(self) -> None:
+        """Have more claimed ahead, if there was more, once so much of what was held has started that it is worth it."""
+        if self._ahead.left_some and self.hold.roomy:
             self._ahead.room_made()
             self._look_first = True
             self.wakeup.set()
-        return refused
 
     def _start_unmarked(self, claims: Sequence[Claim]) -> Sequence[Claim]:
         return self._dispatcher.start_all(claims, unmarked=True)
 
     def _let_others(self, claim: Claim) -> None:
         """Give back a claim that has found no slot here, and take no more in advance until a slot is free again."""
-        self._appetite.spoil()
+        self._appetite.spoil(claim.task)
         self._release(claim)
 
     def _release(self, claim: Claim) -> None:

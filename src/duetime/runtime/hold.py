@@ -16,6 +16,8 @@ _Waiting: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 
 _NEAR: Micros = 20 * MILLISECOND
 """So long before a due time the loop is woken: the kernel may be late by a thousandth of the time it was told to sleep."""
+_MOMENT: Micros = 100 * MILLISECOND
+"""So long after its due time a claim may find a slot that is held beyond the slots: it was to start in half of that."""
 _LOT = 25
 """So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
 
@@ -27,13 +29,18 @@ class Hold:
         self,
         *,
         budget: Callable[[], int],
+        patient: int,
         window: Micros,
         time: Timekeeper,
         on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
         on_late: Callable[[Claim], None],
     ) -> None:
-        """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`."""
+        """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`.
+
+        `patient`: so many of them; what waits beyond was held because it would start in a moment, and goes after that.
+        """
         self._budget = budget
+        self._patient = patient
         self._window = window
         self._time = time
         self._on_due = on_due
@@ -77,8 +84,8 @@ class Hold:
         else:
             asyncio.get_running_loop().call_later(wait, self._arm, claim.due_at)
 
-    def add_due(self, claims: Sequence[Claim]) -> None:
-        """Hold claims whose time has come until slots are free."""
+    def add_due(self, claims: Sequence[Claim], *, at_most: Micros | None = None) -> None:
+        """Hold claims whose time has come until slots are free, for a window unless `at_most` is less."""
         self._lots += 1
         for claim in claims:
             self._claims[claim.job_id] = claim
@@ -89,8 +96,9 @@ class Hold:
         else:
             self._waiting += lot
             self._waiting.sort()
+        wait = self._window if at_most is None else min(self._window, at_most)
         # One timer for all, which keeps none of them: those that are started soon should be gone soon, too.
-        asyncio.get_running_loop().call_later(self._window / SECOND, self._give_up, self._lots)
+        asyncio.get_running_loop().call_later(wait / SECOND, self._give_up, self._lots)
 
     @property
     def claims(self) -> list[Claim]:
@@ -158,7 +166,11 @@ class Hold:
         # They came with several questions, and there may be more of them than slots.
         claims.sort(key=_urgency)
         if claims and (refused := self._on_due(claims)):
-            self.add_due(refused)
+            patient = max(0, self._patient - self.waiting)
+            if refused[:patient]:
+                self.add_due(refused[:patient])
+            if refused[patient:]:
+                self.add_due(refused[patient:], at_most=_MOMENT)
 
     def _give_up(self, lot: int) -> None:
         late = [

@@ -27,12 +27,17 @@ class Idle:
 
     pace: float = SECOND
     gap: float = 1
+    idle: Micros = 0
+
+    def __init__(self) -> None:
+        self.paces: dict[str, float] = {"task": 1}
 
 
 class Busy(Idle):
     """A dispatcher that begins a task for each claim, which tells when it runs."""
 
     def __init__(self, story: list[str]) -> None:
+        super().__init__()
         self._story = story
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -51,6 +56,7 @@ class Stuck(Idle):
     pace = gap = 1
 
     def __init__(self, slots: Slots) -> None:
+        super().__init__()
         self._slots = slots
         self.given_back: list[Claim] = []
         self.has_given_back = asyncio.Event()

@@ -172,11 +172,16 @@ async def test_short_runs_let_a_worker_hold_its_share_of_what_ends_in_a_moment_h
 class Rich(Told):
     """A store that has as many jobs for the next instant as anybody asks for."""
 
+    def __init__(self, story: list[str], *, due_at: Instant) -> None:
+        super().__init__(story, due_at=due_at)
+        self.asked: list[tuple[str, int]] = []
+
     async def claim(self, demand: Demand) -> list[Claim]:
         if not demand.ahead:
             return []
         most = min(demand.limit, sum(most for _, most in demand.queues))
         self._story.append(f"ahead {most}")
+        self.asked.append((" ".join(demand.tasks), demand.limit))
         return [claim(f"{len(self._story)} {n}", due_at=self._due_at) for n in range(most)]
 
 
@@ -195,6 +200,92 @@ async def test_no_more_is_held_of_a_queue_than_it_has_slots_and_what_is_taken_aw
     await fetcher.round()
     assert store._story == ["next due", "ahead 3", "next due", "ahead 1"]
     fetcher.hold.take_all()
+
+
+@pytest.mark.parametrize(
+    ("paces", "asked"),
+    [
+        ({"quick": 1}, [("slow quick", 10), ("quick", 990)]),
+        ({"quick": 1, "slow": 30 * MILLISECOND}, [("slow quick", 10), ("quick", 990)]),
+        ({"quick": 1, "slow": 1}, [("slow quick", 1_000)]),
+        ({}, [("slow quick", 10)]),
+    ],
+)
+async def test_beyond_its_slots_a_worker_holds_jobs_of_tasks_alone_whose_own_runs_are_short(
+    paces: dict[str, float], asked: list[tuple[str, int]]
+) -> None:
+    store, busy = Rich([], due_at=SECOND // 8), Busy([])
+    busy.pace, busy.paces = 1, paces
+    handlers = {"slow": HANDLER, "quick": HANDLER}
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}), budget=10)
+    await fetcher.round()
+    assert store.asked == asked
+    fetcher.hold.take_all()
+
+
+async def test_nobody_asks_for_more_of_short_runs_while_there_are_slots_for_all_that_comes() -> None:
+    store, busy = Asked([], due_at=SECOND // 8), Busy([])
+    busy.pace = 1
+    handlers = {"task": HANDLER, "unknown": HANDLER}
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}), budget=10)
+    await fetcher.round()
+    assert store._story == ["next due", "ahead 10"]
+
+
+class OfLongRuns(Rich):
+    """A store that has nothing but jobs of the slow task."""
+
+    async def claim(self, demand: Demand) -> list[Claim]:
+        return await super().claim(demand) if "slow" in demand.tasks else []
+
+
+async def test_jobs_that_last_are_claimed_again_when_half_of_their_slots_worth_has_started() -> None:
+    store, busy = OfLongRuns([], due_at=SECOND // 8), Willing([])
+    busy.pace = 1
+    handlers = {"slow": HANDLER, "task": HANDLER}
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(4, {}), budget=4)
+    await fetcher.round()
+    told: list[bool] = []
+    for held in fetcher.hold.claims[:2]:
+        fetcher.wakeup.clear()
+        fetcher.hold.take(held.job_id)
+        fetcher._start_held([held])
+        told.append(await is_woken(fetcher))
+    assert told == [False, True]
+    fetcher.hold.take_all()
+
+
+@pytest.mark.parametrize(("idle", "held"), [(SECOND, 1_000), (60 * SECOND, 83), (3_600 * SECOND, 10)])
+async def test_the_longer_nothing_has_run_the_less_is_known_of_how_fast_runs_end(
+    idle: int, held: int
+) -> None:
+    busy = Busy([])
+    busy.pace, busy.idle = 1, idle
+    assert idle_fetcher(dispatcher=busy, slots=Slots(10, {}), budget=10).hold.room == held
+
+
+async def test_a_slot_that_a_waiting_claim_takes_makes_room_for_what_could_not_be_held() -> None:
+    ahead = [claim(f"held {n}", due_at=SECOND // 2) for n in range(2)]
+    slots, willing = Slots(2, {}), Willing([])
+    store = Told([], due_at=SECOND // 2, ahead=ahead)
+    fetcher = idle_fetcher(store=store, dispatcher=willing, handlers={"task": HANDLER}, slots=slots, budget=2)
+    await fetcher.round()
+    assert fetcher._ahead.left_some
+    fetcher.hold.add_due(fetcher.hold.take_all())
+    willing.pace, willing.gap = 1, SECOND
+    fetcher.wakeup.clear()
+    fetcher.slot_freed()
+    assert not fetcher._ahead.left_some
+    assert await is_woken(fetcher)
+
+
+async def test_a_task_whose_claims_had_to_go_back_is_not_held_beyond_the_slots() -> None:
+    slots = Slots(1, {})
+    stuck = Stuck(slots)
+    fetcher = idle_fetcher(dispatcher=stuck, slots=slots, window=1)
+    fetcher.hold.add_due([claim("late", task="task")])
+    await asyncio.wait_for(stuck.has_given_back.wait(), 5)
+    assert stuck.paces["task"] == SECOND
 
 
 async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -> None:

@@ -33,6 +33,7 @@ def demands(slots: Slots, *queues: str) -> Demands:
         slots=slots,
         hold=Hold(
             budget=lambda: 10,
+            patient=10,
             window=SECOND,
             time=StillTime(),
             on_due=lambda claims: claims,

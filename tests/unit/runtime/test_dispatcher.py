@@ -99,6 +99,16 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
     assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
 
 
+async def test_the_pace_of_a_task_is_of_its_own_runs_and_idleness_counts_from_the_last() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.paces["other"] = 7
+    bench.dispatcher.start_all([claim(str(n)) for n in range(10)])
+    assert bench.dispatcher.idle == NOW, "nothing has ended yet"
+    await bench.drained()
+    assert 0 < bench.dispatcher.paces["task"] < SECOND
+    assert (bench.dispatcher.paces["other"], bench.dispatcher.idle) == (7, 0)
+
+
 @pytest.mark.parametrize("function", [nothing, broken])
 async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(
     function: Callable[..., Any],

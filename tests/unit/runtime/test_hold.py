@@ -53,8 +53,15 @@ async def ends() -> Ends:
     return Ends()
 
 
-def hold_of(ends: Ends, time: StillTime, *, budget: int = 2, window: int = SECOND) -> Hold:
-    return Hold(budget=lambda: budget, window=window, time=time, on_due=ends.on_due, on_late=ends.on_late)
+def hold_of(ends: Ends, time: StillTime, *, budget: int = 2, patient: int = 9, window: int = SECOND) -> Hold:
+    return Hold(
+        budget=lambda: budget,
+        patient=patient,
+        window=window,
+        time=time,
+        on_due=ends.on_due,
+        on_late=ends.on_late,
+    )
 
 
 async def test_a_claim_starts_when_its_time_has_come_and_leaves(ends: Ends) -> None:
@@ -139,6 +146,15 @@ async def test_a_claim_without_a_slot_waits_and_is_given_back_after_a_window(end
     assert waiting.job_id == "a"
     await asyncio.wait_for(ends.given_up.wait(), 5)
     assert (ends.released, ends.started, hold.first_waiting(), len(hold)) == (["a"], [], None, 0)
+
+
+async def test_those_that_were_held_beyond_the_slots_wait_for_a_moment_only(ends: Ends) -> None:
+    hold = hold_of(ends, StillTime(1_000), budget=9, patient=2, window=60 * SECOND)
+    ends.free = False
+    for job_id, priority in (("d", 9), ("c", 5), ("b", 1), ("a", 0)):
+        hold.add(claim(job_id, due_at=1_000, priority=priority))
+    await asyncio.wait_for(ends.given_up.wait(), 5)
+    assert (ends.released, hold.waiting) == (["c", "d"], 2)
 
 
 async def test_of_those_that_wait_the_most_urgent_is_first(ends: Ends) -> None:
