@@ -65,35 +65,36 @@ class Fetcher(Service):
         self._look_first = False
         self._patience = Patience(store, crowd)
         self._ahead = AheadTurns(window)
-        self._asks = self._content = self._freed = False
-        self._paused = False
+        self._asks = self._content = self._freed = self._paused = False
         self.limited = LimitedTurns(handlers)
-        self.hold = Hold(
+        self.hold = self._empty_hold(ahead_budget)
+        self._appetite = Appetite(dispatcher=dispatcher, slots=slots, hold=self.hold, limited=self.limited)
+        limits, hold = self.limited.limits, self.hold
+        self._demands = Demands(
+            identity=identity, handlers=handlers, queues=queues, slots=slots, hold=hold, limits=limits
+        )
+        self._stock = self._provide(ahead_budget)
+
+    def _empty_hold(self, slots_worth: int) -> Hold:
+        return Hold(
             budget=self._may_hold,
-            patient=ahead_budget,
-            window=window,
-            time=time,
+            patient=slots_worth,
+            window=self._window,
+            time=self._time,
             on_due=self._start_held,
             on_late=self._let_others,
         )
-        self._appetite = Appetite(dispatcher=dispatcher, slots=slots, hold=self.hold, limited=self.limited)
-        self._demands = Demands(
-            identity=identity,
-            handlers=handlers,
-            queues=queues,
-            slots=slots,
-            hold=self.hold,
-            limits=self.limited.limits,
-        )
-        self._stock = Stock(
+
+    def _provide(self, slots_worth: int) -> Stock:
+        return Stock(
             asking=self._asking,
             demands=self._demands,
             hold=self.hold,
             appetite=self._appetite,
             turns=self._ahead,
-            crowd=crowd,
-            slots_worth=ahead_budget,
-            window=window,
+            crowd=self._crowd,
+            slots_worth=slots_worth,
+            window=self._window,
         )
 
     def hear(self, hint: Hint) -> None:

@@ -16,7 +16,7 @@ _Waiting: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 
 _NEAR: Micros = 20 * MILLISECOND
 """So long before a due time the loop is woken: the kernel may be late by a thousandth of the time it was told to sleep."""
-_MOMENT: Micros = 100 * MILLISECOND
+_AT_ONCE: Micros = 100 * MILLISECOND
 """So long after its due time a claim may find a slot that is held beyond the slots: it was to start in half of that."""
 _LOT = 25
 """So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
@@ -170,7 +170,7 @@ class Hold:
             if refused[:patient]:
                 self.add_due(refused[:patient])
             if refused[patient:]:
-                self.add_due(refused[patient:], at_most=_MOMENT)
+                self.add_due(refused[patient:], at_most=_AT_ONCE)
 
     def _give_up(self, lot: int) -> None:
         late = [
