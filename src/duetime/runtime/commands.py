@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from duetime.model.command import Command, CommandId, CommandKind
@@ -67,9 +67,9 @@ class Commander:
         self._answers: dict[CommandId, str] = {}
 
     @property
-    def answered(self) -> bool:
-        """Whether there is something to report."""
-        return bool(self._answers)
+    def answered(self) -> list[CommandId]:
+        """The commands whose outcome is known and not reported."""
+        return list(self._answers)
 
     async def attend(self, worker: WorkerId) -> None:
         """Begin what the worker was told and has not begun."""
@@ -82,10 +82,10 @@ class Commander:
             else:
                 self._in_loop(self._carry_out, command)
 
-    async def report(self) -> None:
-        """Store what has come of commands."""
-        for command_id, outcome in list(self._answers.items()):
-            await self._store.finish_command(command_id, outcome)
+    async def report(self, answered: Iterable[CommandId]) -> None:
+        """Store what has come of these commands."""
+        for command_id in answered:
+            await self._store.finish_command(command_id, self._answers[command_id])
             del self._answers[command_id]
             self._begun.discard(command_id)
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from duetime.errors import DuetimeError
+from duetime.model.command import CommandId
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.commands import Commanded, Commander
@@ -148,7 +149,7 @@ class Pulsation:
             await self._register()
             self._in_main(self._registered.set_result, None)
             await self._beat_until_stopped(self._wake)
-            await self._obey(commands=False, report=True)
+            await self._obey(commands=False, answered=self._commander.answered)
             await self._retire()
         finally:
             await self._store.close()
@@ -194,6 +195,8 @@ class Pulsation:
     async def _beat(self) -> bool:
         """Renew the lease; past its end by our own clock everything is stopped, whatever the store would say."""
         sent, mono = boottime(), monotonic()
+        # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
+        answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
         wants = None if self._lookout is None else self._lookout.wants()
         patience = min(self._lease.beat, (self._deadline - boottime()) / SECOND)
@@ -213,8 +216,7 @@ class Pulsation:
         if self._lookout is None or self._lookout.is_news(pulse, wants):
             self._observe(mono, pulse.now)
             self._in_main(self._listener.attend, pulse)
-        # After the pulse, so that whoever reads an answer finds the worker's record to agree with it.
-        await self._obey(commands=pulse.commands, report=True)
+        await self._obey(commands=pulse.commands, answered=answered)
         return True
 
     async def _attend(self) -> None:
@@ -227,16 +229,15 @@ class Pulsation:
             self._in_main(self._listener.attend, pulse)
             await self._obey(commands=pulse.commands)
 
-    async def _obey(self, *, commands: bool, report: bool = False) -> None:
-        """Begin what the worker was told, and store the answers that there are."""
-        if not commands and not self._commander.answered:
+    async def _obey(self, *, commands: bool, answered: Collection[CommandId] = ()) -> None:
+        """Begin what the worker was told, and store these answers."""
+        if not commands and not answered:
             return
         try:
             async with asyncio.timeout(self._lease.beat):
                 if commands:
                     await self._commander.attend(self._info.id)
-                if report:
-                    await self._commander.report()
+                await self._commander.report(answered)
         except Exception as error:  # noqa: BLE001 - the next pulse tries again
             log.debug("commands could not be read or answered: %s", error)
 

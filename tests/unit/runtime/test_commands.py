@@ -155,7 +155,7 @@ async def test_a_command_is_carried_out_in_the_loop_and_then_reported() -> None:
     told.loop.run()
     assert told.commander.answered
     assert told.pokes == 1
-    await told.commander.report()
+    await told.commander.report(told.commander.answered)
     assert told.store.outcomes == {"c1": "paused; 2 jobs still running"}
     assert not told.commander.answered
 
@@ -177,10 +177,10 @@ async def test_an_answer_that_could_not_be_stored_is_kept_for_the_next_time() ->
     told.loop.run()
     told.store.failing = True
     with pytest.raises(StoreUnavailable):
-        await told.commander.report()
+        await told.commander.report(told.commander.answered)
     assert told.commander.answered
     told.store.failing = False
-    await told.commander.report()
+    await told.commander.report(told.commander.answered)
     assert set(told.store.outcomes) == {"c1", "c2"}
 
 
@@ -188,5 +188,5 @@ async def test_stacks_do_not_wait_for_the_loop_and_a_command_that_fails_is_answe
     told = Told(command("stacks"))
     await told.commander.attend("w1")
     assert told.loop.waiting == []
-    await told.commander.report()
+    await told.commander.report(told.commander.answered)
     assert told.store.outcomes == {"c1": "it failed: RuntimeError: too deep"}

@@ -283,6 +283,43 @@ async def test_an_answer_waits_for_the_pulse_also_when_it_comes_while_the_worker
     assert store.events == [("pulse", "because"), "paused; 3 jobs still running"]
 
 
+class AnsweredDuringPulse(CommandingStore):
+    """Holds up a pulse, whose record is made, until the loop has carried the command out."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__("pause")
+        self.taken = False
+        self.pulsing = threading.Event()
+        self._listener = listener
+
+    async def pulse(
+        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
+    ) -> Pulse:
+        if self.taken:
+            self.pulsing.set()
+            while not self._listener.told:  # noqa: ASYNC110 - the other thread's doing
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(0.01)
+        return await super().pulse(worker, stats, lease=lease, wants=wants)
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        self.taken = True
+        return await super().take_commands(worker)
+
+
+async def test_an_answer_that_comes_during_a_pulse_waits_for_the_next_one() -> None:
+    listener = Listener()
+    store = AnsweredDuringPulse(listener)
+    pulse = pulsation(store, listener, lease=300 * MILLISECOND)
+    await pulse.start()
+    await listener.attended.get()
+    pulse.ask()
+    assert store.pulsing.wait(10)  # The loop stands still meanwhile.
+    await store.answered()
+    await pulse.stop()
+    assert store.events[-2:] == [("pulse", "because"), "paused; 3 jobs still running"]
+
+
 async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off() -> None:
     class Stopping(Listener):
         def ask_to_stop(self, *, now: bool) -> int:
