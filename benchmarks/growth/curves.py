@@ -116,9 +116,13 @@ CURVES = (
         Column("stored", "jobs stored for later"),
         (
             Column("drain", "no-op jobs", "per s"),
+            Column("drain_times", "x empty"),
             Column("start_p50", "start, p50", "ms"),
+            Column("start_p50_times", "x empty"),
             Column("enqueue", "single enqueues", "per s"),
+            Column("enqueue_times", "x empty"),
             Column("bulk", "enqueues in bulk", "per s"),
+            Column("bulk_times", "x empty"),
             Column("pages_enqueue", "pages per enqueue"),
             Column("pages_claim", "pages per job claimed"),
             Column("pages_settle", "pages per job settled"),

@@ -17,7 +17,6 @@ from benchmarks.peers.costs import parent, usage
 from duetime.stores.open import open_store
 from tools.servers import PostgresServer
 
-_DATABASE = "growth"
 _OWN = "DELETE FROM duetime_jobs WHERE due_at < {before} AND state <> 'skipped'"
 """Jobs for later are due from a day ahead, and a store in use has a past; all others are a measure's own."""
 _TIDY = ("DELETE FROM duetime_workers", "DELETE FROM duetime_schedules")
@@ -52,6 +51,10 @@ class Engine(Protocol):
         """Version and settings."""
         ...
 
+    def beside(self) -> Engine:
+        """Return another database of the kind, empty, that shares the server and its disk."""
+        ...
+
     def tidy(self) -> None:
         """Remove everything but the jobs for later, and write all of it out."""
         ...
@@ -69,9 +72,13 @@ class _File:
     name = "sqlite"
     facts = f"SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL"
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / "growth.db"
+    def __init__(self, folder: Path, database: str = "growth") -> None:
+        self._folder = folder
+        self._path = folder / f"{database}.db"
         self.url = f"sqlite:///{self._path}"
+
+    def beside(self) -> Engine:
+        return _File(self._folder, "beside")
 
     def tidy(self) -> None:
         with contextlib.closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
@@ -88,10 +95,11 @@ class _File:
 class _Server:
     name = "postgres"
 
-    def __init__(self, server: PostgresServer) -> None:
+    def __init__(self, server: PostgresServer, database: str = "growth") -> None:
         self._server = server
-        self.url = server.create_database(_DATABASE)
-        server.execute("CREATE EXTENSION pg_stat_statements")
+        self._database = database
+        self.url = server.create_database(database)
+        server.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         # No public name shows it: the checkpointer's parent is the server.
         checkpointer = server.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
         self._pid = parent(int(checkpointer))
@@ -102,13 +110,16 @@ class _Server:
         shown = ", ".join(f"{name}={self._server.execute(f'SHOW {name}')}" for name in _SHOWN)
         return f"PostgreSQL {self._server.execute('SHOW server_version')}, {shown}"
 
+    def beside(self) -> Engine:
+        return _Server(self._server, "beside")
+
     def tidy(self) -> None:
         for statement in (*_deletions(), "VACUUM ANALYZE", "CHECKPOINT"):
-            self._server.execute(statement, database=_DATABASE)
+            self._server.execute(statement, database=self._database)
 
     def load(self) -> Load:
         # Asked in another database, so that the question itself is not counted.
-        answer = self._server.execute(_READING.format(database=_DATABASE))
+        answer = self._server.execute(_READING.format(database=self._database))
         commits, wal, rows = json.loads(answer)
         return Load(
             seconds=time.monotonic(),
@@ -119,7 +130,7 @@ class _Server:
         )
 
     def connections(self) -> int:
-        return int(self._server.execute(_CONNECTIONS.format(database=_DATABASE)))
+        return int(self._server.execute(_CONNECTIONS.format(database=self._database)))
 
 
 @contextmanager

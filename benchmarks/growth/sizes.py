@@ -19,7 +19,7 @@ class Sizes:
     """Jobs stored for later."""
     schedules: tuple[int, ...]
     repeats: int
-    """How often what is timed is measured at each number of stored jobs; the median counts."""
+    """How often an empty and a filled store are measured in turns at each number of stored jobs; the median counts."""
     drain: int
     """No-op jobs to drain, for each worker process up to the number of cores."""
     waiting: int
@@ -50,7 +50,7 @@ FULL = Sizes(
     in_process=32,
     stored=(0, 10_000, 100_000, 1_000_000),
     schedules=(10, 100, 1_000, 10_000),
-    repeats=3,
+    repeats=5,
     drain=20_000,
     waiting=4_000,
     one_offs=2_000,
@@ -71,7 +71,7 @@ QUICK = Sizes(
     in_process=32,
     stored=(0, 10_000, 100_000),
     schedules=(10, 100, 1_000),
-    repeats=1,
+    repeats=3,
     drain=5_000,
     waiting=1_000,
     one_offs=400,

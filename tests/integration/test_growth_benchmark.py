@@ -19,6 +19,7 @@ def test_every_curve_is_measured_and_reported() -> None:
     assert workers["statements_per_job"] > 0
     assert crowd["connections"] > workers["connections"]
     assert stored["pages_claim"] > 0
+    assert stored["drain_times"] > 0
     assert "### Schedules, PostgreSQL" in report.text(results)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.figures import steady_rate
-from benchmarks.growth import curves, plots, report, schedules
+from benchmarks.growth import curves, plots, report, schedules, stored
 from benchmarks.growth.load import Calls, Load, Names, skeleton
 from benchmarks.growth.notes import Notes, Pen
 from benchmarks.ledger import Entry, WrongRun
@@ -47,6 +47,13 @@ def test_a_load_is_what_came_between_two_readings() -> None:
     assert found.pages("claim") == 15
     assert found.pages("claim", "settle") == 11
     assert found.pages("never asked") == 0
+
+
+def test_a_filled_store_is_compared_with_the_empty_one_of_its_own_turn() -> None:
+    empty = [{"drain": rate, "enqueue": rate, "bulk": rate, "start_p50": 2.0} for rate in (100.0, 10.0, 40.0)]
+    full = [{"drain": rate, "enqueue": rate, "bulk": rate, "start_p50": 3.0} for rate in (50.0, 10.0, 10.0)]
+    found = stored.multiples(list(zip(empty, full, strict=True)))
+    assert found == {"drain_times": 2.0, "enqueue_times": 2.0, "bulk_times": 2.0, "start_p50_times": 1.5}
 
 
 def test_a_statement_is_known_by_its_shape_where_the_server_has_left_constants_out() -> None:
