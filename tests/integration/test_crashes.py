@@ -54,7 +54,7 @@ async def test_a_task_that_must_not_run_twice_fails_when_its_worker_dies(fleet: 
     assert len(fleet.ledger.entries("start", job=job.id)) == 1
 
 
-@pytest.mark.covers("worker-killed")
+@pytest.mark.covers("worker-killed", "nobody-gives-back")
 async def test_a_worker_on_another_host_is_believed_until_its_lease_ends(
     sqlite_url: str, fleet_at: FleetAt
 ) -> None:

@@ -161,6 +161,7 @@ async def test_a_result_that_cannot_be_stored_does_not_make_a_success_a_failure(
     ["{not json", "[]", '{"number": "seven"}', '{"numbre": 7}', "{}", '{"number": 7, "number": '],
     ids=repr,
 )
+@pytest.mark.covers("unreadable-row")
 async def test_a_row_that_cannot_be_decoded_is_set_aside_and_the_next_one_runs(
     scheduler: Scheduler, payload: str
 ) -> None:
@@ -347,7 +348,7 @@ async def test_a_job_is_claimed_before_its_time_and_started_at_it(
     assert claimed < due <= started, "the round trip belongs before the due time"
 
 
-@pytest.mark.covers("slow-job-delays-nobody")
+@pytest.mark.covers("slow-job-delays-nobody", "batch-waits-for-slowest")
 async def test_slow_jobs_leave_the_other_slots_to_quick_ones(scheduler: Scheduler, fleet: Fleet) -> None:
     gate = fleet.gate()
     slow = scheduler.task(name="slow")(wait_in_thread)

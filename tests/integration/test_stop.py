@@ -44,7 +44,7 @@ async def test_running_jobs_finish_and_nothing_new_begins(fleet: Fleet) -> None:
     assert (record.state, record.result) == (State.SUCCEEDED, str(worker.pid))
 
 
-@pytest.mark.covers("graceful-stop")
+@pytest.mark.covers("graceful-stop", "nobody-gives-back")
 async def test_past_the_grace_time_an_async_job_is_cancelled_and_waits_for_another_worker(
     fleet: Fleet,
 ) -> None:

@@ -328,6 +328,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )
+@pytest.mark.covers("cancel-searches")
 async def test_a_statement_uses_the_index_made_for_it(
     connection: Connection, mode: str, statement: Statement, values: Mapping[str, object], index: str
 ) -> None:

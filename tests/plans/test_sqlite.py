@@ -106,7 +106,7 @@ def test_a_heartbeat_costs_the_same_with_many_more_jobs_due_of_whatever_task(
     assert "TEMP B-TREE" not in plan(connection, SQL.pulse)
 
 
-@pytest.mark.covers("claim-reads-index")
+@pytest.mark.covers("claim-reads-index", "cancel-searches")
 @pytest.mark.parametrize(
     "statement",
     [

@@ -10,27 +10,33 @@ from duetime.cli import options
 from duetime.cli.database import connected
 from duetime.cli.failures import ExitCode, without_passwords
 from duetime.cli.text import say_json, say_table
+from duetime.errors import StoreError
 from duetime.scheduler.checks import check_schedules
 from duetime.stores.base import Check
 
 
 @click.command(short_help="Look for weak settings and schedules that nobody fires.")
+@click.argument("database", metavar="[URL]", required=False)
 @options.database
 @options.as_json
-def doctor(*, url: str | None, namespace: str, as_json: bool) -> None:
+def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
     """Look for what weakens a promise: settings of the database, schedules that nobody fires; and say how to mend it.
 
     \b
-      duetime doctor --url postgresql://me@db.example/app
+      duetime doctor postgresql://me@db.example/app
       duetime doctor --json
     """  # noqa: D301
-    checks = asyncio.run(_examine(url, namespace))
+    code = ExitCode.FAILURE
+    try:
+        checks = asyncio.run(_examine(database or url, namespace))
+    except StoreError as error:
+        checks, code = [Check.refused("database", error)], ExitCode.DATABASE
     if as_json:
         say_json([_values(check) for check in checks])
     else:
         say_table(("CHECK", "", "FINDING"), (_row(check) for check in checks))
     if not all(check.ok for check in checks):
-        raise click.exceptions.Exit(ExitCode.FAILURE)
+        raise click.exceptions.Exit(code)
 
 
 async def _examine(url: str | None, namespace: str) -> list[Check]:

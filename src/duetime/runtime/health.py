@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from duetime.errors import SchemaMismatch, StoreUnavailable, StoreUnusable
 from duetime.runtime.failure import describe_error
+
+DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
+"""Errors of the database as a whole, whatever was asked of it: until somebody mends it, the same is tried again."""
 
 
 class ServiceHealth:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 from collections import deque
 
-from duetime.errors import StoreError, StoreUnavailable
+from duetime.errors import StoreError
+from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
 from duetime.runtime.voice import SILENCE, Voice, Words
 from duetime.stores.base import JobStore
@@ -68,7 +69,7 @@ class Reporter(Service):
                 [words.progress for _, words in said if words.progress is not None],
                 [part for _, words in said for part in words.logs],
             )
-        except (StoreUnavailable, asyncio.CancelledError):
+        except (*DATABASE_DOWN, asyncio.CancelledError):
             for voice, _ in said:
                 voice.call()
             said.clear()

@@ -8,7 +8,7 @@ import logging
 import random
 from typing import Protocol
 
-from duetime.errors import StoreUnavailable
+from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.wakeup import Wakeup
 
 log = logging.getLogger("duetime.worker")
@@ -48,6 +48,7 @@ class Service:
         self._failing_pause = Wakeup()
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
+        self._told: str | None = None
 
     async def round(self) -> float | None:
         """Do what there is to do and tell how long to sleep."""
@@ -85,7 +86,8 @@ class Service:
                     await self._failing_pause.wait(pause)
                 continue
             if self._failures:
-                self._failures = 0
+                log.info("%s goes on after %d failures", self.name, self._failures)
+                self._failures, self._told = 0, None
                 self._health.recovered(self.name)
             if not self.stopping and (pause is None or pause > 0):
                 await self.wakeup.wait(pause)
@@ -93,10 +95,11 @@ class Service:
     def _after_failure(self, error: Exception) -> float:
         self._failures += 1
         self._health.failed(self.name, error)
-        # A database that is away is told once; anything else is a defect and told with its traceback.
-        if not isinstance(error, StoreUnavailable):
+        # What the database says of itself is told when it changes; anything else is a defect and told with its traceback.
+        if not isinstance(error, DATABASE_DOWN):
             log.error("%s failed; it will be tried again", self.name, exc_info=error)
-        elif self._failures == 1:
+        elif str(error) != self._told:
             log.warning("%s waits for the database: %s", self.name, error)
+        self._told = str(error)
         bound = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
         return random.uniform(bound / 2, bound)

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from duetime.errors import StoreUnavailable
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
+from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import JobStore
@@ -104,7 +104,7 @@ class Settler(Service):
     async def _settle(self, batch: list[Settlement]) -> frozenset[Token]:
         try:
             return await self._store.settle(batch)
-        except StoreUnavailable:
+        except DATABASE_DOWN:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(batch) == 1:
@@ -128,7 +128,7 @@ class Settler(Service):
         )
         try:
             return await self._store.settle([bare])
-        except StoreUnavailable:
+        except DATABASE_DOWN:
             raise
         except Exception:
             # Given up here, so that it does not hold up the others; the claim is found again as a stray.

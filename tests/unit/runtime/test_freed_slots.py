@@ -33,6 +33,7 @@ async def test_a_slot_that_comes_free_asks_nothing_of_the_store_when_no_job_has_
     )
 
 
+@pytest.mark.covers("batch-waits-for-slowest")
 async def test_a_slot_that_comes_free_is_offered_when_a_job_is_due() -> None:
     store = Later([], due_in=0)
     assert await woken_by_a_free_slot(

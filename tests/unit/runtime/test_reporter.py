@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.model.reports import NewLogPart, Progress
 from duetime.runtime import reporter
 from duetime.runtime.reporter import Reporter
@@ -110,14 +110,15 @@ async def test_a_write_is_bounded_and_the_rest_comes_next(monkeypatch: pytest.Mo
     assert [len(progress) for progress, _ in store.sent] == [3, 2]
 
 
-async def test_what_was_said_while_the_database_was_away_is_written_later() -> None:
-    store = ReportStore(StoreUnavailable("away"))
+@pytest.mark.parametrize("kind", [StoreUnavailable, StoreUnusable])
+async def test_what_was_said_while_the_database_was_away_is_written_later(kind: type[StoreError]) -> None:
+    store = ReportStore(kind("away"))
     service = reporter_of(store)
     voice = Voice(claim(), service)
     voice.tell(0.1, "")
     voice.log("line")
     await service.round()
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(kind):
         await service.round()
     voice.tell(0.2, "")
     await service.round()

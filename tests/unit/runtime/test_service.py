@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.runtime import service
 from duetime.runtime.service import Service
 from tests.unit.runtime.kit import NoHealth
@@ -73,6 +73,7 @@ async def test_a_hint_during_a_round_is_not_lost() -> None:
     await counting.stop()
 
 
+@pytest.mark.covers("one-error-ends-all")
 async def test_a_round_that_raises_is_told_with_its_traceback_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -86,13 +87,29 @@ async def test_a_round_that_raises_is_told_with_its_traceback_and_tried_again(
     assert caplog.text.count("Traceback") == 2
 
 
-async def test_a_database_that_is_away_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    counting = Counting(NoHealth(), *[StoreUnavailable("no route")] * 5)
+@pytest.mark.covers("one-error-ends-all")
+@pytest.mark.parametrize("kind", [StoreUnavailable, StoreUnusable, SchemaMismatch])
+async def test_a_database_that_is_away_is_told_once_and_also_that_it_is_back(
+    kind: type[StoreError], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    health = NoHealth()
+    counting = Counting(health, *[kind("no route")] * 5)
     counting.start()
     await asyncio.wait_for(counting.ran.wait(), 5)
     await counting.stop()
     assert caplog.text.count("no route") == 1
     assert "Traceback" not in caplog.text
+    assert "counter goes on after 5 failures" in caplog.text
+    assert health.events == [f"counter: {kind.__name__}"] * 5 + ["counter: recovered"]
+
+
+async def test_another_trouble_of_the_database_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
+    counting = Counting(NoHealth(), StoreUnavailable("no route"), StoreUnusable("no right"))
+    counting.start()
+    await asyncio.wait_for(counting.ran.wait(), 5)
+    await counting.stop()
+    assert [said.rpartition(": ")[2] for said in caplog.messages] == ["no route", "no right"]
 
 
 async def test_starting_and_stopping_twice_is_harmless() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from duetime.errors import StoreUnavailable, StoreUnusable
+from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.model.instants import SECOND
 from duetime.model.job import Claim, NewJob, Token
 from duetime.model.outcome import Settlement
@@ -48,8 +48,11 @@ async def test_what_waits_is_written_together() -> None:
     assert settlement("b").token not in settler.tokens()
 
 
-async def test_a_batch_is_written_again_when_the_database_was_away() -> None:
-    store = SettlingStore(StoreUnavailable("gone"), StoreUnavailable("still gone"))
+@pytest.mark.parametrize("kind", [StoreUnavailable, StoreUnusable, SchemaMismatch])
+async def test_a_batch_is_written_again_when_the_database_was_away_or_had_to_be_mended(
+    kind: type[StoreError],
+) -> None:
+    store = SettlingStore(kind("gone"), kind("still gone"))
     settler = settler_on(store)
     settler.put(settlement("a"))
     await drained(settler)
@@ -68,12 +71,12 @@ async def test_what_comes_meanwhile_waits_for_the_batch_before_it() -> None:
 
 
 async def test_a_value_the_database_refuses_is_written_without_its_texts_and_alone() -> None:
-    store = SettlingStore(StoreUnusable("bad text"), None, StoreUnusable("bad text"), None, None)
+    store = SettlingStore(StoreError("bad text"), None, StoreError("bad text"), None, None)
     settler = settler_on(store)
     settler.put(settlement("good"))
     settler.put(settlement("bad", result="\x00"))
     settler.put(settlement("worse", state=State.FAILED, error="\x00", traceback="\x00"))
-    store.errors.insert(4, StoreUnusable("bad text"))
+    store.errors.insert(4, StoreError("bad text"))
     await drained(settler)
     assert ids(store) == [["good", "bad", "worse"], ["good"], ["bad"], ["bad"], ["worse"], ["worse"]]
     bad, worse = store.batches[3][0], store.batches[5][0]
@@ -90,7 +93,7 @@ async def test_a_value_the_database_refuses_is_written_without_its_texts_and_alo
 
 
 async def test_an_outcome_is_not_lost_for_what_the_run_has_said() -> None:
-    store = SettlingStore(StoreUnusable("bad text"), None)
+    store = SettlingStore(StoreError("bad text"), None)
     settler = settler_on(store)
     said = settlement()
     settler.put(

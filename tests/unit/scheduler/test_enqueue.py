@@ -62,6 +62,7 @@ async def test_a_naive_time_is_refused(scheduler: Scheduler) -> None:
 
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), "soon", True, "-3s", 10**12])
+@pytest.mark.covers("unchecked-request")
 async def test_a_delay_that_is_none_is_refused(scheduler: Scheduler, delay: Any) -> None:
     with pytest.raises(InvalidDuration, match="delay"):
         scheduler.task(send).options(delay=delay)
@@ -88,7 +89,7 @@ async def test_arguments_that_do_not_fit_store_nothing(
     assert await scheduler.jobs.list() == []
 
 
-@pytest.mark.covers("failed-enqueue")
+@pytest.mark.covers("failed-enqueue", "unchecked-request")
 async def test_one_bad_request_of_many_stores_none(scheduler: Scheduler) -> None:
     task = scheduler.task(send)
     with pytest.raises(PayloadTooLarge, match="reference"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, Token
@@ -15,6 +15,7 @@ from duetime.model.states import State
 from duetime.model.worker import WorkerId
 
 if TYPE_CHECKING:
+    from duetime.errors import StoreError
     from duetime.model.explain import LimitFacts
     from duetime.model.registries import Registry
 
@@ -222,6 +223,14 @@ class Check:
     ok: bool
     detail: str
     fix: str | None = None
+
+    @classmethod
+    def refused(cls, name: str, error: StoreError) -> Self:
+        """Tell of what a store has refused: its errors say what is wrong and, behind the last semicolon, what to do."""
+        detail, semicolon, fix = str(error).rpartition("; ")
+        if not semicolon:
+            return cls(name=name, ok=False, detail=fix, fix="see the log of the server")
+        return cls(name=name, ok=False, detail=detail, fix=fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

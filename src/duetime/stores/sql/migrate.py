@@ -75,12 +75,12 @@ def check(status: SchemaStatus, *, url: str) -> None:
     """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
     if status.found > status.wanted:
         message = (
-            f"the tables are version {status.found}, this code knows up to {status.wanted}: upgrade duetime"
+            f"the tables are version {status.found}, this code knows up to {status.wanted}; upgrade duetime"
         )
         raise SchemaMismatch(message)
     if status.found < status.wanted:
         state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
-        message = f"{state}, this code needs {status.wanted}: run `duetime migrate --url {url}`"
+        message = f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`"
         raise SchemaMismatch(message)
 
 

@@ -318,16 +318,14 @@ class SqlStore(Queueing, Commanding, Scheduling):
         return await self._driver.read(lambda: scripts.reads.counts(self._sql))
 
     async def doctor(self) -> list[Check]:
-        """Look for settings that weaken a promise."""
+        """Look for settings that weaken a promise, and whether changes can be made."""
+        from duetime.stores.sql import examining
+
         status = await self.schema_status()
-        fits = status.found == status.wanted
-        schema = Check(
-            name="schema",
-            ok=fits,
-            detail=f"tables are version {status.found}, this code needs {status.wanted}",
-            fix=None if fits else f"duetime migrate --url {self._url}",
-        )
-        return [schema, *await self._driver.doctor()]
+        found = [examining.fits(status, url=self._url), *await self._driver.doctor()]
+        if status.found == status.wanted:
+            found.append(await examining.try_to_write(self._driver, self._sql))
+        return found
 
     def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
         soon = self._clock.now() + SOON

@@ -37,6 +37,7 @@ _MODULES = (
     "enqueue",
     "fencing",
     "firing",
+    "identity",
     "key_races",
     "keys",
     "kit",
@@ -79,6 +80,7 @@ from duetime.testing.conformance.control import TestCancel, TestQueues
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
+from duetime.testing.conformance.identity import TestIdentity
 from duetime.testing.conformance.key_races import TestKeysUnderConcurrency
 from duetime.testing.conformance.keys import (
     TestBatchesOfKeys,
@@ -135,6 +137,7 @@ __all__ = [
     "TestGates",
     "TestGivingWay",
     "TestHoldsPastTheEnd",
+    "TestIdentity",
     "TestKeys",
     "TestKeysUnderConcurrency",
     "TestLend",

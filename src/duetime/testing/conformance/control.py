@@ -56,6 +56,7 @@ class TestCancel(StoreSuite):
         assert await store.cancel(["nothing"], reason="off") == {"nothing": CancelAnswer.UNKNOWN}
         assert await store.cancel([], reason="off") == {}
 
+    @pytest.mark.covers("cancel-searches")
     async def test_each_job_of_a_batch_gets_its_own_answer(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         ended, held = await store.enqueue([job(priority=0), job(priority=1)])

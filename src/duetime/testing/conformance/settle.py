@@ -106,7 +106,7 @@ class TestSettle(StoreSuite):
         record = await read(store, claim.job_id)
         assert (record.state, record.reason, record.finished_at) == (State.CANCELLED, "stopped", clock.now())
 
-    @pytest.mark.covers("run-record")
+    @pytest.mark.covers("run-record", "every-retry-is-the-first")
     async def test_a_job_to_be_retried_waits_unowned_and_its_try_is_kept(
         self, store: Store, clock: FakeClock
     ) -> None:

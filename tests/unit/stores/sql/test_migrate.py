@@ -68,7 +68,7 @@ async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -
         connection.execute(
             "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (99, 'later', '9.9', 0)"
         )
-    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 4: upgrade duetime"):
+    with pytest.raises(SchemaMismatch, match="version 99, this code knows up to 4; upgrade duetime"):
         await open_store(f"sqlite:///{path}").open()
 
 

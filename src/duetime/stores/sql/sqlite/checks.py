@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sqlite3
 from typing import Final
 
@@ -16,6 +17,10 @@ OLDEST: Final = (3, 35, 0)
 FIXED: Final = (3, 51, 3)
 """The first version in which two processes that write and checkpoint at once cannot damage the file."""
 
+MEGABYTE: Final = 1_000_000
+LEAST_FREE: Final = 100 * MEGABYTE
+"""Less than so much on a disk is nearly nothing, in bytes."""
+
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 _log = logging.getLogger("duetime.stores.sqlite")
@@ -27,7 +32,9 @@ def require_version() -> None:
     global _warned  # noqa: PLW0603 -- once per process
     version = sqlite3.sqlite_version_info
     if version < OLDEST:
-        raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or later is needed")
+        raise StoreUnusable(
+            f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
+        )
     if version < FIXED and not _warned:
         _warned = True
         _log.warning(
@@ -71,7 +78,13 @@ def _durability(connection: sqlite3.Connection) -> Check:
 
 
 def _place(path: StrPath) -> Check:
-    return Check(name="file system", ok=True, detail=f"{path} on {filesystem_type(path) or 'an unknown one'}")
+    free = shutil.disk_usage(path).free
+    return Check(
+        name="file system",
+        ok=free >= LEAST_FREE,
+        detail=f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free",
+        fix=None if free >= LEAST_FREE else "free some space there before nothing can be written",
+    )
 
 
 def _mode(path: StrPath) -> Check:

@@ -8,7 +8,8 @@ from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
 from duetime.stores.sql.sqlite.filesystem import StrPath
 
-_TRANSIENT = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT}
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_TRANSIENT = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT}
 _FOREIGN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
 
@@ -24,7 +25,7 @@ def primary_code(error: sqlite3.Error) -> int:
 
 def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection is in the way for the moment."""
-    return primary_code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+    return primary_code(error) in _BUSY
 
 
 def has_moved_on(error: BaseException) -> bool:
@@ -48,9 +49,13 @@ def translate(error: BaseException, path: StrPath | None) -> BaseException:
 
 def _judge(code: int, where: str, error: sqlite3.Error) -> StoreError:
     if code == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"the disk that holds {where} is full")
+        return StoreUnavailable(f"the disk that holds {where} is full; free some space there")
+    if code in _BUSY:
+        return StoreUnavailable(
+            f"{where} is locked by somebody else ({error}); see who has it open: fuser {where}"
+        )
     if code in _TRANSIENT:
-        return StoreUnavailable(f"{where}: {error}")
+        return StoreUnavailable(f"{where}: {error}; see what the system's log says of its disk")
     if code in _FOREIGN:
         return StoreUnusable(f"{where} is not a SQLite database or is damaged ({error}); name another file")
     if code in _FORBIDDEN:

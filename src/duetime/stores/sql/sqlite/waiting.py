@@ -53,5 +53,7 @@ def as_writer(execute: Callable[[], object], *, patience: float) -> None:
     except sqlite3.OperationalError as error:
         if not is_busy(error):
             raise
-        message = f"another process has kept the database locked for {patience:.0f} seconds"
+        message = (
+            f"another process has kept the database locked for {patience:.0f} seconds; end what holds it"
+        )
         raise StoreUnavailable(message) from error

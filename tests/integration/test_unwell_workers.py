@@ -1,0 +1,84 @@
+"""A worker whose database takes no changes says so, keeps what it has to write, and goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import asyncpg
+import pytest
+
+from duetime import Scheduler
+from duetime.errors import StoreUnavailable
+from duetime.model.states import State
+from duetime.runtime import service
+from tests.integration.kit import until
+
+LONG = "x" * 100_000
+"""A result that needs room of its own."""
+
+FILL_POSTGRES = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON duetime_jobs EXECUTE FUNCTION refuse()
+"""
+
+
+@asynccontextmanager
+async def full_sqlite(scheduler: Scheduler) -> AsyncIterator[None]:
+    writer = scheduler.store._driver._database.writer  # type: ignore[attr-defined]
+    await writer.do(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+    yield
+    await writer.do(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+
+
+@asynccontextmanager
+async def full_postgres(scheduler: Scheduler) -> AsyncIterator[None]:
+    connection = await asyncpg.connect(scheduler.url)
+    try:
+        await connection.execute(FILL_POSTGRES)
+        yield
+        await connection.execute("DROP FUNCTION refuse CASCADE")
+    finally:
+        await connection.close()
+
+
+FULL: dict[str, Callable[[Scheduler], AbstractAsyncContextManager[None]]] = {
+    "sqlite": full_sqlite,
+    "postgresql": full_postgres,
+}
+
+
+@pytest.mark.covers("one-error-ends-all", "unexplained-database")
+async def test_a_worker_on_a_full_disk_is_unwell_and_writes_its_outcomes_when_there_is_room(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(service, "_LAST_BACKOFF", 0.1)
+    caplog.set_level("INFO", logger="duetime.worker")
+    scheduler = Scheduler(store_url)
+    ends = asyncio.Event()
+
+    @scheduler.task(name="wait")
+    async def wait(text: str) -> str:
+        await ends.wait()
+        return text
+
+    async with scheduler, scheduler.worker() as worker:
+        job = await wait.enqueue(LONG)
+        await until(lambda: worker.stats().running, what="a start")
+        async with FULL[store_url.partition(":")[0]](scheduler):
+            ends.set()
+            with pytest.raises(StoreUnavailable, match="is full"):
+                await wait.enqueue(2 * LONG)
+            await until(lambda: not worker.health.healthy, what="a word about it")
+            assert "is full" in worker.health.failing["settler"]
+            assert (await scheduler.jobs.get(job.id)).state is State.RUNNING
+        assert await job.result(timeout=20) == LONG
+        await until(lambda: worker.health.healthy, what="recovery")
+        record = await scheduler.jobs.get(job.id)
+
+    assert record.attempt == 1
+    assert "settler waits for the database" in caplog.text
+    assert "settler goes on" in caplog.text
+    assert "is full" in str(worker.stats().last_error)
