@@ -38,8 +38,8 @@ def shared_database(postgres: Postgres) -> Iterator[str]:
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
     """The address of a store without jobs."""
-    if request.param == "sqlite":
-        url: str = request.getfixturevalue("sqlite_url")
+    if request.param in {"sqlite", "redis"}:
+        url: str = request.getfixturevalue(f"{request.param}_url")
     else:
         url = request.getfixturevalue(request.param).url(request.getfixturevalue("shared_database"))
     return url

@@ -13,7 +13,7 @@ from duetime import Scheduler, every
 from duetime.runtime import lookout, patience
 from duetime.runtime.fetcher import Fetcher
 from duetime.stores.sql.store import SqlStore
-from duetime.stores.sql.subscribers import Subscribers
+from duetime.stores.base.subscribers import Subscribers
 
 
 class App:

@@ -1,4 +1,4 @@
-"""The servers of one test run: a PostgreSQL shared by all test processes, a pgbouncer for each."""
+"""The servers of one test run: a PostgreSQL shared by all test processes, a pgbouncer and a Redis for each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from tools.servers import PgBouncer, Postgres, PostgresServer, ServerMissing
+from tools.servers import PgBouncer, Postgres, PostgresServer, RedisServer, ServerMissing
 
 _SHARED = pytest.StashKey[PostgresServer]()
 
@@ -74,6 +74,28 @@ def postgres_database(postgres: Postgres) -> Iterator[str]:
     postgres.create_database(name)
     yield name
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """The Redis that the tests of one process share; it starts in a moment."""
+    try:
+        server = RedisServer()
+    except ServerMissing as missing:
+        _cannot_run(missing)
+    with server:
+        yield server
+
+
+@pytest.fixture
+def own_redis() -> Iterator[RedisServer]:
+    """A Redis for this test alone, which it may stop, restart and kill."""
+    try:
+        server = RedisServer()
+    except ServerMissing as missing:
+        _cannot_run(missing)
+    with server:
+        yield server
 
 
 def _shared(config: pytest.Config) -> PostgresServer:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tools.servers import PgBouncer, Postgres
+from tools.servers import PgBouncer, Postgres, RedisServer
 
 _STORES = {
     "sqlite": ["sqlite"],
     "postgres": ["postgres"],
     "pgbouncer": ["pgbouncer"],
+    "redis": ["redis"],
     "all": ["sqlite", "postgres"],
 }
 
@@ -50,3 +51,10 @@ def postgres_url(postgres: Postgres, postgres_database: str) -> str:
 def pgbouncer_url(pgbouncer: PgBouncer, postgres_database: str) -> str:
     """The address of an empty PostgreSQL database, by way of a pooler in transaction mode."""
     return pgbouncer.url(postgres_database)
+
+
+@pytest.fixture
+def redis_url(redis: RedisServer) -> str:
+    """The address of an empty Redis database."""
+    redis.flush()
+    return redis.url()

@@ -5,5 +5,6 @@ from __future__ import annotations
 from tools.servers.binaries import ServerMissing
 from tools.servers.pgbouncer import PgBouncer
 from tools.servers.postgres import Postgres, PostgresServer
+from tools.servers.redis import RedisServer
 
-__all__ = ["PgBouncer", "Postgres", "PostgresServer", "ServerMissing"]
+__all__ = ["PgBouncer", "Postgres", "PostgresServer", "RedisServer", "ServerMissing"]

@@ -9,7 +9,7 @@ import sys
 from tools import apt
 from tools.servers.binaries import PROGRAMS, ServerMissing, find
 
-PACKAGES = {"postgres": "postgresql", "pgbouncer": "pgbouncer"}
+PACKAGES = {"postgres": "postgresql", "pgbouncer": "pgbouncer", "redis-server": "redis-server"}
 
 
 def main() -> None:

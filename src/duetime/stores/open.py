@@ -34,7 +34,7 @@ _LIBPQ: Final = (
     "target_session_attrs",
     "user",
 )
-_LATER: Final = frozenset({"mysql", "mariadb", "redis", "rediss", "valkey"})
+_LATER: Final = frozenset({"mysql", "mariadb", "valkey"})
 
 
 def open_store(
@@ -53,6 +53,8 @@ def open_store(
         return _sqlite(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in {"postgresql", "postgres"}:
         return _postgres(url, namespace, clock, auto_migrate=auto_migrate)
+    if kind in {"redis", "rediss", "unix"}:
+        return _redis(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in _LATER:
         raise ConfigError(f"{kind}:// is not available in this version; use {EXAMPLES}")
     raise ConfigError(f"{kind}:// is not a database we know; use {EXAMPLES}")
@@ -155,6 +157,18 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
         clock=clock or SystemClock(),
         url=redact(url),
         auto_migrate=auto_migrate,
+    )
+
+
+def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
+    try:
+        from duetime.stores.redis.store import RedisStore
+    except ImportError as error:
+        raise MissingDriver('Redis needs a driver: pip install "duetime[redis]"') from error
+    from duetime.stores.redis.connect import Address
+
+    return RedisStore(
+        Address.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
     )
 
 

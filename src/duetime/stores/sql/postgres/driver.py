@@ -31,7 +31,7 @@ from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel, encode
 from duetime.stores.sql.postgres.play import play
 from duetime.stores.sql.postgres.pool import Pool
-from duetime.stores.sql.subscribers import Subscribers
+from duetime.stores.base.subscribers import Subscribers
 
 T = TypeVar("T")
 _Work = Callable[[Connection], Awaitable[T]]

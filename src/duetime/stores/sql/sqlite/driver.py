@@ -20,7 +20,7 @@ from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
-from duetime.stores.sql.subscribers import Subscriber, Subscribers
+from duetime.stores.base.subscribers import Subscriber, Subscribers
 
 T = TypeVar("T")
 

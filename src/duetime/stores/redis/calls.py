@@ -1,0 +1,131 @@
+"""Calls of our functions in the server, which are loaded when it does not know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from redis.asyncio import Redis, RedisCluster
+
+from duetime.errors import NotOpen
+from duetime.failpoints import failpoint
+from duetime.model.clock import Clock
+from duetime.model.ids import new_token
+from duetime.stores.base import Hint
+from duetime.stores.base.subscribers import Subscribers
+from duetime.stores.redis.connect import Address
+from duetime.stores.redis.errors import is_missing, translate
+from duetime.stores.redis.library import library
+from duetime.stores.redis.rows import pack
+
+Answer = TypeVar("Answer")
+Facts = dict[str, Any]
+
+_LOADS: Final = 3
+"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
+
+
+class Calls:
+    """Makes calls for one store, on connections of one event loop."""
+
+    def __init__(
+        self, address: Address, *, namespace: str, clock: Clock | None, family: Calls | None = None
+    ) -> None:
+        self.address = address
+        self.tag = f"{{{namespace}}}"
+        self.sender = new_token() if family is None else family.sender
+        self.subscribers = Subscribers() if family is None else family.subscribers
+        self._namespace = namespace
+        self._clock = clock
+        self._client: Redis | RedisCluster | None = None
+
+    @property
+    def client(self) -> Redis | RedisCluster:
+        """The connections; raises `NotOpen` before `open` and after `close`."""
+        if self._client is None:
+            raise NotOpen("the store is not open")
+        return self._client
+
+    def sibling(self) -> Calls:
+        """Return the same for another event loop; whoever listens to one hears the hints of both."""
+        return Calls(self.address, namespace=self._namespace, clock=self._clock, family=self)
+
+    async def open(self) -> None:
+        """Reach the server and give it our functions."""
+        if self._client is not None:
+            return
+        client = self.address.client()
+        try:
+            await _load(client)
+        except Exception as error:
+            await client.aclose()
+            raise translate(error, str(self.address)) from error
+        except BaseException:
+            await client.aclose()
+            raise
+        self._client = client
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def read(
+        self, verb: str, decoder: msgspec.msgpack.Decoder[Answer], request: object = None
+    ) -> Answer:
+        """Make a call that changes nothing."""
+        return decoder.decode(await self._call("FCALL_RO", verb, request, ()))
+
+    async def write(
+        self,
+        verb: str,
+        decoder: msgspec.msgpack.Decoder[Answer],
+        request: object = None,
+        *,
+        hints: Iterable[Hint] = (),
+    ) -> Answer:
+        """Make a call, and pass hints on with it."""
+        told = tuple(hints)
+        failpoint(f"before:{verb}")
+        answer = await self._call("FCALL", verb, request, told)
+        failpoint(f"after:{verb}")
+        for hint in told:
+            self.subscribers.notify(hint)
+        return decoder.decode(answer)
+
+    async def info(self, section: str) -> Mapping[str, Any]:
+        """Return what the server tells of itself."""
+        found: Mapping[str, Any] = await self.client.execute_command("INFO", section)
+        return found
+
+    async def config(self, *names: str) -> Mapping[str, str]:
+        """Return settings of the server."""
+        found: Mapping[str, str] = await self.client.config_get(*names)
+        return {str(name): str(value) for name, value in found.items()}
+
+    async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
+        now = "" if self._clock is None else self._clock.now()
+        said = [f"{hint.kind} {hint.name}" for hint in hints]
+        words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
+        for loads in range(_LOADS + 1):
+            try:
+                answer: bytes = await self.client.execute_command(*words)
+                return answer
+            except Exception as error:
+                if loads == _LOADS or not is_missing(error):
+                    raise translate(error, str(self.address)) from error
+            await self._reload()
+        raise AssertionError  # pragma: no cover - the last round returns or raises
+
+    async def _reload(self) -> None:
+        try:
+            await _load(self.client)
+        except Exception as error:
+            raise translate(error, str(self.address)) from error
+
+
+async def _load(client: Redis | RedisCluster) -> None:
+    """Give the server our functions; in a cluster, every primary."""
+    await client.function_load(library().source, replace=True)

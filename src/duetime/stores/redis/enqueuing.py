@@ -1,0 +1,104 @@
+"""The verbs of a Redis store that store jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
+from duetime.model.audit import AuditEntry
+from duetime.model.durations import MINUTE
+from duetime.model.instants import Micros
+from duetime.model.job import JobId, NewJob
+from duetime.model.states import State
+from duetime.stores.base import Hint, Loan
+from duetime.stores.redis import rows
+from duetime.stores.redis.part import Part
+from duetime.stores.redis.placing import Seen, plan, seen
+from duetime.stores.redis.rows import FACTS
+
+log = logging.getLogger("duetime.store")
+
+SOON: Final = MINUTE
+"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
+_TRIES: Final = 20
+"""How often a decision is made anew that others have overtaken."""
+_NO_TRANSACTIONS: Final = (
+    "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
+    "whose transaction it is"
+)
+
+
+class Enqueuing(Part):
+    """A part of `RedisStore`."""
+
+    async def enqueue(
+        self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId]:
+        """Store all jobs and entries or none, and hint the workers."""
+        if tx is not None:
+            raise InvalidTransaction(_NO_TRANSACTIONS)
+        if not jobs:
+            return []
+        noted = [rows.entry(entry) for entry in entries]
+        if any(job.key is not None for job in jobs):
+            return await self._place(jobs, noted)
+        request = {"jobs": [rows.new_job(job) for job in jobs], "entries": noted}
+        facts, _ = await self._calls.write("enqueue", FACTS, request, hints=self._hints(jobs))
+        ids: list[JobId] = facts["ids"]
+        return ids
+
+    def enqueue_blocking(
+        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    ) -> list[JobId] | None:
+        """Store nothing: connections belong to an event loop."""
+        return None if jobs or entries else []
+
+    def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:  # noqa: ARG002 - refused
+        """Refuse: there are no transactions."""
+        raise InvalidTransaction(_NO_TRANSACTIONS)
+
+    def lend(self, *, timeout: Micros) -> Loan:  # noqa: ARG002 - refused
+        """Refuse: there are no transactions."""
+        raise Unsupported("Redis has no transactions to lend to a handler")
+
+    async def _place(self, jobs: Sequence[NewJob], noted: list[dict[str, object]]) -> list[JobId]:
+        """Store jobs of which some have keys, first as if the keys were free."""
+        known = Seen(0, {})
+        for attempt in range(_TRIES):
+            made = plan(jobs, known)
+            request = {"keys": made.keys, "steps": made.steps, "entries": noted}
+            facts, found = await self._calls.write("place", FACTS, request, hints=self._hints(jobs))
+            if facts["done"]:
+                stored = {step["id"]: job_id for step, job_id in zip(made.steps, facts["ids"], strict=True)}
+                for job, served_by in made.clashes:
+                    key = job.key and job.key.value
+                    log.warning(
+                        "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
+                        job.task,
+                        key,
+                        served_by,
+                    )
+                return [made.ids.get(job.id) or stored[job.id] for job in jobs]
+            known = seen(facts["now"], found)
+            if attempt > 1:
+                await asyncio.sleep(random.uniform(0, 0.002 * attempt))
+        raise StoreUnavailable("too many others ask for the same keys at once")
+
+    def _hints(self, jobs: Iterable[NewJob]) -> tuple[Hint, ...]:
+        """Wake workers for what is due soon."""
+        soon = self._clock.now() + SOON
+        waking = [job for job in jobs if _wakes(job, soon)]
+        if not waking:
+            return ()
+        # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
+        limited = waking[0].schedule is not None and any(job.terms.gate is not None for job in waking)
+        return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
+
+
+def _wakes(job: NewJob, soon: int) -> bool:
+    """Whether a job falls due before the workers look again by themselves."""
+    return job.state is State.PENDING and (job.delay <= SOON if job.due_at is None else job.due_at <= soon)

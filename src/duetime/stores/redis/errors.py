@@ -1,0 +1,77 @@
+"""What Redis' errors mean for the caller."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from redis import exceptions
+
+from duetime.errors import ConfigError, DuetimeError, StoreError, StoreUnavailable, StoreUnusable
+from duetime.failpoints import InjectedFault
+
+_SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
+    ("NOAUTH", StoreUnusable, "{place} wants a password; put it into the URL: redis://:password@host"),
+    ("WRONGPASS", StoreUnusable, "{place} refuses the user or the password in the URL"),
+    (
+        "NOPERM",
+        StoreUnusable,
+        "the user may not do this at {place} ({error}); allow it: ACL SETUSER <user> ~{{*}}:* &{{*}}:* "
+        "+fcall +fcall_ro +function +@read +@write +@pubsub +time +info +config|get",
+    ),
+    # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
+    ("READONLY", StoreUnavailable, "{place} is a replica at present ({error})"),
+    ("LOADING", StoreUnavailable, "{place} is still reading its data ({error})"),
+    ("MASTERDOWN", StoreUnavailable, "{place} is a replica that has lost its primary ({error})"),
+    ("CLUSTERDOWN", StoreUnavailable, "the cluster at {place} cannot serve us at present ({error})"),
+    ("OOM", StoreUnavailable, "{place} has no memory left ({error}); raise its maxmemory or prune"),
+    ("MISCONF", StoreUnavailable, "{place} cannot write to its disk and takes no changes ({error})"),
+    ("NOREPLICAS", StoreUnavailable, "{place} has fewer replicas than min-replicas-to-write ({error})"),
+    ("BUSY", StoreUnavailable, "{place} is busy with somebody's script ({error})"),
+    ("unknown command", StoreUnusable, "{place} is older than Redis 7, which this store needs ({error})"),
+)
+
+_KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
+    (InjectedFault, StoreUnavailable, "{error}"),
+    (
+        exceptions.AuthenticationError,
+        StoreUnusable,
+        "{place} refuses the user or the password in the URL ({error})",
+    ),
+    (exceptions.TimeoutError, StoreUnavailable, "{place} did not answer in time"),
+    (exceptions.ConnectionError, StoreUnavailable, "{place} cannot be reached: {error}"),
+    (exceptions.RedisError, StoreError, "{place} refused a call: {error}"),
+    (TimeoutError, StoreUnavailable, "{place} did not answer in time"),
+    (OSError, StoreUnavailable, "{place} cannot be reached: {error}"),
+    (ValueError, ConfigError, "the URL for {place} cannot be used: {error}"),
+)
+"""Looked through in order; the narrower come first."""
+
+
+def translate(error: Exception, place: str) -> Exception:
+    """Return the error to raise instead; what is not the server's comes back as it is."""
+    said = str(error) or type(error).__name__
+    if isinstance(error, exceptions.ResponseError | exceptions.ConnectionError):
+        code = _CODES.get(type(error), said)
+        for beginning, kind, text in _SAID:
+            if code.startswith(beginning) or (" " in beginning and beginning in said):
+                return kind(text.format(place=place, error=said))
+    for source, kind_, text in _KINDS:
+        if isinstance(error, source):
+            return kind_(text.format(place=place, error=said))
+    return error
+
+
+def is_missing(error: Exception) -> bool:
+    """Whether the server does not know our functions, because it is new, was emptied, or took over from another."""
+    return isinstance(error, exceptions.ResponseError) and "Function not found" in str(error)
+
+
+# The client takes some words off the front of what the server said.
+_CODES: Final[dict[type[Exception], str]] = {
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.BusyLoadingError: "LOADING",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.MasterDownError: "MASTERDOWN",
+}

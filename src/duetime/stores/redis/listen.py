@@ -1,0 +1,100 @@
+"""Hears the hints of other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+from redis.exceptions import RedisError
+
+from duetime.errors import DuetimeError
+from duetime.stores.base import Hint
+from duetime.stores.redis.calls import Calls
+
+_CHECK: Final = 15.0
+"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_ANY: Final = Hint("any")
+
+
+class Listener:
+    """One connection that listens while anybody wants to hear, made anew whenever it is lost."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._ears = 0
+        self._task: asyncio.Task[None] | None = None
+        self.up = False
+        """Whether hints of others arrive at present."""
+
+    async def hints(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled, of this process at once."""
+        with self._calls.subscribers.listening() as subscriber:
+            self._ears += 1
+            if self._task is None:
+                self._task = asyncio.create_task(self._run(), name="duetime-listen")
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                self._ears -= 1
+                if self._ears == 0:
+                    await self.close()
+
+    async def close(self) -> None:
+        """Stop to listen."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def _run(self) -> None:
+        """Listen until cancelled.
+
+        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and whoever
+        relied on hearing must know that it does not.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            with contextlib.suppress(RedisError, DuetimeError, OSError):
+                await self._listen()
+            pause = _FIRST_PAUSE if self.up else min(pause * 2, _LONGEST_PAUSE)
+            if self.up:
+                self._turn(up=False)
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
+
+    async def _listen(self) -> None:
+        async with self._calls.client.pubsub() as heard:
+            await heard.subscribe(f"{self._calls.tag}:hints")
+            while True:
+                message = await heard.get_message(timeout=_CHECK)
+                if message is None:
+                    # Raises when nobody answers; the answer itself is passed over.
+                    await heard.ping()
+                elif message["type"] == "subscribe":
+                    self._turn(up=True)
+                elif message["type"] == "message":
+                    self._hear(message["data"])
+
+    def _turn(self, *, up: bool) -> None:
+        self.up = up
+        self._calls.subscribers.notify(_ANY)
+
+    def _hear(self, data: bytes) -> None:
+        sender, _, text = data.decode(errors="replace").partition(" ")
+        if sender != self._calls.sender:
+            self._calls.subscribers.notify(_hint(text))
+
+
+def _hint(text: str) -> Hint:
+    """Read a hint; `any` for what other software, or a later version, has sent."""
+    try:
+        return msgspec.convert(text.split(" "), Hint)
+    except msgspec.ValidationError:
+        return _ANY

@@ -1,0 +1,107 @@
+-- Jobs that are asked for: stored once, whoever asks how often.
+
+local jobs = {}
+
+-- Complete a request by the time of the server.
+local function dated(new)
+  local due_at = new.due_at or now + (new.delay or 0)
+  new.expires_at = new.expires_at or (new.expires and due_at + new.expires)
+  new.key_until = new.key_period and now + new.key_period
+  new.due_at = due_at
+  new.delay, new.expires, new.key_period = nil, nil, nil
+  return new
+end
+
+-- Return the job that stands for an occurrence.
+function jobs.at_occurrence(schedule, occurrence)
+  return redis.call('ZRANGE', key('occurrences', schedule), occurrence, occurrence, 'BYSCORE', 'LIMIT', 0, 1)[1]
+end
+
+-- Store a request, and return the id it is stored under: another's, where that one stands for its occurrence.
+function jobs.store(new)
+  if redis.call('EXISTS', key('job', new.id)) == 1 then return new.id end
+  local there = new.schedule and new.occurrence and jobs.at_occurrence(new.schedule, new.occurrence)
+  if there then return there end
+  dated(new)
+  new.created_at = now
+  if new.state ~= 'pending' then new.finished_at = now end
+  rows.add(new)
+  return new.id
+end
+
+-- Store requests; nobody asks whether they have keys.
+function jobs.store_all(list)
+  local ids = {}
+  for place, new in ipairs(list or {}) do ids[place] = jobs.store(new) end
+  return ids
+end
+
+local HOLDER = {'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
+
+-- Return who answers for a request: its own job where that is stored already, else whoever has its key.
+local function holder_of(want)
+  if redis.call('EXISTS', key('job', want.id)) == 1 then return want.id end
+  return redis.call('HGET', key('keys'), joined(want.task, want.unique_key)) or nil
+end
+
+local function holders(asked)
+  local found = {}
+  for _, want in ipairs(asked) do
+    local id = holder_of(want)
+    local row = id and rows.pack(id, HOLDER)
+    if row then found[#found + 1] = '\146' .. cmsgpack.pack(want.id) .. row end
+  end
+  return found
+end
+
+-- Whether each key is in the hands that a decision was made on: of a job in a state, or of nobody.
+local function as_seen(asked)
+  for _, want in ipairs(asked) do
+    local id = holder_of(want)
+    if id ~= want.holder then return false end
+    if id and id ~= want.id and redis.call('HGET', key('job', id), 'state') ~= want.state then return false end
+  end
+  return true
+end
+
+local FORGOTTEN = {
+  'failures', 'crashes', 'blames', 'error', 'traceback', 'reason', 'progress', 'progress_note',
+}
+local REPLACED = {
+  'retries', 'timeout', 'keep_key', 'key_until', 'parent', 'tags', 'expires_at', 'callbacks', 'result_ttl',
+  'failure_ttl', 'gate',
+}
+
+local steps = {}
+
+function steps.add(step) return jobs.store(step.job) end
+
+-- Turn a job that waits under a key into another; it keeps its id and forgets how often it was tried.
+function steps.replace(step)
+  local new = dated(step.job)
+  for _, name in ipairs(FORGOTTEN) do new[name] = false end
+  for _, name in ipairs(REPLACED) do new[name] = new[name] or false end
+  new.id, new.state, new.task, new.schedule, new.occurrence, new.span_count = nil, nil, nil, nil, nil, nil
+  rows.change(step.id, new)
+  return step.id
+end
+
+-- Take the key from a job.
+function steps.free(step)
+  rows.change(step.id, {key_held = 0})
+  return step.id
+end
+
+verb('enqueue', WRITES, function(asked)
+  audit.add(asked.entries)
+  return reply({ids = jobs.store_all(asked.jobs)})
+end)
+
+-- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.
+verb('place', WRITES, function(asked)
+  if not as_seen(asked.keys) then return reply({done = false}, holders(asked.keys)) end
+  audit.add(asked.entries)
+  local ids = {}
+  for place, step in ipairs(asked.steps) do ids[place] = steps[step.verb](step) end
+  return reply({done = true, ids = ids})
+end)

@@ -1,0 +1,71 @@
+-- What there is, under which key. Every key of a namespace carries one hash tag, so that a cluster keeps them together.
+--
+--   {ns}:meta                     hash   version, store_id
+--   {ns}:job:<id>                 hash   a job; a field that is missing is nothing
+--   {ns}:attempts:<id>            hash   fence -> a try that did not end the job
+--   {ns}:logs:<id>                hash   fence|line -> a part of what its runs have logged
+--   {ns}:jobs                     zset   all jobs, by id
+--   {ns}:claim:<line>             zset   what can be claimed, by due time; a line is queue|priority|task
+--   {ns}:lines                    zset   the lines that are not empty, by name
+--   {ns}:gated                    zset   what waits at gates, by due time
+--   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|queue|priority|gate
+--   {ns}:places                   zset   the places where something waits, by name
+--   {ns}:passed:<gate>            zset   what runs under a gate
+--   {ns}:busy:<queue>             zset   what runs of a queue
+--   {ns}:held:<worker>            zset   what a worker has
+--   {ns}:holders                  zset   the workers that have something, by name
+--   {ns}:unsuccessful             zset   what ended otherwise than well, by id
+--   {ns}:occurrences:<schedule>   zset   the jobs of a schedule, by occurrence
+--   {ns}:live:<schedule>          zset   what it has not finished, by occurrence; 0 for what was triggered by hand
+--   {ns}:streak:<schedule>        zset   those that ran to their end, by occurrence
+--   {ns}:keys                     hash   task|key -> the job that has the key
+--   {ns}:worker:<id>              hash   a worker
+--   {ns}:workers                  zset   all workers, by when they were started
+--   {ns}:leases                   zset   the living ones, by the end of their lease
+--   {ns}:command:<id>             hash   a command
+--   {ns}:commands:<worker>        zset   what a worker was told, by when
+--   {ns}:told:<worker>            zset   what of it is not answered yet, by when
+--   {ns}:queue:<name>             hash   what is set for a queue
+--   {ns}:queues                   zset   the queues that something is set for, by name
+--   {ns}:limited                  zset   those that have a limit, by name
+--   {ns}:gates                    zset   the gates that are remembered, by name
+--   {ns}:gatehouse:<gate>         hash   a gate: its limit and its last starts
+--   {ns}:entry:<id>               hash   something that was done
+--   {ns}:entries:<target>         zset   what was done to something, by when
+--   {ns}:hints                    channel
+
+-- Set for each call: functions run one at a time.
+local ns, now
+
+local function key(name, part)
+  return part == nil and ns .. ':' .. name or ns .. ':' .. name .. ':' .. part
+end
+
+local function clock()
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+-- `|` is in no name that users give; `}` comes right behind it.
+local function joined(...)
+  return table.concat({...}, '|')
+end
+
+local function within(registry, prefix)
+  return redis.call('ZRANGE', key(registry), '[' .. prefix .. '|', '(' .. prefix .. '}', 'BYLEX')
+end
+
+local function set_of(list)
+  local set = {}
+  for _, each in ipairs(list or {}) do set[each] = true end
+  return set
+end
+
+-- Redis hands no more than some thousands of values to one command.
+local CHUNK = 5000
+
+local function in_chunks(command, name, values)
+  for first = 1, #values, CHUNK do
+    redis.call(command, name, unpack(values, first, math.min(first + CHUNK - 1, #values)))
+  end
+end

@@ -1,0 +1,1 @@
+-- For people: never used on the hot path.

@@ -1,0 +1,53 @@
+-- Answers, as MessagePack: what is nothing stays nothing in them, which neither Redis' own arrays nor JSON can do,
+-- and instants keep all their digits.
+
+local function array(count)
+  return string.char(0xdd, math.floor(count / 16777216) % 256, math.floor(count / 65536) % 256,
+                     math.floor(count / 256) % 256, count % 256)
+end
+
+-- One row of so many values, of which any may be nothing.
+local function pack_row(values, count)
+  return array(count) .. cmsgpack.pack(unpack(values, 1, count))
+end
+
+-- Facts by name, and rows that are packed already.
+local function reply(facts, rows)
+  facts.now = now
+  rows = rows or {}
+  return '\146' .. cmsgpack.pack(facts) .. array(#rows) .. table.concat(rows)
+end
+
+-- What is to be told to whoever listens, each once.
+local said
+
+local function hint(kind, name)
+  said[kind .. ' ' .. (name or '')] = true
+end
+
+local function publish(sender)
+  for text in pairs(said) do
+    redis.call('PUBLISH', key('hints'), sender .. ' ' .. text)
+  end
+end
+
+local READS = {'no-writes'}
+local WRITES = {}
+-- What ends or removes things must be possible when memory is full; otherwise it would stay full.
+local FREES = {'allow-oom'}
+
+-- Register a verb: called with the namespace's tag, the time or nothing, the sender, a request, and hints to pass on.
+local function verb(name, flags, run)
+  redis.register_function{
+    function_name = LIBRARY .. '_' .. name,
+    flags = flags,
+    callback = function(keys, args)
+      ns, said = keys[1], {}
+      now = tonumber(args[1]) or clock()
+      local answer = run(cmsgpack.unpack(args[3]))
+      for place = 4, #args do said[args[place]] = true end
+      publish(args[2])
+      return answer
+    end,
+  }
+end

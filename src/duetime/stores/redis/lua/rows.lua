@@ -1,0 +1,156 @@
+-- The rows of jobs, and the indexes over them. Nothing but this file writes either, so that they cannot drift apart.
+
+-- What is a number in a job, with what a missing one stands for.
+local NUMBERS = {
+  priority = false, due_at = false, created_at = false, started_at = false, finished_at = false, fence = 0,
+  failures = 0, crashes = 0, blames = 0, retries = false, timeout = false, cancel_requested_at = false,
+  occurrence = false, span_first = false, span_count = 1, keep_key = false, key_until = false, expires_at = false,
+  result_ttl = false, failure_ttl = false, progress = false, key_held = 1,
+}
+
+-- What the indexes go by.
+local INDEXED = {
+  'id', 'state', 'task', 'queue', 'priority', 'due_at', 'gate', 'worker', 'schedule', 'occurrence', 'unique_key',
+  'key_held', 'keep_key', 'key_until',
+}
+
+local CLAIM = {
+  'id', 'fence', 'claim_id', 'task', 'payload', 'queue', 'priority', 'due_at', 'claimed_at', 'failures', 'crashes',
+  'blames', 'on_crash', 'retries', 'timeout', 'schedule', 'occurrence', 'cancel_requested_at', 'unique_key', 'tags',
+  'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate',
+}
+
+local JOB = {
+  'id', 'task', 'payload', 'queue', 'priority', 'state', 'due_at', 'created_at', 'started_at', 'finished_at', 'worker',
+  'fence', 'failures', 'crashes', 'blames', 'on_crash', 'retries', 'timeout', 'result', 'result_error', 'error',
+  'traceback', 'reason', 'cancel_requested_at', 'schedule', 'occurrence', 'span_first', 'span_count', 'unique_key',
+  'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate', 'progress', 'progress_note',
+}
+
+local rows = {}
+
+-- Read some columns, by name; `false` for what is nothing, and `nil` in place of a job that there is not.
+function rows.read(id, columns)
+  local values = redis.call('HMGET', key('job', id), 'id', unpack(columns))
+  if not values[1] then return nil end
+  local row = {}
+  for place, name in ipairs(columns) do
+    local value = values[place + 1]
+    local default = NUMBERS[name]
+    if default == nil then
+      row[name] = value
+    else
+      row[name] = value and tonumber(value) or default
+    end
+  end
+  return row
+end
+
+-- Pack a job as a row of columns; nothing in place of one that there is not.
+function rows.pack(id, columns)
+  local row = rows.read(id, columns)
+  if not row then return nil end
+  row.claimed_at = now
+  local values = {}
+  for place, name in ipairs(columns) do values[place] = row[name] or nil end
+  return pack_row(values, #columns)
+end
+
+function rows.pack_all(ids, columns)
+  local packed = {}
+  for _, id in ipairs(ids) do packed[#packed + 1] = rows.pack(id, columns) end
+  return packed
+end
+
+local LIVE = {pending = true, running = true}
+local RAN = {succeeded = true, failed = true}
+
+-- Return the keys that a job is listed under, each with its score and, for keys that come and go, who lists them.
+local function places(job)
+  local found = {}
+  if not job then return found end
+  local state = job.state
+  found[key('jobs')] = {0}
+  if state == 'pending' and job.gate then
+    local place = joined(job.task, job.queue, job.priority, job.gate)
+    found[key('gated')] = {job.due_at}
+    found[key('gate', place)] = {job.due_at, 'places', place}
+  elseif state == 'pending' then
+    local line = joined(job.queue, job.priority, job.task)
+    found[key('claim', line)] = {job.due_at, 'lines', line}
+  elseif state == 'running' then
+    found[key('held', job.worker or '')] = {0, 'holders', job.worker or ''}
+    found[key('busy', job.queue)] = {0}
+    if job.gate then found[key('passed', job.gate)] = {0} end
+  elseif state ~= 'succeeded' then
+    found[key('unsuccessful')] = {0}
+  end
+  if job.schedule then
+    if LIVE[state] then found[key('live', job.schedule)] = {job.occurrence or 0} end
+    if job.occurrence then found[key('occurrences', job.schedule)] = {job.occurrence} end
+    if job.occurrence and RAN[state] then found[key('streak', job.schedule)] = {job.occurrence} end
+  end
+  return found
+end
+
+-- The name of the key that a job holds, if it does: while it lives, or past its end where it asked for that.
+local function key_of(job)
+  if not (job and job.unique_key) or job.key_held == 0 then return nil end
+  if not (LIVE[job.state] or job.keep_key or job.key_until) then return nil end
+  return joined(job.task, job.unique_key)
+end
+
+local function reindex(id, before, after)
+  local old, new = places(before), places(after)
+  for name, place in pairs(old) do
+    if not new[name] then
+      redis.call('ZREM', name, id)
+      if place[2] and redis.call('EXISTS', name) == 0 then redis.call('ZREM', key(place[2]), place[3]) end
+    end
+  end
+  for name, place in pairs(new) do
+    if not old[name] or old[name][1] ~= place[1] then redis.call('ZADD', name, place[1], id) end
+    if place[2] and not old[name] then redis.call('ZADD', key(place[2]), 0, place[3]) end
+  end
+  local had, has = key_of(before), key_of(after)
+  if had ~= has then
+    if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
+    if has then redis.call('HSET', key('keys'), has, id) end
+  end
+end
+
+local function write(id, changes)
+  local set, dropped = {}, {}
+  for name, value in pairs(changes) do
+    if value == false then
+      dropped[#dropped + 1] = name
+    else
+      set[#set + 1] = name
+      set[#set + 1] = value
+    end
+  end
+  if #set > 0 then redis.call('HSET', key('job', id), unpack(set)) end
+  if #dropped > 0 then redis.call('HDEL', key('job', id), unpack(dropped)) end
+end
+
+-- Add a job that there is not yet.
+function rows.add(job)
+  write(job.id, job)
+  reindex(job.id, nil, job)
+end
+
+-- Change some columns of a job; `false` makes one nothing.
+function rows.change(id, changes)
+  local before = rows.read(id, INDEXED)
+  local after = {}
+  for name, value in pairs(before) do after[name] = value end
+  for name, value in pairs(changes) do after[name] = value end
+  write(id, changes)
+  reindex(id, before, after)
+end
+
+-- Remove a job with all that belongs to it.
+function rows.remove(id)
+  reindex(id, rows.read(id, INDEXED), nil)
+  redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
+end

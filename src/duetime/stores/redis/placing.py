@@ -1,0 +1,100 @@
+"""Requests with unique keys: what is to be done is decided here, on what the server has told, and done there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from duetime.errors import KeyTaken
+from duetime.model.instants import Instant
+from duetime.model.job import JobId, Key, NewJob
+from duetime.model.keys import Holder, Verdict, judge
+from duetime.model.states import State
+from duetime.stores.redis import rows
+
+
+class Clash(NamedTuple):
+    """A request that is served by a job with other arguments."""
+
+    job: NewJob
+    served_by: JobId
+
+
+class Seen(NamedTuple):
+    """What a look has found: the time, and who answers for each request that somebody answers for."""
+
+    now: Instant
+    holders: Mapping[JobId, Holder]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to do about a batch of requests, as if they came one after another."""
+
+    ids: dict[JobId, JobId] = field(default_factory=dict[str, str])
+    """The id of each request's job, by the id that was made for it."""
+    steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    keys: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Who must still have the keys."""
+    clashes: list[Clash] = field(default_factory=list[Clash])
+    _held: dict[tuple[str, str], Holder] = field(default_factory=dict[tuple[str, str], Holder])
+
+    def consider(self, job: NewJob, seen: Seen) -> None:
+        """Decide about the next request; raises `KeyTaken` for one that insists on its own job."""
+        key = job.key
+        if key is None:
+            self._add(job)
+            return
+        found = seen.holders.get(job.id)
+        self.keys.append(_expectation(job, key, found))
+        if found is not None and found.id == job.id:
+            self.ids[job.id] = job.id
+            return
+        holder = self._held.get((job.task, key.value), found)
+        verdict = None if holder is None else judge(key, holder, now=seen.now)
+        if holder is None or verdict is None:
+            self._hold(job, key)
+        elif verdict is Verdict.REFUSE:
+            raise _taken(job, key, holder)
+        elif verdict is Verdict.JOIN:
+            self.ids[job.id] = holder.id
+            if job.payload != holder.payload:
+                self.clashes.append(Clash(job, holder.id))
+        elif verdict is Verdict.REPLACE:
+            self.steps.append({"verb": "replace", "id": holder.id, "job": rows.new_job(job)})
+            self.ids[job.id] = holder.id
+            self._held[job.task, key.value] = holder._replace(payload=job.payload)
+        else:
+            self.steps.append({"verb": "free", "id": holder.id})
+            self._hold(job, key)
+
+    def _hold(self, job: NewJob, key: Key) -> None:
+        self._add(job)
+        self._held[job.task, key.value] = Holder(job.id, job.state, job.payload, None, key.keep, None)
+
+    def _add(self, job: NewJob) -> None:
+        self.steps.append({"verb": "add", "id": job.id, "job": rows.new_job(job)})
+
+
+def plan(jobs: Sequence[NewJob], seen: Seen) -> Plan:
+    """Decide about requests in their order."""
+    made = Plan()
+    for job in jobs:
+        made.consider(job, seen)
+    return made
+
+
+def seen(now: Instant, found: Sequence[tuple[JobId, Sequence[Any]]]) -> Seen:
+    """Read what a look has found."""
+    return Seen(now, {asked: Holder(id_, State(state), *rest) for asked, (id_, state, *rest) in found})
+
+
+def _expectation(job: NewJob, key: Key, holder: Holder | None) -> dict[str, Any]:
+    asked = {"id": job.id, "task": job.task, "unique_key": rows.clean_text(key.value)}
+    return asked if holder is None else asked | {"holder": holder.id, "state": holder.state}
+
+
+def _taken(job: NewJob, key: Key, holder: Holder) -> KeyTaken:
+    text = f"{job.task} has the job {holder.id} ({holder.state}) under the key {key.value!r} already"
+    return KeyTaken(text, key=key.value, job_id=holder.id)

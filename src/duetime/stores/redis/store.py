@@ -1,0 +1,142 @@
+"""The store on Redis: each verb one call of a function, which runs alone in the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final, Self
+
+from duetime.errors import SchemaMismatch
+from duetime.model.clock import Clock, SystemClock
+from duetime.model.ids import new_token
+from duetime.model.instants import Instant
+from duetime.stores.base import Check, Hint, SchemaStatus
+from duetime.stores.redis.calls import Calls
+from duetime.stores.redis.checks import look
+from duetime.stores.redis.connect import Address
+from duetime.stores.redis.enqueuing import Enqueuing
+from duetime.stores.redis.listen import Listener
+from duetime.stores.redis.reading import Reading
+from duetime.stores.redis.retaining import Retaining
+from duetime.stores.redis.rows import FACTS
+from duetime.stores.redis.scheduling import Scheduling
+
+VERSION: Final = 1
+"""The version of what is stored; raised when older code could not read it."""
+
+
+class RedisStore(Enqueuing, Scheduling, Reading, Retaining):
+    """A store on a Redis server, a group of them, or a cluster."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        namespace: str,
+        clock: Clock | None,
+        url: str,
+        auto_migrate: bool,
+        calls: Calls | None = None,
+    ) -> None:
+        self._calls = calls or Calls(address, namespace=namespace, clock=clock)
+        self._listener = Listener(self._calls)
+        self._given_clock = clock
+        self._clock = clock or SystemClock()
+        self._namespace = namespace
+        self._url = url
+        self._auto_migrate = auto_migrate
+        self._identity: str | None = None
+
+    async def open(self, *, check: bool = True) -> None:
+        """Connect, check the server, and claim the namespace or check that it is ours."""
+        await self._calls.open()
+        if not check:
+            return
+        try:
+            await self._check()
+        except BaseException:
+            await self._calls.close()
+            raise
+
+    async def _check(self) -> None:
+        status = await self.schema_status()
+        if status.found < status.wanted and self._auto_migrate:
+            status = await self.migrate()
+        if status.found != status.wanted:
+            older = status.found < status.wanted
+            remedy = f"run `duetime migrate --url {self._url}`" if older else "use a newer version of duetime"
+            raise SchemaMismatch(
+                f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
+                f"{status.wanted}: {remedy}"
+            )
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        await self._listener.close()
+        await self._calls.close()
+
+    async def migrate(self) -> SchemaStatus:
+        """Note in the namespace that it is ours; there are no tables to make."""
+        await self._calls.write("migrate", FACTS, {"version": VERSION, "store_id": new_token()})
+        return await self.schema_status()
+
+    async def schema_status(self) -> SchemaStatus:
+        """Compare what is stored with what this code needs."""
+        facts, _ = await self._calls.read("meta", FACTS)
+        found = facts["version"]
+        return SchemaStatus(found=found, wanted=VERSION, pending=() if found >= VERSION else ("first",))
+
+    async def pending_sql(self) -> str:
+        """Return nothing: there is no SQL here."""
+        return ""
+
+    def sibling(self) -> Self:
+        """Return a store for another thread's event loop."""
+        return type(self)(
+            self._calls.address,
+            namespace=self._namespace,
+            clock=self._given_clock,
+            url=self._url,
+            auto_migrate=False,
+            calls=self._calls.sibling(),
+        )
+
+    def wakeups(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled."""
+        return self._listener.hints()
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether hints of other processes arrive at present."""
+        return self._listener.up
+
+    @property
+    def single_writer(self) -> bool:
+        """No transaction is ever open."""
+        return False
+
+    async def identity(self) -> str:
+        """Return what tells this store from every other; asked once."""
+        if self._identity is None:
+            facts, _ = await self._calls.read("meta", FACTS)
+            self._identity = facts["store_id"] or None
+        if self._identity is None:
+            raise SchemaMismatch("nothing is stored in this namespace yet: run `duetime migrate`")
+        return self._identity
+
+    async def now(self) -> Instant:
+        """Return the store's clock."""
+        facts, _ = await self._calls.read("meta", FACTS)
+        now: Instant = facts["now"]
+        return now
+
+    async def doctor(self) -> list[Check]:
+        """Look for settings that weaken a promise."""
+        status = await self.schema_status()
+        fits = status.found == status.wanted
+        schema = Check(
+            name="schema",
+            ok=fits,
+            detail=f"what is stored has version {status.found}, this code needs {status.wanted}",
+            fix=None if fits else f"duetime migrate --url {self._url}",
+        )
+        return [schema, *await look(self._calls)]

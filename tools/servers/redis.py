@@ -1,0 +1,90 @@
+"""A Redis of our own."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from types import TracebackType
+from typing import Self
+
+from tools.servers.binaries import find
+from tools.servers.process import HOST, ServerFailed, ServerProcess
+
+
+class RedisServer:
+    """A Redis that keeps an append-only file in a temporary folder as long as this object is open."""
+
+    def __init__(self, *settings: str) -> None:
+        self._program = find("redis-server")
+        self._process = ServerProcess("redis")
+        self._settings = settings
+
+    @property
+    def port(self) -> int:
+        """The loopback port it listens on."""
+        return self._process.port
+
+    def url(self, database: int = 0) -> str:
+        """Return the address of one database."""
+        return f"redis://{HOST}:{self.port}/{database}"
+
+    def flush(self) -> None:
+        """Remove all data, and keep the functions."""
+        if not self._ask(b"FLUSHALL").startswith(b"+OK"):
+            raise ServerFailed("Redis did not empty itself")
+
+    def start(self) -> None:
+        """Start, on the same port and with the same data as before, and return once it answers."""
+        folder = str(self._process.folder)
+        fixed = (
+            "--bind",
+            HOST,
+            "--port",
+            str(self.port),
+            "--dir",
+            folder,
+            "--appendonly",
+            "yes",
+            "--save",
+            "",
+        )
+        self._process.start(self._program, *fixed, *self._settings, ready=self._answers)
+
+    def stop(self) -> None:
+        """Stop in order; nothing happens when it is not running."""
+        if self._process.running:
+            self._process.signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the server without a word, as the kernel does when memory runs out."""
+        self._process.signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Stop at once and remove the data."""
+        if self._process.running:
+            self._process.signal(signal.SIGKILL)
+        self._process.remove()
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _answers(self) -> bool:
+        try:
+            return self._ask(b"PING").startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def _ask(self, command: bytes) -> bytes:
+        with socket.create_connection((HOST, self.port), timeout=5) as asked:
+            asked.sendall(command + b"\r\n")
+            return asked.recv(64)
