@@ -15,8 +15,7 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     (
         "NOPERM",
         StoreUnusable,
-        "the user may not do this at {place} ({error}); allow it: ACL SETUSER <user> ~{{*}}:* &{{*}}:* "
-        "+fcall +fcall_ro +function +@read +@write +@pubsub +time +info +config|get",
+        "the user may not do this at {place} ({error}); see its rights with ACL GETUSER",
     ),
     # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
     ("READONLY", StoreUnavailable, "{place} is a replica at present ({error})"),

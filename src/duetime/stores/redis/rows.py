@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from duetime.model.audit import AuditEntry
-from duetime.model.job import NewJob
+from duetime.model.command import Command, NewCommand
+from duetime.model.instants import Instant
+from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob, Token
+from duetime.model.outcome import Settlement
+from duetime.model.reports import NewLogPart, Progress
+from duetime.model.retention import as_of
+from duetime.model.states import State
 from duetime.model.terms import join_tags
+from duetime.model.worker import WorkerInfo
+from duetime.stores.base import Demand
 
 Facts = dict[str, Any]
+CLAIMS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Claim]])
+ORPHANS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[tuple[Claim, str, Instant | None]]])
 FACTS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Any]])
 """For answers whose rows are none, or are looked at one by one."""
 
@@ -21,7 +32,7 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def pack(request: object) -> bytes:
-    """Encode what a function is given."""
+    """Encode what a function is given: no bytes, which the server cannot read."""
     try:
         return _encode(request)
     except UnicodeEncodeError:
@@ -81,3 +92,132 @@ def entry(noted: AuditEntry) -> dict[str, object]:
     except UnicodeEncodeError:
         detail = clean_text(json.dumps(noted.detail, ensure_ascii=False))
     return {"id": noted.id, "who": noted.who, "verb": noted.verb, "target": noted.target, "detail": detail}
+
+
+def demand(asked: Demand) -> dict[str, object]:
+    """Name what a worker can take on."""
+    return {
+        "worker": asked.worker,
+        "claim_id": asked.claim_id,
+        "queues": asked.queues,
+        "limit": asked.limit,
+        "tasks": asked.tasks,
+        "ahead": asked.ahead,
+        "unstarted": asked.unstarted or asked.ahead > 0,
+        "below_priority": asked.below_priority,
+    }
+
+
+def token(proof: Token) -> dict[str, object]:
+    """Name the parts of a proof."""
+    return {"id": proof.job_id, "fence": proof.fence, "claim_id": proof.claim_id}
+
+
+_FACTS: Final = (
+    "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "attempt", "ended_at", "worker",
+)  # fmt: skip
+_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
+
+
+def settlement(change: Settlement) -> dict[str, Any]:
+    """Name what a change says, without what it leaves open."""
+    row: dict[str, Any] = token(change.token)
+    row |= {name: value for name in _FACTS if (value := getattr(change, name)) is not None}
+    row |= {name: clean_text(text) for name in _TEXTS if (text := getattr(change, name)) is not None}
+    if change.progress is not None:
+        row["progress"] = progress(change.progress)
+    if change.logs:
+        row["logs"] = log_parts(change.logs)
+    return row
+
+
+def progress(said: Progress) -> dict[str, object]:
+    """Name what a run said about how far it is."""
+    row = token(said.token) | {"fraction": said.fraction}
+    return row | {"note": clean_text(said.note)} if said.note else row
+
+
+def log_parts(parts: Iterable[NewLogPart]) -> list[dict[str, object]]:
+    """Name what parts of logs say."""
+    return [
+        token(part.token)
+        | {"attempt": part.attempt, "line": part.line, "text": clean_text(part.text)}
+        | ({} if part.drop is None else {"first": part.drop[0], "past": part.drop[1]})
+        for part in parts
+    ]
+
+
+_JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
+_ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
+_DIGITS: Final = 6
+
+
+def job(row: Sequence[Any], now: Instant) -> StoredJob:
+    """Build a record from the columns of a job, without what is not to be seen any more."""
+    values = dict(zip(_JOB_FIELDS, row, strict=True))
+    values["state"] = State(values["state"])
+    if values["progress"] is not None:
+        values["progress"] = round(float(values["progress"]), _DIGITS)
+    return as_of(StoredJob(**values), now)
+
+
+class Standing(NamedTuple):
+    """A job, and whether and why its end was asked for."""
+
+    job: StoredJob
+    cancel_reason: str | None
+    now: Instant
+
+    @property
+    def cancel_requested(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self.job.cancel_requested_at is not None
+
+
+def standing(row: Sequence[Any], now: Instant) -> Standing:
+    """Build it from the columns of a job and the reason."""
+    columns, reason = row
+    return Standing(job(columns, now), reason, now)
+
+
+def attempt(row: Sequence[Any]) -> StoredAttempt:
+    """Build a record from the columns of an attempt."""
+    return StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
+
+
+def worker_info(worker: WorkerInfo) -> dict[str, object]:
+    """Name what a worker says of itself."""
+    row = {
+        "id": worker.id,
+        "host": clean_text(worker.host),
+        "host_key": worker.host_key,
+        "pid": worker.pid,
+        "pid_started": worker.pid_started,
+        "version": worker.version,
+        "queues": msgspec.json.encode(worker.queues).decode(),
+        "tasks": msgspec.json.encode(worker.tasks).decode(),
+        "declares": msgspec.json.encode(worker.declares).decode(),
+        "fires": int(worker.fires),
+        "slots": worker.slots,
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def new_command(new: NewCommand) -> dict[str, object]:
+    """Name what a worker is to be told."""
+    row = {
+        "id": new.id,
+        "worker": new.worker,
+        "kind": new.kind,
+        "job": None if new.job is None else clean_text(new.job),
+        "reason": None if new.reason is None else clean_text(new.reason),
+    }
+    return {name: value for name, value in row.items() if value is not None}
+
+
+_COMMAND_FIELDS: Final = tuple(Command.__dataclass_fields__)
+
+
+def command(row: Sequence[Any]) -> Command:
+    """Build a record from the columns of a command."""
+    return Command(**dict(zip(_COMMAND_FIELDS, row, strict=True)))

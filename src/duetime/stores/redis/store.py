@@ -12,19 +12,26 @@ from duetime.model.instants import Instant
 from duetime.stores.base import Check, Hint, SchemaStatus
 from duetime.stores.redis.calls import Calls
 from duetime.stores.redis.checks import look
+from duetime.stores.redis.claiming import Claiming
+from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
 from duetime.stores.redis.enqueuing import Enqueuing
 from duetime.stores.redis.listen import Listener
+from duetime.stores.redis.operating import Operating
 from duetime.stores.redis.reading import Reading
 from duetime.stores.redis.retaining import Retaining
 from duetime.stores.redis.rows import FACTS
 from duetime.stores.redis.scheduling import Scheduling
+from duetime.stores.redis.settling import Settling
+from duetime.stores.redis.working import Working
 
 VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
 
 
-class RedisStore(Enqueuing, Scheduling, Reading, Retaining):
+class RedisStore(
+    Enqueuing, Claiming, Settling, Working, Commanding, Operating, Scheduling, Reading, Retaining
+):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(

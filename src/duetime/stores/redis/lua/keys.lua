@@ -25,11 +25,14 @@
 --   {ns}:command:<id>             hash   a command
 --   {ns}:commands:<worker>        zset   what a worker was told, by when
 --   {ns}:told:<worker>            zset   what of it is not answered yet, by when
+--   {ns}:answered                 zset   the commands that are done, by when
 --   {ns}:queue:<name>             hash   what is set for a queue
 --   {ns}:queues                   zset   the queues that something is set for, by name
 --   {ns}:limited                  zset   those that have a limit, by name
 --   {ns}:gates                    zset   the gates that are remembered, by name
 --   {ns}:gatehouse:<gate>         hash   a gate: its limit and its last starts
+--   {ns}:next                     zset   the schedules that fire, by their next time
+--   {ns}:until                    zset   those that are paused until a time, by that time
 --   {ns}:entry:<id>               hash   something that was done
 --   {ns}:entries:<target>         zset   what was done to something, by when
 --   {ns}:hints                    channel

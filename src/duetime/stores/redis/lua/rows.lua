@@ -27,6 +27,17 @@ local JOB = {
   'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate', 'progress', 'progress_note',
 }
 
+-- Return these columns with those that the indexes go by. Used while the library loads, when Lua has no iterators.
+local function with_indexed(columns)
+  local both, has = {}, {}
+  for place = 1, #INDEXED + #columns do
+    local name = INDEXED[place] or columns[place - #INDEXED]
+    if not has[name] then both[#both + 1] = name end
+    has[name] = true
+  end
+  return both
+end
+
 local rows = {}
 
 -- Read some columns, by name; `false` for what is nothing, and `nil` in place of a job that there is not.
@@ -46,14 +57,17 @@ function rows.read(id, columns)
   return row
 end
 
--- Pack a job as a row of columns; nothing in place of one that there is not.
-function rows.pack(id, columns)
-  local row = rows.read(id, columns)
-  if not row then return nil end
-  row.claimed_at = now
+-- Pack what was read as a row of columns.
+function rows.packed(row, columns)
   local values = {}
   for place, name in ipairs(columns) do values[place] = row[name] or nil end
   return pack_row(values, #columns)
+end
+
+-- Pack a job as a row of columns; nothing in place of one that there is not.
+function rows.pack(id, columns)
+  local row = rows.read(id, columns)
+  return row and rows.packed(row, columns)
 end
 
 function rows.pack_all(ids, columns)
@@ -139,9 +153,9 @@ function rows.add(job)
   reindex(job.id, nil, job)
 end
 
--- Change some columns of a job; `false` makes one nothing.
-function rows.change(id, changes)
-  local before = rows.read(id, INDEXED)
+-- Change some columns of a job; `false` makes one nothing. `before`: what was read of it, INDEXED at the least.
+function rows.change(id, changes, before)
+  before = before or rows.read(id, INDEXED)
   local after = {}
   for name, value in pairs(before) do after[name] = value end
   for name, value in pairs(changes) do after[name] = value end

@@ -1,0 +1,30 @@
+-- Heartbeats, and what they see on their way.
+
+local HELD = {'id', 'fence', 'claim_id', 'cancel_requested_at'}
+
+local function held_by(worker)
+  return rows.pack_all(redis.call('ZRANGE', key('held', worker), 0, -1), HELD)
+end
+
+verb('pulse', FREES, function(asked)
+  local worker = asked.worker
+  if not workers.alive(worker) then return reply({alive = false}) end
+  workers.beat(worker, asked.lease, asked.stats)
+  local facts = {
+    alive = true, commands = commands.wait(worker), limited = looks.limited(),
+    workers = redis.call('ZCARD', key('leases')), newest = workers.newest(),
+  }
+  if asked.wants then
+    facts.due_at = looks.next_job(asked.wants.queues, set_of(asked.wants.tasks))
+    facts.orphans = asked.wants.orphans and workers.orphans()
+    if asked.wants.schedules then
+      facts.fires_at, facts.resumes_at = looks.first('next'), looks.first('until')
+    end
+  end
+  return reply(facts, held_by(worker))
+end)
+
+verb('attend', READS, function(asked)
+  if not workers.alive(asked.worker) then return reply({alive = false}) end
+  return reply({alive = true, commands = commands.wait(asked.worker)}, held_by(asked.worker))
+end)

@@ -1,0 +1,94 @@
+-- What runs came to.
+
+local settling, reports = {}, {}
+
+local SETTLED = with_indexed({'fence', 'claim_id', 'cancel_requested_at', 'cancel_reason', 'started_at'})
+
+-- Return a job if a claim on it is the last one, whether it still holds or was settled.
+function settling.claimed(token)
+  local job = rows.read(token.id, SETTLED)
+  return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
+end
+
+-- Return a job if a claim on it holds.
+function settling.held(token)
+  local job = settling.claimed(token)
+  return job and job.state == 'running' and job or nil
+end
+
+local ATTEMPT = {'id', 'fence', 'worker', 'due_at', 'started_at', 'ended_at', 'outcome', 'error', 'traceback'}
+
+-- Keep a try that ended without ending its job.
+local function keep_attempt(job, change)
+  local values = {
+    job.id, change.fence, change.worker or job.worker or nil, job.due_at, change.started_at, change.ended_at or now,
+    change.attempt, change.error, change.traceback,
+  }
+  redis.call('HSETNX', key('attempts', job.id), change.fence, pack_row(values, #ATTEMPT))
+end
+
+-- Forget tries of long ago that came to nothing but a later due time, and what they logged.
+local function trim(id, through)
+  local old = redis.call('HGETALL', key('attempts', id))
+  for place = 1, #old, 2 do
+    if tonumber(old[place]) <= through and cmsgpack.unpack(old[place + 1])[7] == 'snoozed' then
+      redis.call('HDEL', key('attempts', id), old[place])
+    end
+  end
+  for _, name in ipairs(redis.call('HKEYS', key('logs', id))) do
+    if tonumber(string.match(name, '^%d+')) <= through then redis.call('HDEL', key('logs', id), name) end
+  end
+end
+
+-- Write what a run came to. A job that goes back while its cancellation is requested is cancelled instead.
+local function write_down(job, change)
+  local cancelled = job.cancel_requested_at and (change.state == 'pending' or change.state == 'cancelled')
+  local state = cancelled and 'cancelled' or change.state
+  local back = state == 'pending'
+  local written = {
+    state = state,
+    started_at = not back and change.started_at or false,
+    finished_at = change.state == 'pending' and (cancelled and now) or change.finished_at or false,
+    reason = cancelled and job.cancel_reason or change.reason or false,
+    worker = not back and (change.worker or job.worker),
+    due_at = change.due_at or job.due_at,
+    failures = change.failures, crashes = change.crashes, blames = change.blames,
+    result = change.result or false, result_error = change.result_error or false,
+    error = change.error or false, traceback = change.traceback or false,
+  }
+  if back then written.progress, written.progress_note = false, false end
+  rows.change(job.id, written, job)
+end
+
+local function settle(change)
+  local job = settling.claimed(change)
+  if not job then return nil end
+  if job.state ~= 'running' then return 'accepted' end
+  -- What is called back was made for a job whose cancellation was requested, or was not.
+  if change.requested ~= nil and change.requested ~= (job.cancel_requested_at and true or false) then return 'moved' end
+  if change.progress then reports.progress(change.progress) end
+  write_down(job, change)
+  if change.attempt then keep_attempt(job, change) end
+  if change.trim then trim(job.id, change.trim) end
+  jobs.store_all(change.new_jobs)
+  reports.log(change.logs)
+  return 'accepted'
+end
+
+-- Answer with the places in the list of those that are accepted, and of those to be decided again.
+verb('settle', FREES, function(asked)
+  local answers = {accepted = {}, moved = {}}
+  for place, change in ipairs(asked.changes) do
+    local answer = settle(change)
+    if answer then table.insert(answers[answer], place) end
+  end
+  return reply(answers)
+end)
+
+verb('mark_started', FREES, function(asked)
+  for _, token in ipairs(asked.tokens) do
+    local job = settling.held(token)
+    if job then rows.change(token.id, {started_at = asked.started_at}, job) end
+  end
+  return reply({})
+end)

@@ -1,0 +1,145 @@
+-- Leases and rescue.
+
+local workers = {}
+
+-- Whether a worker lives: until somebody says otherwise, also when its lease is over.
+function workers.alive(id)
+  return redis.call('ZSCORE', key('leases'), id) and true or false
+end
+
+local function renew(id, lease)
+  redis.call('HSET', key('worker', id), 'beat_at', now, 'lease_until', now + lease)
+  redis.call('ZADD', key('leases'), now + lease, id)
+end
+
+-- Let a worker that lives be it no longer, and drop what it was told.
+local function end_life(id, state, reason)
+  redis.call('ZREM', key('leases'), id)
+  redis.call('HSET', key('worker', id), 'state', state)
+  commands.drop(id, reason)
+end
+
+local function bury(ids)
+  for _, id in ipairs(ids) do
+    if workers.alive(id) then end_life(id, 'dead', 'the worker died before it answered') end
+  end
+end
+
+local function expired(most)
+  return redis.call('ZRANGE', key('leases'), '-inf', '(' .. string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most)
+end
+
+-- Return the workers that have jobs and do not live.
+local function forsaken()
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+    if not workers.alive(id) then found[#found + 1] = id end
+  end
+  return found
+end
+
+-- Whether there is anything to rescue.
+function workers.orphans()
+  return #expired(1) > 0 or #forsaken() > 0
+end
+
+verb('register', WRITES, function(asked)
+  local id = asked.worker.id
+  if redis.call('EXISTS', key('worker', id)) == 0 then
+    local fields = {'state', 'alive', 'started_at', now}
+    for name, value in pairs(asked.worker) do
+      fields[#fields + 1] = name
+      fields[#fields + 1] = value
+    end
+    redis.call('HSET', key('worker', id), unpack(fields))
+    redis.call('ZADD', key('workers'), now, id)
+    renew(id, asked.lease)
+  elseif workers.alive(id) then
+    renew(id, asked.lease)
+  end
+  return reply({})
+end)
+
+-- Renew the lease of a worker that lives, and note how it is.
+function workers.beat(id, lease, stats)
+  local set, dropped = {}, {}
+  for name, value in pairs(stats) do
+    set[#set + 1] = name
+    set[#set + 1] = value
+  end
+  for _, name in ipairs({'last_error', 'paused_at', 'paused_reason'}) do
+    if stats[name] == nil then dropped[#dropped + 1] = name end
+  end
+  redis.call('HSET', key('worker', id), unpack(set))
+  if #dropped > 0 then redis.call('HDEL', key('worker', id), unpack(dropped)) end
+  renew(id, lease)
+end
+
+-- Tell when the last of the living workers was started.
+function workers.newest()
+  local first = 0
+  while true do
+    local some = redis.call('ZRANGE', key('workers'), first, first + 9, 'REV', 'WITHSCORES')
+    for place = 1, #some, 2 do
+      if workers.alive(some[place]) then return tonumber(some[place + 1]) end
+    end
+    if #some == 0 then return 0 end
+    first = first + 10
+  end
+end
+
+verb('retire', FREES, function(asked)
+  if workers.alive(asked.worker) then
+    end_life(asked.worker, 'stopped', 'the worker stopped before it answered')
+    redis.call('HSET', key('worker', asked.worker), 'lease_until', now, 'running', 0)
+  end
+  return reply({})
+end)
+
+verb('bury', FREES, function(asked)
+  bury(asked.workers)
+  return reply({})
+end)
+
+verb('peers', READS, function(asked)
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
+    local host_key, pid, started = unpack(redis.call('HMGET', key('worker', id), 'host_key', 'pid', 'pid_started'))
+    if id ~= asked.worker and host_key and host_key == asked.host_key then
+      found[#found + 1] = pack_row({id, tonumber(pid), started or nil}, 3)
+    end
+  end
+  return reply({}, found)
+end)
+
+verb('forsaken', READS, function()
+  return reply({orphans = workers.orphans()})
+end)
+
+local ADOPTED = with_indexed(CLAIM)
+ADOPTED[#ADOPTED + 1] = 'started_at'
+
+-- Take a job over under a new fence; return its claim with who had it, and since when it had run.
+local function adopt(id, asked)
+  local job = rows.read(id, ADOPTED)
+  if not job then return nil end
+  local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
+  rows.change(id, change, job)
+  local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
+  job.fence, job.claim_id, job.claimed_at = change.fence, change.claim_id, now
+  return '\147' .. rows.packed(job, CLAIM) .. before
+end
+
+-- Mark workers dead whose lease is over, and take over what workers that do not live have.
+verb('rescue', FREES, function(asked)
+  bury(expired(1000))
+  local adopted = {}
+  if workers.alive(asked.worker) then
+    for _, worker in ipairs(forsaken()) do
+      for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
+        adopted[#adopted + 1] = adopt(id, asked)
+      end
+    end
+  end
+  return reply({}, adopted)
+end)
