@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from duetime.errors import StoreUnavailable
+from duetime.model.callbacks import call_back
+from duetime.model.ids import new_token
+from duetime.model.instants import LATEST, Instant, Micros
 from duetime.model.job import JobId, StoredJob
+from duetime.model.outcome import Settlement, decide, recalled
+from duetime.model.retry import NO_RETRIES
+from duetime.model.states import State
+from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import rows
+from duetime.stores.redis.ending import cancelled, changed, claim_of
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
+
+_TRIES: Final = 20
+"""How often a decision is made anew that others have overtaken."""
+_UNDECIDED: Final = "undecided"
+_UNTOUCHED: Final = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
 
 class Operating(Part):
@@ -17,3 +33,88 @@ class Operating(Part):
         """Return the jobs that exist, in the order asked."""
         facts, found = await self._calls.read("get", FACTS, {"ids": ids})
         return [rows.job(row, facts["now"]) for row in found]
+
+    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+        """Cancel pending jobs, flag claimed ones and hint their workers."""
+        return await self._cancel(ids, reason=reason) if ids else {}
+
+    async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
+        """Put pending jobs off."""
+        if not ids:
+            return {}
+        request = {"ids": list(dict.fromkeys(ids)), "delay": delay, "latest": LATEST}
+        facts, _ = await self._calls.write("snooze", FACTS, request)
+        return dict(zip(request["ids"], map(SnoozeAnswer, facts["answers"]), strict=True))
+
+    async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+        """Take claimed jobs away from their workers and hint those."""
+        answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
+        waiting = list(answers)
+        for _ in range(_TRIES):
+            found = {standing.job.id: standing for standing in await self._standing(waiting)}
+            answers |= {
+                job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
+                for job_id, standing in found.items()
+            }
+            held = [standing for standing in found.values() if _may_go(standing.job, force=force)]
+            if not held:
+                return answers
+            request = {"changes": [_given_back(standing) for standing in held], "force": force}
+            facts, _ = await self._calls.write("release", FACTS, request, hints=[Hint("jobs")])
+            waiting = [held[place - 1].job.id for place in facts["moved"]]
+            for job in (standing.job for standing in held if standing.job.id not in waiting):
+                answers[job.id] = ReleaseAnswer.RELEASED
+                self._calls.subscribers.notify(Hint("worker", job.worker or ""))
+            if not waiting:
+                return answers
+        raise StoreUnavailable("jobs that were to be released changed hands again and again")
+
+    async def _cancel(
+        self, ids: Sequence[JobId], *, reason: str, waiting_only: bool = False
+    ) -> Mapping[JobId, CancelAnswer]:
+        """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
+        answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
+        called: dict[JobId, list[dict[str, object]]] = {}
+        reason = rows.clean_text(reason)
+        for _ in range(_TRIES):
+            asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
+            request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
+            hints = [Hint("jobs")] if called else []
+            facts, undecided = await self._calls.write("cancel", FACTS, request, hints=hints)
+            answers |= zip(asked, facts["answers"], strict=True)
+            for worker in facts["workers"]:
+                self._calls.subscribers.notify(Hint("worker", worker))
+            if not undecided:
+                return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
+            for standing in (rows.standing(row, facts["now"]) for row in undecided):
+                new = call_back(cancelled(standing, reason=reason))
+                called[standing.job.id] = [] if new is None else [rows.new_job(new)]
+        raise StoreUnavailable("jobs that were to be cancelled changed again and again")
+
+    async def _standing(self, ids: Sequence[JobId]) -> list[rows.Standing]:
+        facts, found = await self._calls.read("standing", FACTS, {"ids": ids})
+        return [rows.standing(row, facts["now"]) for row in found]
+
+
+def _may_go(job: StoredJob, *, force: bool) -> bool:
+    return job.state is State.RUNNING and (force or job.started_at is None)
+
+
+def _given_back(standing: rows.Standing) -> dict[str, Any]:
+    """Return what to write for a job that is taken away, with the claim that must still hold."""
+    job = standing.job
+    claim = claim_of(standing, claim_id=new_token())
+    change = _decide(claim_started=job.started_at, claim=claim, now=standing.now)
+    row = changed(change, standing)
+    return row | {"old_fence": job.fence, "old_claim_id": standing.claim_id}
+
+
+def _decide(*, claim: Any, claim_started: Instant | None, now: Instant) -> Settlement:
+    return decide(
+        claim,
+        recalled(started=claim_started is not None),
+        policy=NO_RETRIES,
+        started_at=claim_started,
+        now=now,
+        rng=random.Random(),
+    )

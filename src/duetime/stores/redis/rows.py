@@ -162,10 +162,11 @@ def job(row: Sequence[Any], now: Instant) -> StoredJob:
 
 
 class Standing(NamedTuple):
-    """A job, and whether and why its end was asked for."""
+    """A job, why its end was asked for, if it was, and its last claim."""
 
     job: StoredJob
     cancel_reason: str | None
+    claim_id: str | None
     now: Instant
 
     @property
@@ -175,9 +176,9 @@ class Standing(NamedTuple):
 
 
 def standing(row: Sequence[Any], now: Instant) -> Standing:
-    """Build it from the columns of a job and the reason."""
-    columns, reason = row
-    return Standing(job(columns, now), reason, now)
+    """Build it from the columns of a job and what comes with them."""
+    columns, reason, claim_id = row
+    return Standing(job(columns, now), reason, claim_id, now)
 
 
 def attempt(row: Sequence[Any]) -> StoredAttempt:

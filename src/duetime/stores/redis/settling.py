@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from duetime.errors import StoreUnavailable
-from duetime.model.callbacks import call_back
-from duetime.model.job import NewJob, StoredAttempt, StoredJob, Token
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
+from duetime.model.job import StoredAttempt, Token
+from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Hint
 from duetime.stores.redis import rows
+from duetime.stores.redis.ending import changed
 from duetime.stores.redis.enqueuing import SOON
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
@@ -33,7 +32,7 @@ class Settling(Part):
             if not waiting:
                 return frozenset(accepted)
             ends = await self._ends([change.token for change in waiting if change.calls_back])
-            changes = [_change(change, ends.get(change.token.job_id)) for change in waiting]
+            changes = [changed(change, ends.get(change.token.job_id)) for change in waiting]
             facts, _ = await self._calls.write(
                 "settle", FACTS, {"changes": changes}, hints=self._settled_hints(waiting)
             )
@@ -79,41 +78,3 @@ class Settling(Part):
         ):
             return (Hint("jobs"),)
         return (Hint("limits"),) if any(change.limited for change in settlements) else ()
-
-
-def _change(told: Settlement, standing: rows.Standing | None) -> dict[str, Any]:
-    """Name what a settlement says, without what it leaves open, and with what is called back because of it."""
-    row = rows.settlement(as_stored(told) if told.fleeting else told)
-    new_jobs = list(told.new_jobs)
-    if standing is not None:
-        row["requested"] = standing.cancel_requested
-        new_jobs += _called_back(told, standing)
-    if new_jobs:
-        row["new_jobs"] = [rows.new_job(job) for job in new_jobs]
-    if told.attempt == SNOOZED and told.token.fence > MAX_SNOOZED:
-        row["trim"] = told.token.fence - MAX_SNOOZED
-    return row
-
-
-def _called_back(told: Settlement, standing: rows.Standing) -> list[NewJob]:
-    """Return the job to enqueue because of an end, if it is one: what is told of it counts also if it is not stored."""
-    called = call_back(_ended(told, standing))
-    return [] if called is None else [called]
-
-
-def _ended(told: Settlement, standing: rows.Standing) -> StoredJob:
-    """Return a job as it will be once a settlement is written."""
-    stopped = standing.cancel_requested and told.state in {State.PENDING, State.CANCELLED}
-    return replace(
-        standing.job,
-        state=State.CANCELLED if stopped else told.state,
-        reason=standing.cancel_reason if stopped else told.reason,
-        finished_at=told.finished_at or standing.now,
-        failures=told.failures,
-        crashes=told.crashes,
-        blames=told.blames,
-        result=told.result,
-        result_error=told.result_error,
-        error=told.error,
-        traceback=told.traceback,
-    )

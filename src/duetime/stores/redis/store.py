@@ -17,7 +17,7 @@ from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
 from duetime.stores.redis.enqueuing import Enqueuing
 from duetime.stores.redis.listen import Listener
-from duetime.stores.redis.operating import Operating
+from duetime.stores.redis.queueing import Queueing
 from duetime.stores.redis.reading import Reading
 from duetime.stores.redis.retaining import Retaining
 from duetime.stores.redis.rows import FACTS
@@ -30,7 +30,7 @@ VERSION: Final = 1
 
 
 class RedisStore(
-    Enqueuing, Claiming, Settling, Working, Commanding, Operating, Scheduling, Reading, Retaining
+    Enqueuing, Claiming, Settling, Working, Commanding, Queueing, Scheduling, Reading, Retaining
 ):
     """A store on a Redis server, a group of them, or a cluster."""
 

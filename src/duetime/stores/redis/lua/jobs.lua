@@ -92,7 +92,15 @@ function steps.free(step)
   return step.id
 end
 
+-- What fails half way stays half done, so that nothing is begun that cannot be ended.
+local function check(list)
+  for _, new in ipairs(list or {}) do
+    if not STATES[new.state] then error({err = 'DUETIME there is no state ' .. tostring(new.state)}) end
+  end
+end
+
 verb('enqueue', WRITES, function(asked)
+  check(asked.jobs)
   audit.add(asked.entries)
   return reply({ids = jobs.store_all(asked.jobs)})
 end)

@@ -76,6 +76,7 @@ function rows.pack_all(ids, columns)
   return packed
 end
 
+local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
 local LIVE = {pending = true, running = true}
 local RAN = {succeeded = true, failed = true}
 

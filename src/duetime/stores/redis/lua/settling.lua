@@ -60,7 +60,8 @@ local function write_down(job, change)
   rows.change(job.id, written, job)
 end
 
-local function settle(change)
+-- Write all that belongs to what a run came to, if its claim holds.
+function settling.settle(change)
   local job = settling.claimed(change)
   if not job then return nil end
   if job.state ~= 'running' then return 'accepted' end
@@ -79,7 +80,7 @@ end
 verb('settle', FREES, function(asked)
   local answers = {accepted = {}, moved = {}}
   for place, change in ipairs(asked.changes) do
-    local answer = settle(change)
+    local answer = settling.settle(change)
     if answer then table.insert(answers[answer], place) end
   end
   return reply(answers)
