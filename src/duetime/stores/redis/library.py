@@ -21,6 +21,7 @@ _FILES: Final = (
     "settling",
     "reports",
     "looks",
+    "limits",
     "pulses",
     "control",
     "retention",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
@@ -16,6 +17,7 @@ from duetime.stores.redis.claiming import Claiming
 from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
 from duetime.stores.redis.enqueuing import Enqueuing
+from duetime.stores.redis.limiting import Limiting, Round, Walk
 from duetime.stores.redis.listen import Listener
 from duetime.stores.redis.queueing import Queueing
 from duetime.stores.redis.reading import Reading
@@ -30,7 +32,7 @@ VERSION: Final = 1
 
 
 class RedisStore(
-    Enqueuing, Claiming, Settling, Working, Commanding, Queueing, Scheduling, Reading, Retaining
+    Enqueuing, Claiming, Settling, Working, Commanding, Queueing, Limiting, Scheduling, Reading, Retaining
 ):
     """A store on a Redis server, a group of them, or a cluster."""
 
@@ -51,6 +53,7 @@ class RedisStore(
         self._namespace = namespace
         self._url = url
         self._auto_migrate = auto_migrate
+        self._walks: defaultdict[Round, Walk] = defaultdict(Walk)
         self._identity: str | None = None
 
     async def open(self, *, check: bool = True) -> None:

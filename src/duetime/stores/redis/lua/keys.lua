@@ -8,7 +8,7 @@
 --   {ns}:claim:<line>             zset   what can be claimed, by due time; a line is queue|priority|task
 --   {ns}:lines                    zset   the lines that are not empty, by name
 --   {ns}:gated                    zset   what waits at gates, by due time
---   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|queue|priority|gate
+--   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|gate|queue|priority
 --   {ns}:places                   zset   the places where something waits, by name
 --   {ns}:passed:<gate>            zset   what runs under a gate
 --   {ns}:busy:<queue>             zset   what runs of a queue

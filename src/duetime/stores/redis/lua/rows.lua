@@ -87,7 +87,7 @@ local function places(job)
   local state = job.state
   found[key('jobs')] = {0}
   if state == 'pending' and job.gate then
-    local place = joined(job.task, job.queue, job.priority, job.gate)
+    local place = joined(job.task, job.gate, job.queue, job.priority)
     found[key('gated')] = {job.due_at}
     found[key('gate', place)] = {job.due_at, 'places', place}
   elseif state == 'pending' then

@@ -1,0 +1,202 @@
+-- Limits over all workers. What runs is counted where it is listed, and nothing is counted up or down.
+
+local limits = {}
+
+-- Of a schedule whose jobs wait for each other, all that runs counts, whatever gate it came through.
+local function running_of(schedule)
+  local count = 0
+  for _, id in ipairs(redis.call('ZRANGE', key('live', schedule), 0, -1)) do
+    if redis.call('HGET', key('job', id), 'state') == 'running' then count = count + 1 end
+  end
+  return count
+end
+
+local function running_at(gate)
+  local schedule = string.match(gate, '^%[schedule:(.*)%]$')
+  return schedule and running_of(schedule) or redis.call('ZCARD', key('passed', gate))
+end
+
+local function running_in(queue)
+  return redis.call('ZCARD', key('busy', queue))
+end
+
+local function due(name, most)
+  return redis.call('ZRANGE', name, '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+end
+
+-- Return ids with due times in pairs as a list of jobs.
+local function listed(found, jobs, priority)
+  for place = 1, #found, 2 do
+    jobs[#jobs + 1] = {id = found[place], due_at = tonumber(found[place + 1]), priority = tonumber(priority)}
+  end
+  return jobs
+end
+
+-- Tell how full a limited queue is, and which of its jobs without a gate are due.
+local function survey_queue(name, tasks, most)
+  local facts, waiting = queues.read(name), {}
+  for _, line in ipairs(within('lines', name)) do
+    local priority, task = string.match(line, '|(%d+)|([^|]*)$')
+    if tasks[task] then listed(due(key('claim', line), most), waiting, priority) end
+  end
+  return {
+    name = name, most = facts.most or nil, count = facts.rate_count or nil, period = facts.rate_period or nil,
+    starts = facts.starts or nil, running = running_in(name), jobs = waiting,
+  }
+end
+
+-- Tell how full a gate is, and which jobs of one place there are due.
+local function survey_place(place, served, tasks, most)
+  local task, gate, queue, priority = string.match(place, '^([^|]*)|(.*)|([^|]*)|(%d+)$')
+  if not tasks[task] or not served[queue] or queues.paused(queue) then return nil end
+  local waiting = listed(due(key('gate', place), most), {}, priority)
+  if #waiting == 0 then return nil end
+  return {
+    task = task, gate = gate, queue = queue, jobs = waiting, running = running_at(gate),
+    passed = redis.call('ZCARD', key('passed', gate)), starts = redis.call('HGET', key('gatehouse', gate), 'starts') or nil,
+  }
+end
+
+-- Return the places of the jobs that fell due last, and whether these are all.
+local function latest_places(most)
+  local found = {}
+  local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
+  for _, id in ipairs(ids) do
+    local job = rows.read(id, INDEXED)
+    if job then found[joined(job.task, job.gate, job.queue, job.priority)] = true end
+  end
+  return found, #ids < most
+end
+
+-- Look for jobs that limits may let through: those that fell due last, so that a new one is found at once, and so many
+-- places of each task behind where the last look stopped.
+verb('survey', READS, function(asked)
+  local answer = {queues = {}, places = {}, cut = {}}
+  local served, tasks = set_of(asked.queues), set_of(asked.tasks)
+  for _, name in ipairs(asked.queues) do
+    if queues.limited(name) and not queues.paused(name) then
+      table.insert(answer.queues, survey_queue(name, tasks, asked.limit))
+    end
+  end
+  local found, whole = latest_places(asked.latest)
+  for _, task in ipairs(whole and {} or asked.tasks) do
+    local from = asked.after[task] and '(' .. asked.after[task] or '[' .. task .. '|'
+    local some = redis.call('ZRANGE', key('places'), from, '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, asked.steps)
+    for _, place in ipairs(some) do found[place] = true end
+    if #some == asked.steps then table.insert(answer.cut, {task = task, place = some[#some]}) end
+  end
+  for place in pairs(found) do
+    table.insert(answer.places, survey_place(place, served, tasks, asked.limit))
+  end
+  return reply(answer)
+end)
+
+-- Remember so many of the last starts.
+local function note_starts(name, keep, count)
+  local starts = {}
+  for start in string.gmatch(redis.call('HGET', name, 'starts') or '', '%d+') do starts[#starts + 1] = start end
+  for _ = 1, count do starts[#starts + 1] = string.format('%d', now) end
+  local first = math.max(1, #starts - keep + 1)
+  redis.call('HSET', name, 'starts', table.concat(starts, ',', first))
+end
+
+-- Return the limits that are no fuller than they were when it was decided who may pass.
+local function still_open(list, kind, running)
+  local open = {}
+  for _, barrier in ipairs(list) do
+    local starts = redis.call('HGET', key(kind, barrier.name), 'starts') or nil
+    if running(barrier.name) <= barrier.running and starts == barrier.starts then open[barrier.name] = barrier end
+  end
+  return open
+end
+
+local function count_start(barrier)
+  if barrier then barrier.started = (barrier.started or 0) + 1 end
+end
+
+local function note_gate(barrier)
+  local name = key('gatehouse', barrier.name)
+  redis.call('HDEL', name, 'most', 'rate_count', 'rate_period')
+  redis.call('HSET', name, 'task', barrier.task, 'seen_at', now)
+  if barrier.most then redis.call('HSET', name, 'most', barrier.most) end
+  if barrier.count then redis.call('HSET', name, 'rate_count', barrier.count, 'rate_period', barrier.period) end
+  redis.call('ZADD', key('gates'), 0, barrier.name)
+end
+
+local LIMITED = with_indexed(CLAIM)
+
+-- Hand out jobs that were chosen, as far as their limits are as they were seen.
+verb('seize', WRITES, function(asked)
+  local taken = {}
+  if not workers.alive(asked.worker) then return reply({}) end
+  local gates = still_open(asked.gates, 'gatehouse', running_at)
+  local halls = still_open(asked.queues, 'queue', running_in)
+  for _, want in ipairs(asked.jobs) do
+    local job = rows.read(want.id, LIMITED)
+    local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
+    if job and job.state == 'pending' and job.due_at <= now and (job.gate or nil) == want.gate and passes then
+      taken[#taken + 1] = claims.take(job, asked)
+      count_start(gates[want.gate])
+      count_start(want.limited and halls[want.queue])
+    end
+  end
+  for name, barrier in pairs(gates) do
+    if barrier.started then note_gate(barrier) end
+    if barrier.started and barrier.count then note_starts(key('gatehouse', name), barrier.count, barrier.started) end
+  end
+  for name, barrier in pairs(halls) do
+    if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
+  end
+  return reply({}, taken)
+end)
+
+local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}
+
+local function read_gate(name)
+  local values, found = redis.call('HMGET', key('gatehouse', name), unpack(GATE)), {}
+  if not values[1] then return nil end
+  for place, column in ipairs(GATE) do
+    local value = values[place] or nil
+    found[column] = (column == 'task' or column == 'starts') and value or tonumber(value)
+  end
+  return found
+end
+
+-- True for a gate that no job is at, and whose window is over.
+local function idle(name)
+  local gate = read_gate(name)
+  return not gate or (gate.seen_at + (gate.rate_period or 0) < now
+    and redis.call('ZCARD', key('passed', name)) == 0 and #within('places', joined(gate.task, name)) == 0)
+end
+
+-- Forget idle gates of the next stretch; the next job makes them anew.
+verb('prune_gates', FREES, function(asked)
+  local names = redis.call('ZRANGE', key('gates'), '(' .. asked.after, '+', 'BYLEX', 'LIMIT', 0, asked.stretch)
+  local gone = 0
+  for _, name in ipairs(names) do
+    if idle(name) then
+      redis.call('DEL', key('gatehouse', name))
+      redis.call('ZREM', key('gates'), name)
+      gone = gone + 1
+    end
+  end
+  return reply({gone = gone, last = #names == asked.stretch and names[#names] or ''})
+end)
+
+-- Tell what, beside workers, decides whether jobs are handed out: limits as they were last seen.
+verb('outlook', READS, function(asked)
+  local queue = queues.read(asked.queue)
+  local found = {paused_at = queue.paused_at or nil, paused_reason = queue.paused_reason or nil, limits = {}}
+  local gate = asked.gate and read_gate(asked.gate)
+  if gate then
+    gate.kind, gate.name, gate.running = 'task', asked.gate, running_at(asked.gate)
+    table.insert(found.limits, gate)
+  end
+  if queue.most or queue.rate_count then
+    table.insert(found.limits, {
+      kind = 'queue', name = asked.queue, most = queue.most or nil, rate_count = queue.rate_count or nil,
+      rate_period = queue.rate_period or nil, starts = queue.starts or nil, running = running_in(asked.queue),
+    })
+  end
+  return reply(found)
+end)
