@@ -24,8 +24,8 @@ _FILES: Final = (
     "limits",
     "pulses",
     "control",
-    "retention",
     "reads",
+    "retention",
     "schedules",
 )
 """In this order: each uses what stands before it."""

@@ -14,10 +14,13 @@
 --   {ns}:busy:<queue>             zset   what runs of a queue
 --   {ns}:held:<worker>            zset   what a worker has
 --   {ns}:holders                  zset   the workers that have something, by name
+--   {ns}:live                     zset   what has not ended, by id
 --   {ns}:unsuccessful             zset   what ended otherwise than well, by id
+--   {ns}:history:<schedule>       zset   the jobs of a schedule, by id
 --   {ns}:occurrences:<schedule>   zset   the jobs of a schedule, by occurrence
 --   {ns}:live:<schedule>          zset   what it has not finished, by occurrence; 0 for what was triggered by hand
---   {ns}:streak:<schedule>        zset   those that ran to their end, by occurrence
+--   {ns}:succeeded:<schedule>     zset   those that went well, by occurrence
+--   {ns}:failed:<schedule>        zset   those that failed, by occurrence
 --   {ns}:keys                     hash   task|key -> the job that has the key
 --   {ns}:worker:<id>              hash   a worker
 --   {ns}:workers                  zset   all workers, by when they were started
@@ -31,10 +34,13 @@
 --   {ns}:limited                  zset   those that have a limit, by name
 --   {ns}:gates                    zset   the gates that are remembered, by name
 --   {ns}:gatehouse:<gate>         hash   a gate: its limit and its last starts
+--   {ns}:schedule:<name>          hash   a schedule
+--   {ns}:schedules                zset   all schedules, by name
 --   {ns}:next                     zset   the schedules that fire, by their next time
 --   {ns}:until                    zset   those that are paused until a time, by that time
 --   {ns}:entry:<id>               hash   something that was done
 --   {ns}:entries:<target>         zset   what was done to something, by when
+--   {ns}:noted                    zset   all that was done, by when
 --   {ns}:hints                    channel
 
 -- Set for each call: functions run one at a time.
@@ -56,6 +62,11 @@ end
 
 local function within(registry, prefix)
   return redis.call('ZRANGE', key(registry), '[' .. prefix .. '|', '(' .. prefix .. '}', 'BYLEX')
+end
+
+-- Behind a score, in the words of a range; what is only joined to a text would lose digits.
+local function past(score)
+  return string.format('(%d', score)
 end
 
 local function set_of(list)

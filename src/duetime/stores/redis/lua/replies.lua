@@ -18,17 +18,16 @@ local function reply(facts, rows)
   return '\146' .. cmsgpack.pack(facts) .. array(#rows) .. table.concat(rows)
 end
 
--- What is to be told to whoever listens, each once.
+-- What is to be told to whoever listens, each once, with who says it.
 local said
 
+-- Tell everybody, the caller included, who cannot know it.
 local function hint(kind, name)
-  said[kind .. ' ' .. (name or '')] = true
+  said[kind .. ' ' .. (name or '')] = '*'
 end
 
-local function publish(sender)
-  for text in pairs(said) do
-    redis.call('PUBLISH', key('hints'), sender .. ' ' .. text)
-  end
+local function publish()
+  for text, sender in pairs(said) do redis.call('PUBLISH', key('hints'), sender .. ' ' .. text) end
 end
 
 local READS = {'no-writes'}
@@ -45,8 +44,8 @@ local function verb(name, flags, run)
       ns, said = keys[1], {}
       now = tonumber(args[1]) or clock()
       local answer = run(cmsgpack.unpack(args[3]))
-      for place = 4, #args do said[args[place]] = true end
-      publish(args[2])
+      for place = 4, #args do said[args[place]] = args[2] end
+      publish()
       return answer
     end,
   }

@@ -86,6 +86,7 @@ local function places(job)
   if not job then return found end
   local state = job.state
   found[key('jobs')] = {0}
+  if LIVE[state] then found[key('live')] = {0} end
   if state == 'pending' and job.gate then
     local place = joined(job.task, job.gate, job.queue, job.priority)
     found[key('gated')] = {job.due_at}
@@ -101,9 +102,10 @@ local function places(job)
     found[key('unsuccessful')] = {0}
   end
   if job.schedule then
+    found[key('history', job.schedule)] = {0}
     if LIVE[state] then found[key('live', job.schedule)] = {job.occurrence or 0} end
     if job.occurrence then found[key('occurrences', job.schedule)] = {job.occurrence} end
-    if job.occurrence and RAN[state] then found[key('streak', job.schedule)] = {job.occurrence} end
+    if job.occurrence and RAN[state] then found[key(state, job.schedule)] = {job.occurrence} end
   end
   return found
 end
@@ -134,23 +136,24 @@ local function reindex(id, before, after)
   end
 end
 
-local function write(id, changes)
+-- Write some fields of a hash; `false` makes one nothing.
+local function write(name, changes)
   local set, dropped = {}, {}
-  for name, value in pairs(changes) do
+  for field, value in pairs(changes) do
     if value == false then
-      dropped[#dropped + 1] = name
+      dropped[#dropped + 1] = field
     else
-      set[#set + 1] = name
+      set[#set + 1] = field
       set[#set + 1] = value
     end
   end
-  if #set > 0 then redis.call('HSET', key('job', id), unpack(set)) end
-  if #dropped > 0 then redis.call('HDEL', key('job', id), unpack(dropped)) end
+  if #set > 0 then redis.call('HSET', name, unpack(set)) end
+  if #dropped > 0 then redis.call('HDEL', name, unpack(dropped)) end
 end
 
 -- Add a job that there is not yet.
 function rows.add(job)
-  write(job.id, job)
+  write(key('job', job.id), job)
   reindex(job.id, nil, job)
 end
 
@@ -160,7 +163,7 @@ function rows.change(id, changes, before)
   local after = {}
   for name, value in pairs(before) do after[name] = value end
   for name, value in pairs(changes) do after[name] = value end
-  write(id, changes)
+  write(key('job', id), changes)
   reindex(id, before, after)
 end
 
