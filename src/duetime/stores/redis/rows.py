@@ -18,7 +18,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import as_of
 from duetime.model.states import State
 from duetime.model.terms import join_tags
-from duetime.model.worker import WorkerInfo
+from duetime.model.worker import StoredWorker, WorkerInfo
 from duetime.stores.base import Demand
 
 Facts = dict[str, Any]
@@ -202,6 +202,15 @@ def worker_info(worker: WorkerInfo) -> dict[str, object]:
         "slots": worker.slots,
     }
     return {name: value for name, value in row.items() if value is not None}
+
+
+def worker(fields: dict[str, str], now: Instant) -> StoredWorker:
+    """Build a record from the fields of a worker; one whose lease is over is dead, though nobody may have said so."""
+    said: dict[str, Any] = {"host_key": None, "pid_started": None, **fields}
+    said |= {name: msgspec.json.decode(fields[name]) for name in ("queues", "tasks", "declares")}
+    if fields["state"] == "alive" and int(fields["lease_until"]) < now:
+        said["state"] = "dead"
+    return msgspec.convert(said | {"stats": said}, StoredWorker, strict=False)
 
 
 def new_command(new: NewCommand) -> dict[str, object]:

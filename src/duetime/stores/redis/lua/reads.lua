@@ -1,1 +1,127 @@
--- For people: never used on the hot path.
+-- Jobs, queues and workers, for people. What may be much is read in stretches, so that nobody waits for long.
+
+-- Return the next names of a set, in their order or backwards, and the last of them if there may be more behind it.
+local function stretch(name, asked)
+  local found
+  if asked.back then
+    local from = asked.from and '[' .. asked.from or '-'
+    found = redis.call('ZRANGE', name, '(' .. asked.after, from, 'BYLEX', 'REV', 'LIMIT', 0, asked.most)
+  else
+    found = redis.call('ZRANGE', name, '(' .. asked.after, '+', 'BYLEX', 'LIMIT', 0, asked.most)
+  end
+  return found, #found == asked.most and found[#found] or nil
+end
+
+local function flag(fact)
+  return fact and 1 or 0
+end
+
+local FOUND = {
+  'created_at', 'task', 'state', 'queue', 'schedule', 'unique_key', 'tags', 'due_at', 'started_at',
+}
+
+-- Whether a job is asked for.
+local function wanted(job, asked)
+  for name, value in pairs(asked.same) do
+    if job[name] ~= value then return false end
+  end
+  if asked.since and job.created_at < asked.since then return false end
+  if asked.tag and not (job.tags and string.find(job.tags, asked.tag, 1, true)) then return false end
+  return not asked.standings or asked.standings[joined(job.state, flag(job.due_at <= now), flag(job.started_at))]
+end
+
+verb('find', READS, function(asked)
+  local found = {}
+  local ids, last = stretch(key(asked.index, asked.part), asked)
+  for _, id in ipairs(ids) do
+    local job = rows.read(id, FOUND)
+    if job and wanted(job, asked) then found[#found + 1] = rows.pack(id, JOB) end
+    if #found == asked.limit then break end
+  end
+  return reply({last = last}, found)
+end)
+
+local function sooner_of(one, other)
+  if one[1] ~= other[1] then return one[1] < other[1] end
+  return one[2] < other[2]
+end
+
+verb('upcoming', READS, function(asked)
+  local first, ids = {}, {}
+  local function gather(name)
+    local some = redis.call('ZRANGE', name, 0, asked.limit - 1, 'WITHSCORES')
+    for place = 1, #some, 2 do first[#first + 1] = {tonumber(some[place + 1]), some[place]} end
+  end
+  gather(key('gated'))
+  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do gather(key('claim', line)) end
+  table.sort(first, sooner_of)
+  for place = 1, math.min(#first, asked.limit) do ids[place] = first[place][2] end
+  return reply({}, rows.pack_all(ids, JOB))
+end)
+
+-- Count jobs that are alike: of one queue and state, due or not, started or not.
+local function tally(ids)
+  local counts, packed = {}, {}
+  for _, id in ipairs(ids) do
+    local queue, state, due_at, started_at =
+      unpack(redis.call('HMGET', key('job', id), 'queue', 'state', 'due_at', 'started_at'))
+    if queue and state then
+      local kind = joined(state, flag(tonumber(due_at or 0) <= now), flag(started_at), queue)
+      counts[kind] = (counts[kind] or 0) + 1
+    end
+  end
+  for kind, count in pairs(counts) do
+    local state, due, started, queue = string.match(kind, '^(.-)|(%d)|(%d)|(.*)$')
+    packed[#packed + 1] = pack_row({queue, state, count, due == '1', started == '1'}, 5)
+  end
+  return packed
+end
+
+verb('tally', READS, function(asked)
+  local ids, last = stretch(key('jobs'), asked)
+  return reply({last = last}, tally(ids))
+end)
+
+verb('tally_gated', READS, function(asked)
+  local waiting = redis.call('ZCARD', key('gated'))
+  return reply({waiting = waiting}, tally(redis.call('ZRANGE', key('gated'), 0, asked.most - 1)))
+end)
+
+verb('tally_running', READS, function()
+  local ids = {}
+  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+    for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do ids[#ids + 1] = id end
+  end
+  return reply({}, tally(ids))
+end)
+
+-- Count what waits in each line, due and not.
+verb('tally_waiting', READS, function()
+  local found = {}
+  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do
+    local all, due = redis.call('ZCARD', key('claim', line)), redis.call('ZCOUNT', key('claim', line), '-inf', now)
+    found[#found + 1] = pack_row({string.match(line, '^(.-)|'), due, all - due}, 3)
+  end
+  return reply({}, found)
+end)
+
+verb('queues', READS, function()
+  local found = {}
+  for place, name in ipairs(redis.call('ZRANGE', key('queues'), 0, -1)) do
+    local set = queues.read(name)
+    found[place] = pack_row({name, set.paused_at or nil, set.paused_reason or nil, set.most or nil,
+                             set.rate_count or nil, set.rate_period or nil}, 6)
+  end
+  return reply({}, found)
+end)
+
+verb('workers', READS, function()
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGE', key('workers'), 0, -1)) do
+    local fields = redis.call('HGETALL', key('worker', id))
+    local worker = {}
+    for place = 1, #fields, 2 do worker[fields[place]] = fields[place + 1] end
+    found[#found + 1] = cmsgpack.pack(worker)
+  end
+  return reply({}, found)
+end)
