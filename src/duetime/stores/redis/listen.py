@@ -19,6 +19,7 @@ _CHECK: Final = 15.0
 """How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
+_INSIST: Final = 0.05
 _ANY: Final = Hint("any")
 
 
@@ -49,10 +50,10 @@ class Listener:
     async def close(self) -> None:
         """Stop to listen."""
         task, self._task = self._task, None
-        if task is not None:
+        while task is not None and not task.done():
+            # Again and again: the client loses a cancellation that comes at the same moment as a message.
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait({task}, timeout=_INSIST)
 
     async def _run(self) -> None:
         """Listen until cancelled.
