@@ -10,6 +10,7 @@ from __future__ import annotations
 from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
+    Capabilities,
     Check,
     Demand,
     DueSchedules,
@@ -40,6 +41,7 @@ from duetime.stores.base.verbs import (
 
 __all__ = [
     "CancelAnswer",
+    "Capabilities",
     "Check",
     "CommandStore",
     "ControlStore",

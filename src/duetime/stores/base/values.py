@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a store can do that not every store can; the rest it refuses with a typed error."""
+
+    transactions: bool = True
+    """Whether jobs can be stored in a caller's transaction, and handlers be lent one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """What a worker can take on now; limits are an input to the claim, never a filter after it."""
 

@@ -18,6 +18,7 @@ from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
+    Capabilities,
     Check,
     Demand,
     Hint,
@@ -148,7 +149,10 @@ class JobStore(Protocol):
         ...
 
     def lend(self, *, timeout: Micros) -> Loan:
-        """Return a transaction for a handler, which begins when it is told to; raises nothing by itself."""
+        """Return a transaction for a handler, which begins when it is told to; raises nothing by itself.
+
+        Where there are no transactions, beginning it raises `Unsupported`.
+        """
         ...
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
@@ -321,6 +325,11 @@ class ReadStore(Protocol):
 
 class Store(JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, Protocol):
     """A durable home for jobs and schedules."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do that not every store can."""
+        ...
 
     async def open(self, *, check: bool = True) -> None:
         """Connect and check the schema; raises `SchemaMismatch` with the command that mends it.

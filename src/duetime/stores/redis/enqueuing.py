@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
+from duetime.errors import InvalidTransaction, StoreUnavailable
 from duetime.model.audit import AuditEntry
 from duetime.model.durations import MINUTE
 from duetime.model.instants import Micros
@@ -16,8 +16,9 @@ from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint, Loan
 from duetime.stores.redis import rows
+from duetime.stores.redis.loan import NoLoan
 from duetime.stores.redis.part import Part
-from duetime.stores.redis.placing import Seen, plan, seen
+from duetime.stores.redis.placing import Plan, Seen, plan, seen
 from duetime.stores.redis.rows import FACTS
 
 log = logging.getLogger("duetime.store")
@@ -61,9 +62,9 @@ class Enqueuing(Part):
         """Refuse: there are no transactions."""
         raise InvalidTransaction(_NO_TRANSACTIONS)
 
-    def lend(self, *, timeout: Micros) -> Loan:  # noqa: ARG002 - refused
-        """Refuse: there are no transactions."""
-        raise Unsupported("Redis has no transactions to lend to a handler")
+    def lend(self, *, timeout: Micros) -> Loan:  # noqa: ARG002 - there is nothing to wait for
+        """Return what refuses to begin: there are no transactions."""
+        return NoLoan()
 
     async def _place(self, jobs: Sequence[NewJob], noted: list[dict[str, object]]) -> list[JobId]:
         """Store jobs of which some have keys, first as if the keys were free."""
@@ -73,18 +74,10 @@ class Enqueuing(Part):
             request = {"keys": made.keys, "steps": made.steps, "entries": noted}
             facts, found = await self._calls.write("place", FACTS, request, hints=self._hints(jobs))
             if facts["done"]:
-                stored = {step["id"]: job_id for step, job_id in zip(made.steps, facts["ids"], strict=True)}
-                for job, served_by in made.clashes:
-                    key = job.key and job.key.value
-                    log.warning(
-                        "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
-                        job.task,
-                        key,
-                        served_by,
-                    )
-                return [made.ids.get(job.id) or stored[job.id] for job in jobs]
+                _warn(made)
+                return made.stored(jobs, facts["ids"])
             known = seen(facts["now"], found)
-            if attempt > 1:
+            if attempt > 0:
                 await asyncio.sleep(random.uniform(0, 0.002 * attempt))
         raise StoreUnavailable("too many others ask for the same keys at once")
 
@@ -102,3 +95,14 @@ class Enqueuing(Part):
 def _wakes(job: NewJob, soon: int) -> bool:
     """Whether a job falls due before the workers look again by themselves."""
     return job.state is State.PENDING and (job.delay <= SOON if job.due_at is None else job.due_at <= soon)
+
+
+def _warn(made: Plan) -> None:
+    """Tell of requests that are not stored as they were made."""
+    for job, served_by in made.clashes:
+        log.warning(
+            "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
+            job.task,
+            job.key and job.key.value,
+            served_by,
+        )

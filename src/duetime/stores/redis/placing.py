@@ -69,6 +69,11 @@ class Plan:
             self.steps.append({"verb": "free", "id": holder.id})
             self._hold(job, key)
 
+    def stored(self, jobs: Sequence[NewJob], ids: Sequence[JobId]) -> list[JobId]:
+        """Return where requests are stored, given what came of the steps."""
+        placed = {step["id"]: job_id for step, job_id in zip(self.steps, ids, strict=True)} | self.ids
+        return [placed[job.id] for job in jobs]
+
     def _hold(self, job: NewJob, key: Key) -> None:
         self._add(job)
         self._held[job.task, key.value] = Holder(job.id, job.state, job.payload, None, key.keep, None)
@@ -80,7 +85,7 @@ class Plan:
 def plan(jobs: Sequence[NewJob], seen: Seen) -> Plan:
     """Decide about requests in their order."""
     made = Plan()
-    for job in jobs:
+    for job in {job.id: job for job in jobs}.values():
         made.consider(job, seen)
     return made
 

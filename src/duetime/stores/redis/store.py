@@ -10,7 +10,7 @@ from duetime.errors import SchemaMismatch
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.ids import new_token
 from duetime.model.instants import Instant
-from duetime.stores.base import Check, Hint, SchemaStatus
+from duetime.stores.base import Capabilities, Check, Hint, SchemaStatus
 from duetime.stores.redis.calls import Calls
 from duetime.stores.redis.checks import look
 from duetime.stores.redis.claiming import Claiming
@@ -118,6 +118,11 @@ class RedisStore(
     def hears_others(self) -> bool:
         """Whether hints of other processes arrive at present."""
         return self._listener.up
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Redis has no transactions that span several calls."""
+        return Capabilities(transactions=False)
 
     @property
     def single_writer(self) -> bool:

@@ -17,6 +17,7 @@ from duetime.model.retention import Retention
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import (
+    Capabilities,
     Check,
     Demand,
     Hint,
@@ -112,6 +113,11 @@ class SqlStore(Queueing, Commanding, Scheduling):
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
         return self._driver.wakeups()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All there are."""
+        return Capabilities()
 
     @property
     def single_writer(self) -> bool:

@@ -21,7 +21,7 @@ from duetime.testing.conformance.kit import (
     take,
     take_one,
 )
-from duetime.testing.conformance.suite import StoreSuite
+from duetime.testing.conformance.suite import StoreSuite, in_transactions
 
 MINUTE = 60 * SECOND
 
@@ -30,6 +30,7 @@ class TestLend(StoreSuite):
     """`lend`."""
 
     @pytest.mark.covers("effect-and-completion")
+    @in_transactions
     async def test_a_loan_that_is_completed_settles_the_job_and_what_was_enqueued_in_it(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
@@ -46,6 +47,7 @@ class TestLend(StoreSuite):
         assert [claim.job_id for claim in await take(other)] == [new]
 
     @pytest.mark.covers("effect-and-completion")
+    @in_transactions
     async def test_a_loan_that_is_abandoned_leaves_the_claim_and_nothing_else(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -60,6 +62,7 @@ class TestLend(StoreSuite):
         assert claim.token in await finish(store, claim, now=clock.now())
 
     @pytest.mark.covers("vanished-job")
+    @in_transactions
     async def test_a_loan_whose_claim_is_lost_commits_nothing(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         job_id = await put(store, retries=3)
@@ -76,6 +79,7 @@ class TestLend(StoreSuite):
         assert await read(store, job_id) == before
         assert await outcomes(store, job_id) == ["error"]
 
+    @in_transactions
     async def test_jobs_that_a_settlement_brings_are_stored_with_it(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -88,6 +92,7 @@ class TestLend(StoreSuite):
         await loan.complete(settlement(claim, Succeeded(), now=clock.now(), new_jobs=(follower,)))
         assert (await read(store, follower.id)).state is State.PENDING
 
+    @in_transactions
     async def test_one_loan_follows_another(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
         ids = [await put(store) for _ in range(3)]

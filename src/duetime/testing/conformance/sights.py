@@ -68,7 +68,8 @@ class TestSight(StoreSuite):
         await store.enqueue([job(delay=200)])
         assert await next_job(store) == now + 200
         await store.enqueue([job(task="unknown", delay=number) for number in range(100, 151)])
-        assert await next_job(store) == now + 100
+        # A store that finds its way through all of them need not look again before.
+        assert await next_job(store) in {now + 100, now + 200}
         await put(store, delay=50)
         assert await next_job(store) == now + 50
 

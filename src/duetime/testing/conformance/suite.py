@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 import pytest
 import pytest_asyncio
 
+from duetime.errors import InvalidTransaction, Unsupported
 from duetime.model.clock import Clock
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND
+from duetime.model.job import NewJob
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
+
+
+def in_transactions(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Mark a test of transactions; on a store that has none it makes sure that they are refused instead."""
+
+    @functools.wraps(test)
+    async def run(*args: Any, store: Store, **fixtures: Any) -> None:
+        if store.capabilities.transactions:
+            await test(*args, store=store, **fixtures)
+            return
+        with pytest.raises(Unsupported):
+            await store.lend(timeout=SECOND).begin()
+        with pytest.raises(InvalidTransaction):
+            await store.enqueue([NewJob(id=new_job_id(), task="any", payload="{}")], tx=object())
+        assert await store.counts() == {}
+
+    return run
 
 
 class MakeStore(Protocol):

@@ -19,6 +19,7 @@ from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
+from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Query, Script, Statement, script_name
 from duetime.stores.sql.postgres import checks
@@ -31,7 +32,6 @@ from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel, encode
 from duetime.stores.sql.postgres.play import play
 from duetime.stores.sql.postgres.pool import Pool
-from duetime.stores.base.subscribers import Subscribers
 
 T = TypeVar("T")
 _Work = Callable[[Connection], Awaitable[T]]

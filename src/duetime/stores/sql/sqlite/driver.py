@@ -13,6 +13,7 @@ from duetime.errors import NotOpen
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
+from duetime.stores.base.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
 from duetime.stores.sql.sqlite import checks
@@ -20,7 +21,6 @@ from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
 from duetime.stores.sql.sqlite.play import play_at
 from duetime.stores.sql.sqlite.watch import commits
-from duetime.stores.base.subscribers import Subscriber, Subscribers
 
 T = TypeVar("T")
 
