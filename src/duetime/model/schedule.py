@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from duetime.model.audit import AuditEntry
+from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnCrash
 
@@ -15,6 +15,8 @@ Owner: TypeAlias = Literal["code", "user"]
 
 DEFAULT_MISFIRE_WINDOW: Micros = 3600 * SECOND
 DEFAULT_MISFIRE_LIMIT = 100
+SUPERSEDED = "superseded by the next occurrence"
+"""Why a firing that cancels ends the jobs that were made before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +122,13 @@ class Firing:
     def made(self) -> int:
         """How many jobs it makes; records of what was skipped do not count."""
         return sum(not job.state.terminal for job in self.jobs)
+
+    def entries(self) -> list[AuditEntry]:
+        """Return what it does to its schedule beside moving it on."""
+        said = [("resume", "its time was over")] if self.resumes else []
+        if self.pause is not None:
+            said.append(("pause", self.pause))
+        return [
+            AuditEntry(verb=verb, target=self.name, who=ITSELF, detail={"reason": reason})
+            for verb, reason in said
+        ]

@@ -160,6 +160,16 @@ class DueSchedules(NamedTuple):
     resumes_at: Instant | None = None
     """When the next schedule goes on that is paused until a time."""
 
+    def up_to(self, limit: int) -> DueSchedules:
+        """Return no more than so many; those that go on, which stand in front, have to wait the least."""
+        next_at, resumes_at = self.next_at, self.resumes_at
+        for left in reversed(self.schedules[limit:]):
+            if left.paused_at is None:
+                next_at = left.next_at
+            else:
+                resumes_at = left.paused_until
+        return DueSchedules(self.now, self.schedules[:limit], next_at, resumes_at)
+
 
 class Pruned(NamedTuple):
     """How many records a prune has removed, and where to go on."""

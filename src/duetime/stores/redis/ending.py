@@ -50,9 +50,11 @@ def _ended(told: Settlement, standing: rows.Standing) -> StoredJob:
     )
 
 
-def cancelled(standing: rows.Standing, *, reason: str) -> StoredJob:
-    """Return a job that waits as it will be once it is cancelled."""
-    return replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now)
+def called_off(standing: rows.Standing, *, reason: str) -> list[dict[str, object]]:
+    """Return what a job that waits calls back when it is cancelled."""
+    ended = replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now)
+    new = call_back(ended)
+    return [] if new is None else [rows.new_job(new)]
 
 
 def claim_of(standing: rows.Standing, *, claim_id: str) -> Claim:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from duetime.errors import StoreUnavailable
-from duetime.model.callbacks import call_back
 from duetime.model.ids import new_token
 from duetime.model.instants import LATEST, Instant, Micros
 from duetime.model.job import JobId, StoredJob
@@ -16,7 +15,7 @@ from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import rows
-from duetime.stores.redis.ending import cancelled, changed, claim_of
+from duetime.stores.redis.ending import called_off, changed, claim_of
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
 
@@ -87,8 +86,7 @@ class Operating(Part):
             if not undecided:
                 return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
             for standing in (rows.standing(row, facts["now"]) for row in undecided):
-                new = call_back(cancelled(standing, reason=reason))
-                called[standing.job.id] = [] if new is None else [rows.new_job(new)]
+                called[standing.job.id] = called_off(standing, reason=reason)
         raise StoreUnavailable("jobs that were to be cancelled changed again and again")
 
     async def _standing(self, ids: Sequence[JobId]) -> list[rows.Standing]:

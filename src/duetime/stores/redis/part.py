@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 from duetime.model.clock import Clock
 from duetime.stores.redis.calls import Calls
+from duetime.stores.redis.rows import FACTS, Facts
 
 
 class Part:
@@ -12,3 +16,13 @@ class Part:
     _calls: Calls
     _clock: Clock
     """The time of this host, or that of a test; what must be right goes by the server's."""
+
+    async def _walk(self, verb: str, asked: Facts) -> AsyncIterator[tuple[Facts, list[Any]]]:
+        """Make a call again and again, each from where the last one has stopped, until there is no more."""
+        after: Facts = {}
+        while True:
+            facts, found = await self._calls.read(verb, FACTS, asked | after)
+            yield facts, found
+            if "last" not in facts:
+                return
+            after = {"after": facts["last"]}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any, Final
 
@@ -91,12 +91,10 @@ class Reading(Part):
     async def _latest(self, most: int) -> list[Tally]:
         """Count the newest jobs, whatever their state."""
         found: list[Tally] = []
-        left = most
         asked = {"back": True, "after": _BEHIND_ALL, "most": min(most, _STRETCH)}
         async for _, some in self._walk("tally", asked):
             found += map(_tally, some)
-            left -= asked["most"]
-            if left <= 0:
+            if sum(tally.jobs for tally in found) >= most:
                 break
         return found
 
@@ -106,16 +104,6 @@ class Reading(Part):
             StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(at_once, count, period or 0))
             for name, at, why, at_once, count, period in found
         ]
-
-    async def _walk(self, verb: str, asked: Facts) -> AsyncIterator[tuple[Facts, list[Any]]]:
-        """Make a call again and again, each from where the last one has stopped, until there is no more."""
-        after: Facts = {}
-        while True:
-            facts, found = await self._calls.read(verb, FACTS, asked | after)
-            yield facts, found
-            if "last" not in facts:
-                return
-            after = {"after": facts["last"]}
 
 
 def _asked(where: JobFilter) -> Facts:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from duetime.model.audit import AuditEntry
+from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.command import Command, NewCommand
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import as_of
+from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.worker import StoredWorker, WorkerInfo
 from duetime.stores.base import Demand
+
+if TYPE_CHECKING:
+    from duetime.model.spans import Cut
 
 Facts = dict[str, Any]
 CLAIMS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Claim]])
@@ -92,6 +96,71 @@ def entry(noted: AuditEntry) -> dict[str, object]:
     except UnicodeEncodeError:
         detail = clean_text(json.dumps(noted.detail, ensure_ascii=False))
     return {"id": noted.id, "who": noted.who, "verb": noted.verb, "target": noted.target, "detail": detail}
+
+
+def stored_entry(row: Sequence[Any]) -> StoredEntry:
+    """Build a record from the columns of an entry."""
+    entry_id, at, who, verb, target, detail = row
+    return StoredEntry(
+        id=entry_id, at=at, who=who, verb=verb, target=target, detail=msgspec.json.decode(detail)
+    )
+
+
+_SCHEDULE_FIELDS: Final = tuple(StoredSchedule.__dataclass_fields__)
+_WRITTEN: Final = _SCHEDULE_FIELDS[: _SCHEDULE_FIELDS.index("rev")]
+
+
+def change(asked: Change) -> dict[str, object]:
+    """Name what a schedule is to be, and what it must still be."""
+    after, before = asked.after, asked.before
+    row: dict[str, object] = {
+        "row": {name: value for name in _WRITTEN if (value := getattr(after, name)) is not None},
+        "jobs": [new_job(job) for job in asked.jobs],
+    }
+    if before is not None:
+        row["was"] = {"rev": before.rev, "fired_through": before.fired_through}
+    if asked.entry is not None:
+        row["entry"] = entry(asked.entry)
+    if asked.withdraw is not None:
+        row["withdraw"] = {
+            "reason": asked.withdraw,
+            "again": asked.again,
+            "only": asked.only,
+            "held": asked.held,
+            "drawn": asked.drawn,
+        }
+    return row
+
+
+def firing(asked: Firing) -> dict[str, object]:
+    """Name how a schedule moves on, and what it must still be."""
+    return {
+        "name": asked.name,
+        "rev": asked.rev,
+        "expected": asked.expected,
+        "fired_through": asked.fired_through,
+        "next_at": asked.next_at,
+        "made": asked.made,
+        "jobs": [new_job(job) for job in asked.jobs],
+        "cancels": asked.cancels,
+        "pause": asked.pause,
+        "resumes": asked.resumes,
+        "who": ITSELF,
+        "entries": [entry(noted) for noted in asked.entries()],
+    }
+
+
+def cut(asked: Cut) -> dict[str, object]:
+    """Name what a record stands for, and what it goes on to stand for; `False`: nothing."""
+    was, left = asked.was, asked.left
+    rest = (was.first, False, was.count) if left is None else (left.first, left.last, left.count)
+    return {"id": asked.id, "was": (was.first, was.last, was.count), "left": rest}
+
+
+def schedule(row: Sequence[Any]) -> StoredSchedule:
+    """Build a record from the columns of a schedule and what was counted for it."""
+    columns, live, streak = row
+    return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, (*columns, live, streak), strict=True)))
 
 
 def demand(asked: Demand) -> dict[str, object]:

@@ -2,8 +2,133 @@
 
 from __future__ import annotations
 
-from duetime.stores.redis.part import Part
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from duetime.errors import StoreUnavailable
+from duetime.model.audit import AuditEntry, StoredEntry
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.parking import CodeSchedule
+from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
+from duetime.stores.base import DueSchedules
+from duetime.stores.redis import rows
+from duetime.stores.redis.ending import called_off
+from duetime.stores.redis.enqueuing import Enqueuing
+from duetime.stores.redis.rows import FACTS
+
+if TYPE_CHECKING:
+    from duetime.model.spans import Cut
+
+_TRIES: Final = 20
+"""How often a decision is made anew that others have overtaken."""
+_STRETCH: Final = 500
+"""How many schedules or records one call looks at."""
 
 
-class Scheduling(Part):
+class Scheduling(Enqueuing):
     """A part of `RedisStore`."""
+
+    async def write_schedules(self, changes: Sequence[Change], *, whole: bool = False) -> frozenset[str]:
+        """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
+        if not changes:
+            return frozenset()
+        request = {"changes": [rows.change(change) for change in changes], "whole": whole}
+        hints = self._hints(job for change in changes for job in change.jobs)
+        facts, _ = await self._calls.write("write_schedules", FACTS, request, hints=hints)
+        return frozenset(facts["names"])
+
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+        """Return what is to be fired or to go on now, and when to look again."""
+        # One more of each than asked for tells whether others have to wait.
+        facts, found = await self._calls.read("due_schedules", FACTS, {"ahead": ahead, "limit": limit + 1})
+        schedules = [rows.schedule(row) for row in found]
+        due = DueSchedules(facts["now"], schedules, facts.get("next_at"), facts.get("resumes_at"))
+        return due.up_to(limit)
+
+    async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+        """Apply each firing whose compare-and-set holds, jobs included."""
+        names = frozenset[str]()
+        called: dict[JobId, list[dict[str, object]]] = {}
+        waiting = list(firings)
+        for _ in range(_TRIES):
+            if not waiting:
+                return names
+            request = {
+                "firings": [rows.firing(firing) for firing in waiting],
+                "superseded": SUPERSEDED,
+                "called": called,
+            }
+            hints = self._hints(job for firing in waiting for job in firing.jobs)
+            facts, found = await self._calls.write("fire", FACTS, request, hints=hints)
+            names |= frozenset(facts["names"])
+            undecided = [rows.standing(row, facts["now"]) for row in found]
+            called |= {standing.job.id: called_off(standing, reason=SUPERSEDED) for standing in undecided}
+            left = {standing.job.schedule for standing in undecided}
+            waiting = [firing for firing in waiting if firing.name in left]
+        raise StoreUnavailable("jobs that were to make room for the next changed again and again")
+
+    async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
+        """Remove a schedule and withdraw its planted, unstarted jobs."""
+        withdraw = {"reason": "schedule deleted", "held": True, "drawn": True}
+        request = {"name": name, "withdraw": withdraw, "entry": rows.entry(entry)}
+        facts, _ = await self._calls.write("delete_schedule", FACTS, request)
+        deleted: bool = facts["deleted"]
+        return deleted
+
+    async def backfill(
+        self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[Cut] = ()
+    ) -> list[JobId] | None:
+        """Store jobs for occurrences that have none, and return their ids."""
+        if not jobs:
+            return []
+        made = [*(record for cut in cuts for record in cut.others), *jobs]
+        request = {
+            "jobs": [rows.new_job(job) for job in made],
+            "wanted": [(job.id, job.schedule, job.occurrence) for job in jobs],
+            "cuts": [rows.cut(cut) for cut in cuts],
+            "entry": rows.entry(entry),
+        }
+        facts, _ = await self._calls.write("backfill", FACTS, request, hints=self._hints(jobs))
+        ids: list[JobId] = facts["ids"]
+        # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
+        return ids if facts["whole"] else ids or None
+
+    async def schedules(self) -> list[StoredSchedule]:
+        """Return all schedules by name."""
+        asked = {"after": "", "most": _STRETCH}
+        return [rows.schedule(row) async for _, some in self._walk("schedules", asked) for row in some]
+
+    async def code_schedules(self) -> list[CodeSchedule]:
+        """Return the schedules that code has declared, in brief."""
+        asked = {"after": "", "most": _STRETCH}
+        return [CodeSchedule(*row) async for _, some in self._walk("code_schedules", asked) for row in some]
+
+    async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
+        """Return the schedules that exist, by name."""
+        _, found = await self._calls.read("get_schedules", FACTS, {"names": sorted(names)})
+        return [rows.schedule(row) for row in found]
+
+    async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
+        """Return the records of a schedule for a stretch of time, by occurrence."""
+        request = {"name": name, "since": since, "til": until, "limit": limit}
+        facts, found = await self._calls.read("occurrences", FACTS, request)
+        return [rows.job(row, facts["now"]) for row in found]
+
+    async def past_occurrences(
+        self, name: str, *, until: Instant, limit: int, made: bool = False
+    ) -> list[StoredJob]:
+        """Return the records of a schedule up to an instant, latest first."""
+        found: list[StoredJob] = []
+        asked = {"name": name, "after": until, "limit": limit, "made": made, "most": _STRETCH}
+        async for facts, some in self._walk("past_occurrences", asked):
+            found += [rows.job(row, facts["now"]) for row in some]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
+        """Return what was done to something, newest first."""
+        request = {"target": target, "limit": limit, "before": before}
+        _, found = await self._calls.read("entries", FACTS, request)
+        return [rows.stored_entry(row) for row in found]

@@ -16,7 +16,6 @@ from duetime.stores.redis.checks import look
 from duetime.stores.redis.claiming import Claiming
 from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
-from duetime.stores.redis.enqueuing import Enqueuing
 from duetime.stores.redis.limiting import Limiting, Round, Walk
 from duetime.stores.redis.listen import Listener
 from duetime.stores.redis.queueing import Queueing
@@ -31,9 +30,7 @@ VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
 
 
-class RedisStore(
-    Enqueuing, Claiming, Settling, Working, Commanding, Queueing, Limiting, Scheduling, Reading, Retaining
-):
+class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, Limiting, Reading, Retaining):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(

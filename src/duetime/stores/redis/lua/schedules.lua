@@ -1,1 +1,304 @@
--- Schedules.
+-- Schedules: add, change, fire.
+
+local SCHEDULE = {
+  'name', 'task', 'payload', 'trigger', 'declared', 'owner', 'queue', 'priority', 'on_crash', 'retries', 'timeout',
+  'terms', 'overlap', 'overlap_limit', 'misfire', 'misfire_window', 'misfire_limit', 'pause_after', 'paused_at',
+  'paused_reason', 'paused_by', 'paused_until', 'parked_at', 'fired_through', 'next_at', 'made', 'streak_from', 'rev',
+  'created_at', 'updated_at',
+}
+local SCHEDULE_TEXTS = {
+  name = true, task = true, payload = true, trigger = true, declared = true, owner = true, queue = true,
+  on_crash = true, terms = true, overlap = true, misfire = true, paused_reason = true, paused_by = true,
+}
+-- What decides whether, and when, it comes up.
+local PLACE = {'rev', 'fired_through', 'next_at', 'made', 'paused_at', 'paused_until', 'parked_at'}
+
+-- Read some columns, the first of which none is without; `nil` in place of a schedule that there is not.
+local function read_schedule(name, columns)
+  local values = redis.call('HMGET', key('schedule', name), unpack(columns))
+  if not values[1] then return nil end
+  local row = {}
+  for place, column in ipairs(columns) do
+    local value = values[place]
+    row[column] = value and (SCHEDULE_TEXTS[column] and value or tonumber(value))
+  end
+  return row
+end
+
+-- Count the failures since the last success, back to where the schedule counts from.
+local function streak(row)
+  if not row.pause_after then return 0 end
+  local won = redis.call('ZRANGE', key('succeeded', row.name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+                         'WITHSCORES')[2]
+  return redis.call('ZCOUNT', key('failed', row.name), won and '(' .. won or row.streak_from, '+inf')
+end
+
+local function pack_schedules(names)
+  local packed = {}
+  for _, name in ipairs(names) do
+    local row = read_schedule(name, SCHEDULE)
+    if row then
+      packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
+        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row))
+    end
+  end
+  return packed
+end
+
+local function list_under(index, at, name)
+  if at then redis.call('ZADD', key(index), at, name) else redis.call('ZREM', key(index), name) end
+end
+
+-- Write what has changed of a schedule, of which the place is read, and list it under its next time.
+local function write_schedule(name, row, changes)
+  write(key('schedule', name), changes)
+  for column, value in pairs(changes) do row[column] = value end
+  list_under('next', not row.parked_at and not row.paused_at and row.next_at, name)
+  list_under('until', not row.parked_at and row.paused_at and row.paused_until, name)
+end
+
+local PLANTED = with_indexed({'fence', 'started_at', 'cancel_requested_at', 'cancel_reason', 'callbacks'})
+
+-- Whether a job has not begun: its occurrence is still to come, or it waits for the time that was drawn for it and those
+-- are asked for.
+local function planted(job, asked)
+  if job.occurrence > now then return true end
+  return asked.drawn and job.due_at > now and job.fence == (job.state == 'pending' and 0 or 1)
+end
+
+-- Cancel a planted job that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
+-- that is named free for another record; any other stays with its job. Return what became free.
+local function call_off(job, asked)
+  local change = {state = 'cancelled', finished_at = now, reason = asked.reason}
+  local freed = (job.occurrence > now or asked.only) and job.occurrence
+  if freed then change.span_first, change.occurrence = freed, false end
+  rows.change(job.id, change, job)
+  return freed or nil
+end
+
+-- Ask the worker that holds a planted job not to start it; nobody is called, as for those that nobody holds, unless
+-- somebody had cancelled it before.
+local function ask_back(job, asked)
+  local change = {}
+  if not job.cancel_requested_at then
+    change = {cancel_requested_at = now, cancel_reason = asked.reason, callbacks = false}
+  end
+  rows.change(job.id, change, job)
+  hint('worker', job.worker or '')
+end
+
+-- Take back the planted jobs of a schedule, and return the occurrences that became free, in their order.
+local function withdraw(name, asked)
+  local freed = {}
+  local first = asked.only or (asked.drawn and '(0' or past(now))
+  for _, id in ipairs(redis.call('ZRANGE', key('live', name), first, asked.only or '+inf', 'BYSCORE')) do
+    local job = rows.read(id, PLANTED)
+    if job and planted(job, asked) then
+      if job.state == 'pending' then
+        freed[#freed + 1] = call_off(job, asked)
+      elseif asked.held and not job.started_at then
+        ask_back(job, asked)
+      end
+    end
+  end
+  return freed
+end
+
+-- Put a schedule back to before what was withdrawn, as if those jobs had not been made. A new trigger has made none.
+local function rewind(row, freed, again)
+  if #freed == 0 then return end
+  row.made = math.max(0, row.made - #freed)
+  if again then
+    row.fired_through = freed[1] - 1
+    if not row.parked_at then row.next_at = freed[1] end
+  end
+end
+
+-- Whether a schedule is as it was read.
+local function as_read(change)
+  local row = read_schedule(change.row.name, PLACE)
+  if not change.was then return not row end
+  return row and row.rev == change.was.rev and row.fired_through == change.was.fired_through
+end
+
+-- Write a change with all that belongs to it.
+local function put(change)
+  local row, name = change.row, change.row.name
+  row.rev = (change.was and change.was.rev or 0) + 1
+  row.created_at = redis.call('HGET', key('schedule', name), 'created_at') or now
+  row.updated_at = now
+  if change.withdraw then rewind(row, withdraw(name, change.withdraw), change.withdraw.again) end
+  redis.call('DEL', key('schedule', name))
+  redis.call('ZADD', key('schedules'), 0, name)
+  write_schedule(name, {}, row)
+  jobs.store_all(change.jobs)
+  audit.add({change.entry})
+  hint('schedules')
+end
+
+-- Write changes whose schedules are as they were read. What had been written before is known by its entry.
+verb('write_schedules', WRITES, function(asked)
+  local fit, names = {}, {}
+  for place, change in ipairs(asked.changes) do
+    fit[place] = as_read(change)
+    if fit[place] or change.entry and audit.has(change.entry.id) then names[#names + 1] = change.row.name end
+  end
+  if asked.whole and #names < #asked.changes then return reply({names = {}}) end
+  for place, change in ipairs(asked.changes) do
+    if fit[place] then put(change) end
+  end
+  return reply({names = names})
+end)
+
+verb('delete_schedule', FREES, function(asked)
+  -- It was this very deletion, of which the answer was lost; what is there now was added since.
+  if audit.has(asked.entry.id) then return reply({deleted = true}) end
+  if redis.call('DEL', key('schedule', asked.name)) == 0 then return reply({deleted = false}) end
+  for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
+  withdraw(asked.name, asked.withdraw)
+  audit.add({asked.entry})
+  hint('schedules')
+  return reply({deleted = true})
+end)
+
+-- Return the first time that a schedule is listed under behind another.
+local function first_past(index, at)
+  return tonumber(redis.call('ZRANGE', key(index), past(at), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
+end
+
+-- List what goes on again, then what is to be fired; and when the next ones come up.
+verb('due_schedules', READS, function(asked)
+  local edge = now + asked.ahead
+  local found = redis.call('ZRANGE', key('until'), '-inf', now, 'BYSCORE', 'LIMIT', 0, asked.limit)
+  for _, name in ipairs(redis.call('ZRANGE', key('next'), '-inf', edge, 'BYSCORE', 'LIMIT', 0, asked.limit)) do
+    found[#found + 1] = name
+  end
+  return reply({next_at = first_past('next', edge), resumes_at = first_past('until', now)}, pack_schedules(found))
+end)
+
+-- Whether nobody else has moved, changed or paused a schedule. One whose pause is over can be moved on before it resumes.
+local function movable(row, firing)
+  if not row or row.parked_at or row.rev ~= firing.rev or row.fired_through ~= firing.expected then return false end
+  return not row.paused_at or (row.paused_until and row.paused_until <= now)
+end
+
+local function move(row, firing)
+  local change = {fired_through = firing.fired_through, next_at = firing.next_at or false, made = row.made + firing.made}
+  if firing.pause or firing.resumes then
+    change.paused_at, change.paused_reason = firing.pause and now or false, firing.pause or false
+    change.paused_by, change.paused_until = firing.pause and firing.who or false, false
+    change.rev, change.updated_at = row.rev + 1, now
+  end
+  if firing.resumes then change.streak_from = now end
+  write_schedule(firing.name, row, change)
+end
+
+-- Return the jobs that a schedule has made at its own times and that have not ended; neither what somebody has triggered,
+-- which has no occurrence, nor what was made up for, which says the first of what it stands for.
+local function fired_jobs(name)
+  local found = {}
+  for _, id in ipairs(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE')) do
+    if redis.call('HEXISTS', key('job', id), 'span_first') == 0 then found[#found + 1] = id end
+  end
+  return found
+end
+
+-- Return those that call others back when they are cancelled, as long as it is not known whom.
+local function undecided(ids, called)
+  local found = {}
+  for _, id in ipairs(ids) do
+    local state, callbacks = unpack(redis.call('HMGET', key('job', id), 'state', 'callbacks'))
+    if state == 'pending' and callbacks and not (called and called[id]) then found[#found + 1] = pack_standing(id) end
+  end
+  return found
+end
+
+-- Move schedules on and store the jobs of those that moved; answer with jobs to decide about before the others move.
+verb('fire', WRITES, function(asked)
+  local applied, left = {}, {}
+  for _, firing in ipairs(asked.firings) do
+    local row = read_schedule(firing.name, PLACE)
+    if movable(row, firing) then
+      local ending = firing.cancels and fired_jobs(firing.name) or {}
+      local open = undecided(ending, asked.called)
+      for _, standing in ipairs(open) do left[#left + 1] = standing end
+      if #open == 0 then
+        move(row, firing)
+        for _, id in ipairs(ending) do cancel(id, {reason = asked.superseded, called = asked.called}) end
+        jobs.store_all(firing.jobs)
+        audit.add(firing.entries)
+        applied[#applied + 1] = firing.name
+      end
+    end
+  end
+  return reply({names = applied}, left)
+end)
+
+-- Whether a record stands for what it stood for when it was read.
+local function uncut(cut)
+  local record = rows.read(cut.id, {'span_first', 'occurrence', 'span_count'})
+  return record and record.occurrence == cut.was[2] and (record.span_first or record.occurrence) == cut.was[1]
+    and record.span_count == cut.was[3]
+end
+
+-- Store jobs for occurrences that have none; the records that are in their way give way, unless one has changed.
+verb('backfill', WRITES, function(asked)
+  local whole, ids = true, {}
+  for _, cut in ipairs(asked.cuts) do whole = whole and uncut(cut) end
+  if whole then
+    for _, cut in ipairs(asked.cuts) do
+      rows.change(cut.id, {span_first = cut.left[1], occurrence = cut.left[2], span_count = cut.left[3]})
+    end
+    jobs.store_all(asked.jobs)
+  end
+  for _, new in ipairs(asked.wanted) do
+    if jobs.at_occurrence(new[2], new[3]) == new[1] then ids[#ids + 1] = new[1] end
+  end
+  if whole and #ids > 0 then audit.add({asked.entry}) end
+  return reply({whole = whole, ids = ids})
+end)
+
+verb('schedules', READS, function(asked)
+  local names, last = stretch(key('schedules'), asked)
+  return reply({last = last}, pack_schedules(names))
+end)
+
+-- What code has declared, in brief.
+verb('code_schedules', READS, function(asked)
+  local names, last = stretch(key('schedules'), asked)
+  local found = {}
+  for _, name in ipairs(names) do
+    local row = read_schedule(name, {'task', 'owner', 'parked_at'})
+    if row and row.owner == 'code' then found[#found + 1] = pack_row({name, row.task, row.parked_at and true or false}, 3) end
+  end
+  return reply({last = last}, found)
+end)
+
+verb('get_schedules', READS, function(asked)
+  return reply({}, pack_schedules(asked.names))
+end)
+
+-- Records of a schedule that lie in a stretch of time, and the first one after it, which may stand for some in it, too.
+verb('occurrences', READS, function(asked)
+  local name = key('occurrences', asked.name)
+  local ids = redis.call('ZRANGE', name, asked.since, asked.til, 'BYSCORE', 'LIMIT', 0, asked.limit)
+  if #ids < asked.limit then
+    ids[#ids + 1] = redis.call('ZRANGE', name, past(asked.til), '+inf', 'BYSCORE', 'LIMIT', 0, 1)[1]
+  end
+  return reply({}, rows.pack_all(ids, JOB))
+end)
+
+-- Records of a schedule up to an instant, latest first, perhaps without what was skipped.
+verb('past_occurrences', READS, function(asked)
+  local found, last = {}, nil
+  local some = redis.call('ZRANGE', key('occurrences', asked.name), asked.after, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0,
+                          asked.most, 'WITHSCORES')
+  for place = 1, #some, 2 do
+    if not asked.made or redis.call('HGET', key('job', some[place]), 'state') ~= 'skipped' then
+      found[#found + 1] = rows.pack(some[place], JOB)
+    end
+    if #found == asked.limit then break end
+  end
+  if #some == 2 * asked.most then last = tonumber(some[#some]) - 1 end
+  return reply({last = last}, found)
+end)

@@ -9,7 +9,7 @@ from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
-from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
@@ -20,8 +20,6 @@ from duetime.stores.sql.scripts.jobs import insertion
 
 if TYPE_CHECKING:
     from duetime.model.spans import Cut
-
-SUPERSEDED = "superseded by the next occurrence"
 
 
 class Written(NamedTuple):
@@ -75,12 +73,7 @@ def due_schedules(sql: Statements, *, ahead: Micros, limit: int) -> Script[DueSc
     # Those that go on come first. One more of each than asked for tells whether others have to wait.
     going_on = (yield Query(sql.resuming_schedules, {"limit": limit + 1})) if resuming else []
     schedules = [rows.schedule(row) for row in (*going_on, *due)]
-    for left in reversed(schedules[limit:]):
-        if left.paused_at is None:
-            next_at = left.next_at
-        else:
-            resumes_at = left.paused_until
-    return DueSchedules(now, schedules[:limit], next_at, resumes_at)
+    return DueSchedules(now, schedules, next_at, resumes_at).up_to(limit)
 
 
 def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:
@@ -98,7 +91,7 @@ def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:
     jobs = [job for firing in fired for job in firing.jobs]
     if jobs:
         yield insertion(sql, jobs)
-    yield from note(sql, [entry for firing in fired for entry in _entries(firing)])
+    yield from note(sql, [entry for firing in fired for entry in firing.entries()])
     return Written(applied, workers)
 
 
@@ -228,18 +221,6 @@ def _supersede(sql: Statements, names: Sequence[str]) -> Script[frozenset[Worker
     found = yield Query(sql.fired_jobs, {"rows": rows.batch((name,) for name in names)})
     ended = yield from control.cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
     return ended.workers
-
-
-def _entries(firing: Firing) -> list[AuditEntry]:
-    """What a firing does to its schedule beside moving it on."""
-    said: list[AuditEntry] = []
-    if firing.resumes:
-        said.append(
-            AuditEntry(verb="resume", target=firing.name, who=ITSELF, detail={"reason": "its time was over"})
-        )
-    if firing.pause is not None:
-        said.append(AuditEntry(verb="pause", target=firing.name, who=ITSELF, detail={"reason": firing.pause}))
-    return said
 
 
 def _noted(sql: Statements, entries: Sequence[AuditEntry]) -> Script[list[AuditEntry]]:
