@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -70,6 +70,15 @@ def is_latest(job: Remains, firsts: Mapping[str, Instant | None]) -> bool:
 def is_over(finished_at: Instant, ttl: Micros | None, *, now: Instant) -> bool:
     """Whether what was to be there for a time has been there for that long."""
     return ttl is not None and ttl != FOREVER and finished_at + ttl <= now
+
+
+def outlived(ended: Iterable[Remains], *, going: Collection[JobId], now: Instant) -> list[Remains]:
+    """Return those that lose their results and errors, because these were to be there for a shorter time than they."""
+    return [
+        job
+        for job in ended
+        if job.has_more and job.id not in going and is_over(job.finished_at, job.ttl, now=now)
+    ]
 
 
 def note_on(state: State, ttl: Micros | None) -> str | None:

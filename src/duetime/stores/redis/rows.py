@@ -15,7 +15,7 @@ from duetime.model.instants import Instant
 from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
-from duetime.model.retention import as_of
+from duetime.model.retention import Remains, as_of
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
@@ -248,6 +248,12 @@ def standing(row: Sequence[Any], now: Instant) -> Standing:
     """Build it from the columns of a job and what comes with them."""
     columns, reason, claim_id = row
     return Standing(job(columns, now), reason, claim_id, now)
+
+
+def remains(row: Sequence[Any]) -> Remains:
+    """Build what decides how long an ended job stays."""
+    (job_id, state, *rest), has_more = row
+    return Remains(job_id, State(state), *rest, has_more)
 
 
 def attempt(row: Sequence[Any]) -> StoredAttempt:

@@ -11,7 +11,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
-from duetime.stores.base import DueSchedules
+from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import called_off
 from duetime.stores.redis.enqueuing import Enqueuing
@@ -24,6 +24,7 @@ _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _STRETCH: Final = 500
 """How many schedules or records one call looks at."""
+_SCHEDULES: Final = Hint("schedules")
 
 
 class Scheduling(Enqueuing):
@@ -34,7 +35,7 @@ class Scheduling(Enqueuing):
         if not changes:
             return frozenset()
         request = {"changes": [rows.change(change) for change in changes], "whole": whole}
-        hints = self._hints(job for change in changes for job in change.jobs)
+        hints = (_SCHEDULES, *self._hints(job for change in changes for job in change.jobs))
         facts, _ = await self._calls.write("write_schedules", FACTS, request, hints=hints)
         return frozenset(facts["names"])
 
@@ -72,7 +73,7 @@ class Scheduling(Enqueuing):
         """Remove a schedule and withdraw its planted, unstarted jobs."""
         withdraw = {"reason": "schedule deleted", "held": True, "drawn": True}
         request = {"name": name, "withdraw": withdraw, "entry": rows.entry(entry)}
-        facts, _ = await self._calls.write("delete_schedule", FACTS, request)
+        facts, _ = await self._calls.write("delete_schedule", FACTS, request, hints=[_SCHEDULES])
         deleted: bool = facts["deleted"]
         return deleted
 

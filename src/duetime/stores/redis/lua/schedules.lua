@@ -133,7 +133,6 @@ local function put(change)
   write_schedule(name, {}, row)
   jobs.store_all(change.jobs)
   audit.add({change.entry})
-  hint('schedules')
 end
 
 -- Write changes whose schedules are as they were read. What had been written before is known by its entry.
@@ -157,7 +156,6 @@ verb('delete_schedule', FREES, function(asked)
   for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
   withdraw(asked.name, asked.withdraw)
   audit.add({asked.entry})
-  hint('schedules')
   return reply({deleted = true})
 end)
 

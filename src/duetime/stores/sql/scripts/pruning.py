@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from duetime.model.instants import Instant
 from duetime.model.job import JobId
-from duetime.model.retention import Remains, Retention, is_latest, is_over, note_on
+from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
 from duetime.model.states import State
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Script
@@ -34,13 +34,7 @@ def look(sql: Statements, retention: Retention, *, after: JobId, stretch: int) -
     old = [job for job in ended if retention.covers(job, now=now)]
     firsts = yield from _first_latest(sql, old, keep=retention.keep_per_schedule)
     gone = [job.id for job in old if not is_latest(job, firsts)]
-    going = frozenset(gone)
-    outlived = [
-        job
-        for job in ended
-        if job.has_more and job.id not in going and is_over(job.finished_at, job.ttl, now=now)
-    ]
-    return Stretch(gone, outlived, last)
+    return Stretch(gone, outlived(ended, going=frozenset(gone), now=now), last)
 
 
 def carry_out(sql: Statements, found: Stretch) -> Script[int]:
