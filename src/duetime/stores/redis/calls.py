@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-import msgspec
 from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import ResponseError
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
@@ -20,10 +20,18 @@ from duetime.stores.redis.library import library
 from duetime.stores.redis.rows import pack
 
 Answer = TypeVar("Answer")
-Facts = dict[str, Any]
+Told_co = TypeVar("Told_co", covariant=True)
 
 _LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
+
+
+class Decoder(Protocol[Told_co]):
+    """Reads an answer."""
+
+    def decode(self, packed: bytes, /) -> Told_co:
+        """Return what was packed."""
+        ...
 
 
 class Calls:
@@ -52,19 +60,12 @@ class Calls:
         return Calls(self.address, namespace=self._namespace, clock=self._clock, family=self)
 
     async def open(self) -> None:
-        """Reach the server and give it our functions."""
-        if self._client is not None:
-            return
-        client = self.address.client()
-        try:
-            await _load(client)
-        except Exception as error:
-            await client.aclose()
-            raise translate(error, str(self.address)) from error
-        except BaseException:
-            await client.aclose()
-            raise
-        self._client = client
+        """Make connections possible; the first call finds out whether there is a server."""
+        if self._client is None:
+            try:
+                self._client = self.address.client()
+            except Exception as error:
+                raise translate(error, str(self.address)) from error
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -72,16 +73,14 @@ class Calls:
         if client is not None:
             await client.aclose()
 
-    async def read(
-        self, verb: str, decoder: msgspec.msgpack.Decoder[Answer], request: object = None
-    ) -> Answer:
+    async def read(self, verb: str, decoder: Decoder[Answer], request: object = None) -> Answer:
         """Make a call that changes nothing."""
         return decoder.decode(await self._call("FCALL_RO", verb, request, ()))
 
     async def write(
         self,
         verb: str,
-        decoder: msgspec.msgpack.Decoder[Answer],
+        decoder: Decoder[Answer],
         request: object = None,
         *,
         hints: Iterable[Hint] = (),
@@ -127,5 +126,9 @@ class Calls:
 
 
 async def _load(client: Redis | RedisCluster) -> None:
-    """Give the server our functions; in a cluster, every primary."""
-    await client.function_load(library().source, replace=True)
+    """Give the server our functions, unless another process has done it meanwhile; in a cluster, every primary."""
+    try:
+        await client.function_load(library().source)
+    except ResponseError as error:
+        if "already exists" not in str(error):
+            raise

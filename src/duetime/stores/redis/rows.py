@@ -26,10 +26,26 @@ if TYPE_CHECKING:
     from duetime.model.spans import Cut
 
 Facts = dict[str, Any]
-CLAIMS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Claim]])
 ORPHANS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[tuple[Claim, str, Instant | None]]])
 FACTS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Any]])
 """For answers whose rows are none, or are looked at one by one."""
+
+
+class _Claims:
+    """Reads claims; a row that somebody has edited by hand is handed out as it is, to fail alone."""
+
+    _typed: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Claim]])
+
+    def decode(self, packed: bytes, /) -> tuple[Facts, list[Claim]]:
+        """Return facts and claims."""
+        try:
+            return self._typed.decode(packed)
+        except msgspec.ValidationError:
+            facts, found = FACTS.decode(packed)
+            return facts, [Claim(*row) for row in found]
+
+
+CLAIMS: Final = _Claims()
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
-from duetime.errors import SchemaMismatch
+from duetime.errors import SchemaMismatch, StoreUnusable
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.ids import new_token
 from duetime.model.instants import Instant
@@ -25,6 +26,8 @@ from duetime.stores.redis.rows import FACTS
 from duetime.stores.redis.scheduling import Scheduling
 from duetime.stores.redis.settling import Settling
 from duetime.stores.redis.working import Working
+
+log = logging.getLogger("duetime.store")
 
 VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
@@ -75,6 +78,11 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
                 f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
                 f"{status.wanted}: {remedy}"
             )
+        for weak in [found for found in await look(self._calls) if not found.ok]:
+            text = f"{self._calls.address}: {weak.detail}; to mend it: {weak.fix}"
+            if self._calls.address.strict:
+                raise StoreUnusable(text)
+            log.warning("%s", text)
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -151,4 +159,12 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
             detail=f"what is stored has version {status.found}, this code needs {status.wanted}",
             fix=None if fits else f"duetime migrate --url {self._url}",
         )
-        return [schema, *await look(self._calls)]
+        facts, _ = await self._calls.read("meta", FACTS)
+        aside = facts["aside"]
+        rows = Check(
+            name="rows",
+            ok=not aside,
+            detail=f"{aside} jobs cannot be read, because somebody has edited them",
+            fix=f"look at them: ZRANGE {self._calls.tag}:aside 0 -1" if aside else None,
+        )
+        return [schema, rows, *await look(self._calls)]

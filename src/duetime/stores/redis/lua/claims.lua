@@ -41,11 +41,11 @@ local function gather(found, line, demand, most)
   repeat
     local some = first_of(line, demand, most, offset)
     for place = 1, #some, 2 do
-      local job = rows.read(some[place], TAKEN)
-      if not job then
-        -- Its row was removed by hand.
-        redis.call('ZREM', key('claim', line), some[place])
+      local readable, job = pcall(rows.read, some[place], TAKEN)
+      if not readable or not job then
+        rows.set_aside(line, some[place])
       elseif taken < most and (not demand.unstarted or safe_to_hold(job)) then
+        job.line = line
         found[#found + 1], taken = job, taken + 1
       end
     end
@@ -88,7 +88,10 @@ verb('claim', WRITES, function(demand)
   for _, pair in ipairs(demand.queues) do
     local most = math.min(pair[2], demand.limit - #taken)
     if most > 0 and queues.open(pair[1]) then
-      for _, job in ipairs(choose(pair[1], demand, tasks, most)) do taken[#taken + 1] = claims.take(job, demand) end
+      for _, job in ipairs(choose(pair[1], demand, tasks, most)) do
+        local readable, claim = pcall(claims.take, job, demand)
+        if readable then taken[#taken + 1] = claim else rows.set_aside(job.line, job.id) end
+      end
     end
   end
   return reply({}, taken)

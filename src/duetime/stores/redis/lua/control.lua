@@ -91,15 +91,20 @@ end)
 -- Return jobs of a queue that nobody has claimed and that were stored before, most urgent first.
 verb('purgeable', READS, function(asked)
   local found = {}
-  local function look(ids)
-    for _, id in ipairs(ids) do
-      local queue, created_at = unpack(redis.call('HMGET', key('job', id), 'queue', 'created_at'))
-      if #found < asked.limit and queue == asked.queue and tonumber(created_at) <= asked.before then
-        found[#found + 1] = id
+  local function look(name)
+    local offset = 0
+    repeat
+      local ids = redis.call('ZRANGE', name, offset, offset + asked.limit - 1)
+      for _, id in ipairs(ids) do
+        local queue, created_at = unpack(redis.call('HMGET', key('job', id), 'queue', 'created_at'))
+        if queue == asked.queue and tonumber(created_at) <= asked.before then found[#found + 1] = id end
       end
-    end
+      offset = offset + asked.limit
+    until #found >= asked.limit or #ids < asked.limit
   end
-  for _, line in ipairs(within('lines', asked.queue)) do look(redis.call('ZRANGE', key('claim', line), 0, -1)) end
-  if #found < asked.limit then look(redis.call('ZRANGE', key('gated'), 0, -1)) end
-  return reply({ids = found})
+  for _, line in ipairs(within('lines', asked.queue)) do
+    if #found < asked.limit then look(key('claim', line)) end
+  end
+  if #found < asked.limit then look(key('gated')) end
+  return reply({ids = {unpack(found, 1, math.min(#found, asked.limit, CHUNK))}})
 end)

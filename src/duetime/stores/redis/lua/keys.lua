@@ -7,6 +7,7 @@
 --   {ns}:jobs                     zset   all jobs, by id
 --   {ns}:claim:<line>             zset   what can be claimed, by due time; a line is queue|priority|task
 --   {ns}:lines                    zset   the lines that are not empty, by name
+--   {ns}:aside                    zset   what cannot be read, because somebody has edited it, by when that was found
 --   {ns}:gated                    zset   what waits at gates, by due time
 --   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|gate|queue|priority
 --   {ns}:places                   zset   the places where something waits, by name

@@ -117,20 +117,29 @@ local function key_of(job)
   return joined(job.task, job.unique_key)
 end
 
-local function reindex(id, before, after)
+local function leave(name, place, id)
+  redis.call('ZREM', name, id)
+  if place[2] and redis.call('EXISTS', name) == 0 then redis.call('ZREM', key(place[2]), place[3]) end
+end
+
+local function enter(name, place, id)
+  redis.call('ZADD', name, place[1], id)
+  if place[2] then redis.call('ZADD', key(place[2]), 0, place[3]) end
+end
+
+-- Return what brings the indexes from one state of a job to another. To find that out comes first, because it fails for
+-- a row that somebody has edited, and what fails half way stays half done.
+local function reindexing(id, before, after)
   local old, new = places(before), places(after)
-  for name, place in pairs(old) do
-    if not new[name] then
-      redis.call('ZREM', name, id)
-      if place[2] and redis.call('EXISTS', name) == 0 then redis.call('ZREM', key(place[2]), place[3]) end
-    end
-  end
-  for name, place in pairs(new) do
-    if not old[name] or old[name][1] ~= place[1] then redis.call('ZADD', name, place[1], id) end
-    if place[2] and not old[name] then redis.call('ZADD', key(place[2]), 0, place[3]) end
-  end
   local had, has = key_of(before), key_of(after)
-  if had ~= has then
+  return function()
+    for name, place in pairs(old) do
+      if not new[name] then leave(name, place, id) end
+    end
+    for name, place in pairs(new) do
+      if not old[name] or old[name][1] ~= place[1] then enter(name, place, id) end
+    end
+    if had == has then return end
     if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
     if has then redis.call('HSET', key('keys'), has, id) end
   end
@@ -153,8 +162,9 @@ end
 
 -- Add a job that there is not yet.
 function rows.add(job)
+  local reindex = reindexing(job.id, nil, job)
   write(key('job', job.id), job)
-  reindex(job.id, nil, job)
+  reindex()
 end
 
 -- Change some columns of a job; `false` makes one nothing. `before`: what was read of it, INDEXED at the least.
@@ -163,12 +173,19 @@ function rows.change(id, changes, before)
   local after = {}
   for name, value in pairs(before) do after[name] = value end
   for name, value in pairs(changes) do after[name] = value end
+  local reindex = reindexing(id, before, after)
   write(key('job', id), changes)
-  reindex(id, before, after)
+  reindex()
 end
 
 -- Remove a job with all that belongs to it.
 function rows.remove(id)
-  reindex(id, rows.read(id, INDEXED), nil)
+  reindexing(id, rows.read(id, INDEXED), nil)()
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
+end
+
+-- Hand a job out no more that cannot be read, so that it keeps nobody else from work.
+function rows.set_aside(line, id)
+  leave(key('claim', line), {0, 'lines', line}, id)
+  redis.call('ZADD', key('aside'), now, id)
 end

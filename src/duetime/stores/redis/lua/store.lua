@@ -2,7 +2,7 @@
 
 verb('meta', READS, function()
   local version, store_id = unpack(redis.call('HMGET', key('meta'), 'version', 'store_id'))
-  return reply({version = tonumber(version or 0), store_id = store_id or ''})
+  return reply({version = tonumber(version or 0), store_id = store_id or '', aside = redis.call('ZCARD', key('aside'))})
 end)
 
 verb('migrate', WRITES, function(asked)
