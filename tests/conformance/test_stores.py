@@ -13,5 +13,5 @@ pytestmark = pytest.mark.covers("same-suite-everywhere")
 @pytest.fixture  # type: ignore[no-redef]
 def lives(store_url: str) -> settings:
     """Fewer lives where each begins with a round of CREATE TABLE on a server."""
-    fewest, one_in = (20, 5) if store_url.startswith("sqlite:") else (6, 15)
+    fewest, one_in = (6, 15) if store_url.startswith("postgresql:") else (20, 5)
     return settings(max_examples=max(fewest, settings().max_examples // one_in))

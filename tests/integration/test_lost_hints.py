@@ -12,8 +12,8 @@ import pytest
 from duetime import Scheduler, every
 from duetime.runtime import lookout, patience
 from duetime.runtime.fetcher import Fetcher
-from duetime.stores.sql.store import SqlStore
 from duetime.stores.base.subscribers import Subscribers
+from duetime.stores.sql.store import SqlStore
 
 
 class App:

@@ -42,8 +42,8 @@ class Calls:
     ) -> None:
         self.address = address
         self.tag = f"{{{namespace}}}"
-        self.sender = new_token() if family is None else family.sender
-        self.subscribers = Subscribers() if family is None else family.subscribers
+        self.sender: str = new_token() if family is None else family.sender
+        self.subscribers: Subscribers = Subscribers() if family is None else family.subscribers
         self._namespace = namespace
         self._clock = clock
         self._client: Redis | RedisCluster | None = None
@@ -101,7 +101,7 @@ class Calls:
 
     async def config(self, *names: str) -> Mapping[str, str]:
         """Return settings of the server."""
-        found: Mapping[str, str] = await self.client.config_get(*names)
+        found = await self.client.config_get(*names)
         return {str(name): str(value) for name, value in found.items()}
 
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:

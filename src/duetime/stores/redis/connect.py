@@ -115,7 +115,7 @@ class Address:
         service, _, database = self.path.lstrip("/").partition("/")
         if not service:
             raise ConfigError("a URL for Sentinel names the service: redis+sentinel://host1,host2/mymaster")
-        sentinel = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)
+        sentinel: Any = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)  # type: ignore[no-untyped-call]
         master: Redis = sentinel.master_for(service, db=int(database or 0), **settings)
         return master
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
-from duetime.model.instants import LATEST, Instant, Micros
+from duetime.model.instants import LATEST, Micros
 from duetime.model.job import JobId, StoredJob
-from duetime.model.outcome import Settlement, decide, recalled
+from duetime.model.outcome import decide, recalled
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
@@ -41,9 +41,9 @@ class Operating(Part):
         """Put pending jobs off."""
         if not ids:
             return {}
-        request = {"ids": list(dict.fromkeys(ids)), "delay": delay, "latest": LATEST}
-        facts, _ = await self._calls.write("snooze", FACTS, request)
-        return dict(zip(request["ids"], map(SnoozeAnswer, facts["answers"]), strict=True))
+        asked = list(dict.fromkeys(ids))
+        facts, _ = await self._calls.write("snooze", FACTS, {"ids": asked, "delay": delay, "latest": LATEST})
+        return dict(zip(asked, map(SnoozeAnswer, facts["answers"]), strict=True))
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
@@ -101,18 +101,12 @@ def _may_go(job: StoredJob, *, force: bool) -> bool:
 def _given_back(standing: rows.Standing) -> dict[str, Any]:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
-    claim = claim_of(standing, claim_id=new_token())
-    change = _decide(claim_started=job.started_at, claim=claim, now=standing.now)
-    row = changed(change, standing)
-    return row | {"old_fence": job.fence, "old_claim_id": standing.claim_id}
-
-
-def _decide(*, claim: Any, claim_started: Instant | None, now: Instant) -> Settlement:
-    return decide(
-        claim,
-        recalled(started=claim_started is not None),
+    change = decide(
+        claim_of(standing, claim_id=new_token()),
+        recalled(started=job.started_at is not None),
         policy=NO_RETRIES,
-        started_at=claim_started,
-        now=now,
+        started_at=job.started_at,
+        now=standing.now,
         rng=random.Random(),
     )
+    return changed(change, standing) | {"old_fence": job.fence, "old_claim_id": standing.claim_id}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from duetime.errors import StoreUnavailable
+from duetime.failpoints import failpoint
 from duetime.model.job import StoredAttempt, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
@@ -33,6 +34,8 @@ class Settling(Part):
                 return frozenset(accepted)
             ends = await self._ends([change.token for change in waiting if change.calls_back])
             changes = [changed(change, ends.get(change.token.job_id)) for change in waiting]
+            if ends:
+                failpoint("within:settle")
             facts, _ = await self._calls.write(
                 "settle", FACTS, {"changes": changes}, hints=self._settled_hints(waiting)
             )
