@@ -14,6 +14,7 @@ end
 
 -- Return the job that stands for an occurrence.
 function jobs.at_occurrence(schedule, occurrence)
+  rows.flush()
   return redis.call('ZRANGE', key('occurrences', schedule), occurrence, occurrence, 'BYSCORE', 'LIMIT', 0, 1)[1]
 end
 

@@ -35,6 +35,9 @@ local WRITES = {}
 -- What ends or removes things must be possible when memory is full; otherwise it would stay full.
 local FREES = {'allow-oom'}
 
+-- What verbs write with; told here, since all of them end with its flush.
+local rows = {}
+
 -- Register a verb: called with the namespace's tag, the time or nothing, the sender, a request, and hints to pass on.
 local function verb(name, flags, run)
   redis.register_function{
@@ -43,7 +46,10 @@ local function verb(name, flags, run)
     callback = function(keys, args)
       ns, said = keys[1], {}
       now = tonumber(args[1]) or clock()
-      local answer = run(cmsgpack.unpack(args[3]))
+      local done, answer = pcall(run, cmsgpack.unpack(args[3]))
+      -- Also behind an error, or the indexes would not be true to what was written before it.
+      rows.flush()
+      if not done then error(answer) end
       for place = 4, #args do said[args[place]] = args[2] end
       publish()
       return answer

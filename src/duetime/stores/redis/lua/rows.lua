@@ -38,8 +38,6 @@ local function with_indexed(columns)
   return both
 end
 
-local rows = {}
-
 -- Read some columns, by name; `false` for what is nothing, and `nil` in place of a job that there is not.
 function rows.read(id, columns)
   local values = redis.call('HMGET', key('job', id), 'id', unpack(columns))
@@ -117,14 +115,38 @@ local function key_of(job)
   return joined(job.task, job.unique_key)
 end
 
-local function leave(name, place, id)
-  redis.call('ZREM', name, id)
-  if place[2] and redis.call('EXISTS', name) == 0 then redis.call('ZREM', key(place[2]), place[3]) end
+-- What is to change in the indexes: by key and job, its score, or `false` where it leaves.
+local changes, lists = {}, {}
+
+local function index(name, place, id, score)
+  changes[name] = changes[name] or {}
+  changes[name][id] = score
+  lists[name] = place
 end
 
-local function enter(name, place, id)
-  redis.call('ZADD', name, place[1], id)
-  if place[2] then redis.call('ZADD', key(place[2]), 0, place[3]) end
+-- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
+-- may have changed itself. Most of the time that a call takes goes into the number of strokes.
+function rows.flush()
+  for name, jobs in pairs(changes) do
+    local added, removed = {}, {}
+    for id, score in pairs(jobs) do
+      if score then
+        added[#added + 1] = score
+        added[#added + 1] = id
+      else
+        removed[#removed + 1] = id
+      end
+    end
+    in_chunks('ZADD', name, added)
+    in_chunks('ZREM', name, removed)
+    local _, registry, entry = unpack(lists[name])
+    if registry and redis.call('EXISTS', name) == 1 then
+      redis.call('ZADD', key(registry), 0, entry)
+    elseif registry then
+      redis.call('ZREM', key(registry), entry)
+    end
+  end
+  changes, lists = {}, {}
 end
 
 -- Return what brings the indexes from one state of a job to another. To find that out comes first, because it fails for
@@ -134,10 +156,10 @@ local function reindexing(id, before, after)
   local had, has = key_of(before), key_of(after)
   return function()
     for name, place in pairs(old) do
-      if not new[name] then leave(name, place, id) end
+      if not new[name] then index(name, place, id, false) end
     end
     for name, place in pairs(new) do
-      if not old[name] or old[name][1] ~= place[1] then enter(name, place, id) end
+      if not old[name] or old[name][1] ~= place[1] then index(name, place, id, place[1]) end
     end
     if had == has then return end
     if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
@@ -186,6 +208,6 @@ end
 
 -- Hand a job out no more that cannot be read, so that it keeps nobody else from work.
 function rows.set_aside(line, id)
-  leave(key('claim', line), {0, 'lines', line}, id)
+  index(key('claim', line), {0, 'lines', line}, id, false)
   redis.call('ZADD', key('aside'), now, id)
 end

@@ -91,6 +91,7 @@ end
 local function withdraw(name, asked)
   local freed = {}
   local first = asked.only or (asked.drawn and '(0' or past(now))
+  rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), first, asked.only or '+inf', 'BYSCORE')) do
     local job = rows.read(id, PLANTED)
     if job and planted(job, asked) then
@@ -195,6 +196,7 @@ end
 -- which has no occurrence, nor what was made up for, which says the first of what it stands for.
 local function fired_jobs(name)
   local found = {}
+  rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE')) do
     if redis.call('HEXISTS', key('job', id), 'span_first') == 0 then found[#found + 1] = id end
   end
