@@ -269,7 +269,7 @@ def standing(row: Sequence[Any], now: Instant) -> Standing:
 def remains(row: Sequence[Any]) -> Remains:
     """Build what decides how long an ended job stays."""
     (job_id, state, *rest), has_more = row
-    return Remains(job_id, State(state), *rest, has_more)
+    return Remains._make((job_id, State(state), *rest, has_more))
 
 
 def attempt(row: Sequence[Any]) -> StoredAttempt:
