@@ -2,7 +2,6 @@
 
 local claims = {}
 
-local TAKEN = with_indexed(CLAIM)
 -- How many rows of one line are looked at for some that are safe to hold.
 local LOOKED_AT = 1000
 
@@ -41,7 +40,7 @@ local function gather(found, line, demand, most)
   repeat
     local some = first_of(line, demand, most, offset)
     for place = 1, #some, 2 do
-      local readable, job = pcall(rows.read, some[place], TAKEN)
+      local readable, job = pcall(rows.read, some[place])
       if not readable or not job then
         rows.set_aside(line, some[place])
       elseif taken < most and (not demand.unstarted or safe_to_hold(job)) then
@@ -102,7 +101,7 @@ verb('claims_under', READS, function(asked)
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
     for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
       if redis.call('HGET', key('job', id), 'claim_id') == asked.claim_id then
-        local job = rows.read(id, CLAIM)
+        local job = rows.read(id)
         job.claimed_at = now
         found[#found + 1] = rows.packed(job, CLAIM)
       end

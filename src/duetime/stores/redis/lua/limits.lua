@@ -62,7 +62,7 @@ local function latest_places(most)
   local found = {}
   local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
-    local job = rows.read(id, INDEXED)
+    local job = rows.read(id)
     if job then found[joined(job.task, job.gate, job.queue, job.priority)] = true end
   end
   return found, #ids < most
@@ -123,7 +123,6 @@ local function note_gate(barrier)
   redis.call('ZADD', key('gates'), 0, barrier.name)
 end
 
-local LIMITED = with_indexed(CLAIM)
 
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
 verb('seize', WRITES, function(asked)
@@ -132,7 +131,7 @@ verb('seize', WRITES, function(asked)
   local gates = still_open(asked.gates, 'gatehouse', running_at)
   local halls = still_open(asked.queues, 'queue', running_in)
   for _, want in ipairs(asked.jobs) do
-    local job = rows.read(want.id, LIMITED)
+    local job = rows.read(want.id)
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
     if job and job.state == 'pending' and job.due_at <= now and (job.gate or nil) == want.gate and passes then
       taken[#taken + 1] = claims.take(job, asked)

@@ -34,7 +34,7 @@ verb('find', READS, function(asked)
   local found = {}
   local ids, last = stretch(key(asked.index, asked.part), asked)
   for _, id in ipairs(ids) do
-    local job = rows.read(id, FOUND)
+    local job = rows.glance(id, FOUND)
     if job and wanted(job, asked) then found[#found + 1] = rows.pack(id, JOB) end
     if #found == asked.limit then break end
   end

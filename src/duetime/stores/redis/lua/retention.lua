@@ -3,7 +3,6 @@
 local PRUNABLE = {
   'id', 'state', 'finished_at', 'result_ttl', 'failure_ttl', 'keep_key', 'key_until', 'schedule', 'occurrence',
 }
-local LOOKED_UP = with_indexed(PRUNABLE)
 
 -- Whether the result or the error of a job is there.
 local function has_more(id)
@@ -18,7 +17,7 @@ verb('prunable', READS, function(asked)
   local ids, last = stretch(key('jobs'), asked)
   local found = {}
   for _, id in ipairs(ids) do
-    local job = rows.read(id, LOOKED_UP)
+    local job = rows.read(id)
     if job and job.finished_at then
       if job.key_held == 0 then job.keep_key, job.key_until = false, false end
       found[#found + 1] = '\146' .. rows.packed(job, PRUNABLE) .. cmsgpack.pack(has_more(id))
@@ -57,7 +56,7 @@ end
 
 -- Drop the result and the error of a job, and the errors of its earlier tries where it failed.
 local function forget(id, note)
-  local job = rows.read(id, LOOKED_UP)
+  local job = rows.read(id)
   if not job or not job.finished_at then return end
   rows.change(id, {result = false, error = false, traceback = false, result_error = note}, job)
   if job.state == 'failed' then forget_attempts(id) end

@@ -8,12 +8,6 @@ local NUMBERS = {
   result_ttl = false, failure_ttl = false, progress = false, key_held = 1,
 }
 
--- What the indexes go by.
-local INDEXED = {
-  'id', 'state', 'task', 'queue', 'priority', 'due_at', 'gate', 'worker', 'schedule', 'occurrence', 'unique_key',
-  'key_held', 'keep_key', 'key_until',
-}
-
 local CLAIM = {
   'id', 'fence', 'claim_id', 'task', 'payload', 'queue', 'priority', 'due_at', 'claimed_at', 'failures', 'crashes',
   'blames', 'on_crash', 'retries', 'timeout', 'schedule', 'occurrence', 'cancel_requested_at', 'unique_key', 'tags',
@@ -27,32 +21,36 @@ local JOB = {
   'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate', 'progress', 'progress_note',
 }
 
--- Return these columns with those that the indexes go by. Used while the library loads, when Lua has no iterators.
-local function with_indexed(columns)
-  local both, has = {}, {}
-  for place = 1, #INDEXED + #columns do
-    local name = INDEXED[place] or columns[place - #INDEXED]
-    if not has[name] then both[#both + 1] = name end
-    has[name] = true
-  end
-  return both
+local function number_or_text(name, value)
+  local default = NUMBERS[name]
+  if default == nil then return value end
+  return tonumber(value) or default
 end
 
--- Read some columns, by name; `false` for what is nothing, and `nil` in place of a job that there is not.
-function rows.read(id, columns)
+local ABSENT = {__index = function(_, name) return NUMBERS[name] or false end}
+
+-- Read a job, by column; `false` for what is nothing, and `nil` in place of a job that there is not. All of it: that
+-- takes a third of the time that it takes to ask for as many columns as the indexes go by.
+function rows.read(id)
+  local values = redis.call('HGETALL', key('job', id))
+  if #values == 0 then return nil end
+  local row = {}
+  for place = 1, #values, 2 do
+    local name = values[place]
+    row[name] = number_or_text(name, values[place + 1])
+  end
+  return setmetatable(row, ABSENT)
+end
+
+-- Read a few columns, where many jobs are looked at and their arguments are of no interest.
+function rows.glance(id, columns)
   local values = redis.call('HMGET', key('job', id), 'id', unpack(columns))
   if not values[1] then return nil end
   local row = {}
   for place, name in ipairs(columns) do
-    local value = values[place + 1]
-    local default = NUMBERS[name]
-    if default == nil then
-      row[name] = value
-    else
-      row[name] = value and tonumber(value) or default
-    end
+    row[name] = values[place + 1] and number_or_text(name, values[place + 1])
   end
-  return row
+  return setmetatable(row, ABSENT)
 end
 
 -- Pack what was read as a row of columns.
@@ -64,7 +62,7 @@ end
 
 -- Pack a job as a row of columns; nothing in place of one that there is not.
 function rows.pack(id, columns)
-  local row = rows.read(id, columns)
+  local row = rows.read(id)
   return row and rows.packed(row, columns)
 end
 
@@ -189,20 +187,20 @@ function rows.add(job)
   reindex()
 end
 
--- Change some columns of a job; `false` makes one nothing. `before`: what was read of it, INDEXED at the least.
+-- Change some columns of a job; `false` makes one nothing. `before`: what was read of it, if it was.
 function rows.change(id, changes, before)
-  before = before or rows.read(id, INDEXED)
+  before = before or rows.read(id)
   local after = {}
   for name, value in pairs(before) do after[name] = value end
   for name, value in pairs(changes) do after[name] = value end
-  local reindex = reindexing(id, before, after)
+  local reindex = reindexing(id, before, setmetatable(after, ABSENT))
   write(key('job', id), changes)
   reindex()
 end
 
 -- Remove a job with all that belongs to it.
 function rows.remove(id)
-  reindexing(id, rows.read(id, INDEXED), nil)()
+  reindexing(id, rows.read(id), nil)()
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
 end
 

@@ -57,7 +57,6 @@ local function write_schedule(name, row, changes)
   list_under('until', not row.parked_at and row.paused_at and row.paused_until, name)
 end
 
-local PLANTED = with_indexed({'fence', 'started_at', 'cancel_requested_at', 'cancel_reason', 'callbacks'})
 
 -- Whether a job has not begun: its occurrence is still to come, or it waits for the time that was drawn for it and those
 -- are asked for.
@@ -93,7 +92,7 @@ local function withdraw(name, asked)
   local first = asked.only or (asked.drawn and '(0' or past(now))
   rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), first, asked.only or '+inf', 'BYSCORE')) do
-    local job = rows.read(id, PLANTED)
+    local job = rows.read(id)
     if job and planted(job, asked) then
       if job.state == 'pending' then
         freed[#freed + 1] = call_off(job, asked)
@@ -236,7 +235,7 @@ end)
 
 -- Whether a record stands for what it stood for when it was read.
 local function uncut(cut)
-  local record = rows.read(cut.id, {'span_first', 'occurrence', 'span_count'})
+  local record = rows.glance(cut.id, {'span_first', 'occurrence', 'span_count'})
   return record and record.occurrence == cut.was[2] and (record.span_first or record.occurrence) == cut.was[1]
     and record.span_count == cut.was[3]
 end

@@ -2,11 +2,10 @@
 
 local settling, reports = {}, {}
 
-local SETTLED = with_indexed({'fence', 'claim_id', 'cancel_requested_at', 'cancel_reason', 'started_at'})
 
 -- Return a job if a claim on it is the last one, whether it still holds or was settled.
 function settling.claimed(token)
-  local job = rows.read(token.id, SETTLED)
+  local job = rows.read(token.id)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
 end
 

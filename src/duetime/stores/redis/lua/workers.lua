@@ -116,12 +116,10 @@ verb('forsaken', READS, function()
   return reply({orphans = workers.orphans()})
 end)
 
-local ADOPTED = with_indexed(CLAIM)
-ADOPTED[#ADOPTED + 1] = 'started_at'
 
 -- Take a job over under a new fence; return its claim with who had it, and since when it had run.
 local function adopt(id, asked)
-  local job = rows.read(id, ADOPTED)
+  local job = rows.read(id)
   if not job then return nil end
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
