@@ -18,6 +18,20 @@ class RedisServer:
         self._program = find("redis-server")
         self._process = ServerProcess("redis")
         self._settings = settings
+        self._watches = False
+
+    @classmethod
+    def sentinel(cls, watched: RedisServer, service: str) -> RedisServer:
+        """Return a Sentinel that watches a server."""
+        server = cls("--sentinel")
+        file = server._process.folder / "sentinel.conf"  # noqa: SLF001 - our own
+        file.write_text(
+            f"port {server.port}\nbind {HOST}\nsentinel monitor {service} {HOST} {watched.port} 1\n", encoding="utf-8"
+        )
+        file.chmod(0o666)
+        server._settings = (str(file), "--sentinel")  # noqa: SLF001
+        server._watches = True  # noqa: SLF001
+        return server
 
     @property
     def port(self) -> int:
@@ -48,7 +62,8 @@ class RedisServer:
             "--save",
             "",
         )
-        self._process.start(self._program, *fixed, *self._settings, ready=self._answers)
+        words = self._settings if self._watches else (*fixed, *self._settings)
+        self._process.start(self._program, *words, ready=self._answers)
 
     def stop(self) -> None:
         """Stop in order; nothing happens when it is not running."""
