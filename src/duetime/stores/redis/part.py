@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from duetime.model.clock import Clock
+from duetime.model.job import StoredJob
+from duetime.stores.redis import rows
 from duetime.stores.redis.calls import Calls
 from duetime.stores.redis.rows import FACTS, Facts
 
@@ -16,6 +18,15 @@ class Part:
     _calls: Calls
     _clock: Clock
     """The time of this host, or that of a test; what must be right goes by the server's."""
+
+    async def _records(self, verb: str, asked: Facts, *, limit: int) -> list[StoredJob]:
+        """Return the first jobs that a walk meets."""
+        found: list[StoredJob] = []
+        async for facts, some in self._walk(verb, asked):
+            found += [rows.job(row, facts["now"]) for row in some]
+            if len(found) >= limit:
+                break
+        return found[:limit]
 
     async def _walk(self, verb: str, asked: Facts) -> AsyncIterator[tuple[Facts, list[Any]]]:
         """Make a call again and again, each from where the last one has stopped, until there is no more."""

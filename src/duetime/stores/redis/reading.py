@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Mapping
 from itertools import product
@@ -19,7 +20,7 @@ from duetime.stores.redis import rows
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS, Facts
 
-_STRETCH: Final = 1_000
+_STRETCH: Final = 500
 """How many jobs one call looks at."""
 _BEHIND_ALL: Final = "\N{TILDE}"
 """What comes after every id."""
@@ -33,17 +34,15 @@ class Reading(Part):
 
     async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first: along the shortest list that has them all."""
-        found: list[StoredJob] = []
-        async for facts, some in self._walk("find", _asked(where)):
-            found += [rows.job(row, facts["now"]) for row in some]
-            if len(found) >= where.limit:
-                break
-        return found[: where.limit]
+        return await self._records("find", _asked(where), limit=where.limit)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
-        facts, found = await self._calls.read("upcoming", FACTS, {"limit": limit})
-        return [rows.job(row, facts["now"]) for row in found]
+        _, found = await self._calls.read("upcoming", FACTS, {"limit": limit})
+        first = [job_id for _, job_id in heapq.nsmallest(limit, found)]
+        facts, records = await self._calls.read("get", FACTS, {"ids": first})
+        jobs = [rows.job(row, facts["now"]) for row in records]
+        return [job for job in jobs if job.state is State.PENDING]
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
@@ -107,19 +106,27 @@ class Reading(Part):
 
 
 def _asked(where: JobFilter) -> Facts:
-    """Say which jobs are wanted, and along which list they are looked for."""
+    """Say which jobs are wanted, by which columns that is decided, and along which list they are looked for."""
     index, part = _index(where)
     same = {"task": where.task, "queue": where.queue, "schedule": where.schedule, "unique_key": where.key}
+    same = {name: value for name, value in same.items() if value is not None}
+    standings = _standings(where)
     return {
         "index": index,
         "part": part,
         "back": True,
         "after": where.before or _BEHIND_ALL,
         "from": None if where.since is None else first_id_of(where.since),
-        "same": {name: value for name, value in same.items() if value is not None},
+        "same": same,
         "since": where.since,
         "tag": where.tag and join_tags((where.tag,)),
-        "standings": _standings(where),
+        "standings": standings,
+        "columns": [
+            *same,
+            *(["created_at"] if where.since is not None else []),
+            *(["tags"] if where.tag is not None else []),
+            *(["state", "due_at", "started_at"] if standings is not None else []),
+        ],
         "limit": where.limit,
         "most": _STRETCH,
     }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
-_STRETCH: Final = 500
+_STRETCH: Final = 200
 """How many schedules or records one call looks at."""
 _SCHEDULES: Final = Hint("schedules")
 
@@ -112,21 +112,15 @@ class Scheduling(Enqueuing):
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
         """Return the records of a schedule for a stretch of time, by occurrence."""
-        request = {"name": name, "since": since, "til": until, "limit": limit}
-        facts, found = await self._calls.read("occurrences", FACTS, request)
-        return [rows.job(row, facts["now"]) for row in found]
+        asked = {"name": name, "after": since, "til": until, "most": min(limit, _STRETCH)}
+        return await self._records("occurrences", asked, limit=limit)
 
     async def past_occurrences(
         self, name: str, *, until: Instant, limit: int, made: bool = False
     ) -> list[StoredJob]:
         """Return the records of a schedule up to an instant, latest first."""
-        found: list[StoredJob] = []
-        asked = {"name": name, "after": until, "limit": limit, "made": made, "most": _STRETCH}
-        async for facts, some in self._walk("past_occurrences", asked):
-            found += [rows.job(row, facts["now"]) for row in some]
-            if len(found) >= limit:
-                break
-        return found[:limit]
+        asked = {"name": name, "after": until, "made": made, "limit": limit, "most": _STRETCH}
+        return await self._records("past_occurrences", asked, limit=limit)
 
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredEntry]:
         """Return what was done to something, newest first."""

@@ -16,11 +16,7 @@ local function flag(fact)
   return fact and 1 or 0
 end
 
-local FOUND = {
-  'created_at', 'task', 'state', 'queue', 'schedule', 'unique_key', 'tags', 'due_at', 'started_at',
-}
-
--- Whether a job is asked for.
+-- Whether a job is asked for, of which the columns are read that decide it.
 local function wanted(job, asked)
   for name, value in pairs(asked.same) do
     if job[name] ~= value then return false end
@@ -34,29 +30,23 @@ verb('find', READS, function(asked)
   local found = {}
   local ids, last = stretch(key(asked.index, asked.part), asked)
   for _, id in ipairs(ids) do
-    local job = rows.glance(id, FOUND)
+    local job = rows.glance(id, asked.columns)
     if job and wanted(job, asked) then found[#found + 1] = rows.pack(id, JOB) end
     if #found == asked.limit then break end
   end
   return reply({last = last}, found)
 end)
 
-local function sooner_of(one, other)
-  if one[1] ~= other[1] then return one[1] < other[1] end
-  return one[2] < other[2]
-end
-
+-- The jobs that fall due first in each line and at the gates, with their due times, whatever their order.
 verb('upcoming', READS, function(asked)
-  local first, ids = {}, {}
+  local found = {}
   local function gather(name)
     local some = redis.call('ZRANGE', name, 0, asked.limit - 1, 'WITHSCORES')
-    for place = 1, #some, 2 do first[#first + 1] = {tonumber(some[place + 1]), some[place]} end
+    for place = 1, #some, 2 do found[#found + 1] = pack_row({tonumber(some[place + 1]), some[place]}, 2) end
   end
   gather(key('gated'))
   for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do gather(key('claim', line)) end
-  table.sort(first, sooner_of)
-  for place = 1, math.min(#first, asked.limit) do ids[place] = first[place][2] end
-  return reply({}, rows.pack_all(ids, JOB))
+  return reply({}, found)
 end)
 
 -- Count jobs that are alike: of one queue and state, due or not, started or not.

@@ -280,11 +280,14 @@ end)
 -- Records of a schedule that lie in a stretch of time, and the first one after it, which may stand for some in it, too.
 verb('occurrences', READS, function(asked)
   local name = key('occurrences', asked.name)
-  local ids = redis.call('ZRANGE', name, asked.since, asked.til, 'BYSCORE', 'LIMIT', 0, asked.limit)
-  if #ids < asked.limit then
+  local ids = redis.call('ZRANGE', name, asked.after, asked.til, 'BYSCORE', 'LIMIT', 0, asked.most)
+  local last
+  if #ids == asked.most then
+    last = tonumber(redis.call('ZSCORE', name, ids[#ids])) + 1
+  else
     ids[#ids + 1] = redis.call('ZRANGE', name, past(asked.til), '+inf', 'BYSCORE', 'LIMIT', 0, 1)[1]
   end
-  return reply({}, rows.pack_all(ids, JOB))
+  return reply({last = last}, rows.pack_all(ids, JOB))
 end)
 
 -- Records of a schedule up to an instant, latest first, perhaps without what was skipped.
