@@ -13,33 +13,43 @@ local SCHEDULE_TEXTS = {
 -- What decides whether, and when, it comes up.
 local PLACE = {'rev', 'fired_through', 'next_at', 'made', 'paused_at', 'paused_until', 'parked_at'}
 
--- Read some columns, the first of which none is without; `nil` in place of a schedule that there is not.
-local function read_schedule(name, columns)
+-- Read some columns, the first of which none is without, in their order; `nil` in place of a schedule that there is not.
+local function values_of(name, columns)
   local values = redis.call('HMGET', key('schedule', name), unpack(columns))
   if not values[1] then return nil end
-  local row = {}
   for place, column in ipairs(columns) do
     local value = values[place]
-    row[column] = value and (SCHEDULE_TEXTS[column] and value or tonumber(value))
+    if value and not SCHEDULE_TEXTS[column] then values[place] = tonumber(value) end
   end
+  return values
+end
+
+-- The same by name; `false` for what is nothing.
+local function read_schedule(name, columns)
+  local values = values_of(name, columns)
+  if not values then return nil end
+  local row = {}
+  for place, column in ipairs(columns) do row[column] = values[place] end
   return row
 end
 
 -- Count the failures since the last success, back to where the schedule counts from.
-local function streak(row)
+local function streak(name)
+  local row = read_schedule(name, {'streak_from', 'pause_after'})
   if not row.pause_after then return 0 end
-  local won = redis.call('ZRANGE', key('succeeded', row.name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+  local won = redis.call('ZRANGE', key('succeeded', name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
                          'WITHSCORES')[2]
-  return redis.call('ZCOUNT', key('failed', row.name), won and '(' .. won or row.streak_from, '+inf')
+  return redis.call('ZCOUNT', key('failed', name), won and '(' .. won or row.streak_from, '+inf')
 end
 
 local function pack_schedules(names)
   local packed = {}
   for _, name in ipairs(names) do
-    local row = read_schedule(name, SCHEDULE)
-    if row then
-      packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
-        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row))
+    local values = values_of(name, SCHEDULE)
+    if values then
+      for place = 1, #SCHEDULE do values[place] = values[place] or nil end
+      packed[#packed + 1] = '\147' .. pack_row(values, #SCHEDULE)
+        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(name))
     end
   end
   return packed
