@@ -17,9 +17,9 @@ verb('prunable', READS, function(asked)
   local ids, last = stretch(key('jobs'), asked)
   local found = {}
   for _, id in ipairs(ids) do
-    local job = rows.read(id)
+    local job = rows.glance(id, PRUNABLE)
     if job and job.finished_at then
-      if job.key_held == 0 then job.keep_key, job.key_until = false, false end
+      if redis.call('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
       found[#found + 1] = '\146' .. rows.packed(job, PRUNABLE) .. cmsgpack.pack(has_more(id))
     end
   end

@@ -10,46 +10,34 @@ local SCHEDULE_TEXTS = {
   name = true, task = true, payload = true, trigger = true, declared = true, owner = true, queue = true,
   on_crash = true, terms = true, overlap = true, misfire = true, paused_reason = true, paused_by = true,
 }
--- What decides whether, and when, it comes up.
-local PLACE = {'rev', 'fired_through', 'next_at', 'made', 'paused_at', 'paused_until', 'parked_at'}
 
--- Read some columns, the first of which none is without, in their order; `nil` in place of a schedule that there is not.
-local function values_of(name, columns)
-  local values = redis.call('HMGET', key('schedule', name), unpack(columns))
-  if not values[1] then return nil end
-  for place, column in ipairs(columns) do
-    local value = values[place]
-    if value and not SCHEDULE_TEXTS[column] then values[place] = tonumber(value) end
-  end
-  return values
-end
-
--- The same by name; `false` for what is nothing.
-local function read_schedule(name, columns)
-  local values = values_of(name, columns)
-  if not values then return nil end
+-- Read a schedule, by column; `nil` in place of one that there is not.
+local function read_schedule(name)
+  local values = redis.call('HGETALL', key('schedule', name))
+  if #values == 0 then return nil end
   local row = {}
-  for place, column in ipairs(columns) do row[column] = values[place] end
+  for place = 1, #values, 2 do
+    local column, value = values[place], values[place + 1]
+    row[column] = SCHEDULE_TEXTS[column] and value or tonumber(value)
+  end
   return row
 end
 
 -- Count the failures since the last success, back to where the schedule counts from.
-local function streak(name)
-  local row = read_schedule(name, {'streak_from', 'pause_after'})
+local function streak(row)
   if not row.pause_after then return 0 end
-  local won = redis.call('ZRANGE', key('succeeded', name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+  local won = redis.call('ZRANGE', key('succeeded', row.name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
                          'WITHSCORES')[2]
-  return redis.call('ZCOUNT', key('failed', name), won and '(' .. won or row.streak_from, '+inf')
+  return redis.call('ZCOUNT', key('failed', row.name), won and '(' .. won or row.streak_from, '+inf')
 end
 
 local function pack_schedules(names)
   local packed = {}
   for _, name in ipairs(names) do
-    local values = values_of(name, SCHEDULE)
-    if values then
-      for place = 1, #SCHEDULE do values[place] = values[place] or nil end
-      packed[#packed + 1] = '\147' .. pack_row(values, #SCHEDULE)
-        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(name))
+    local row = read_schedule(name)
+    if row then
+      packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
+        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row))
     end
   end
   return packed
@@ -59,14 +47,13 @@ local function list_under(index, at, name)
   if at then redis.call('ZADD', key(index), at, name) else redis.call('ZREM', key(index), name) end
 end
 
--- Write what has changed of a schedule, of which the place is read, and list it under its next time.
+-- Write what has changed of a schedule, and list it under its next time.
 local function write_schedule(name, row, changes)
   write(key('schedule', name), changes)
   for column, value in pairs(changes) do row[column] = value end
   list_under('next', not row.parked_at and not row.paused_at and row.next_at, name)
   list_under('until', not row.parked_at and row.paused_at and row.paused_until, name)
 end
-
 
 -- Whether a job has not begun: its occurrence is still to come, or it waits for the time that was drawn for it and those
 -- are asked for.
@@ -126,7 +113,7 @@ end
 
 -- Whether a schedule is as it was read.
 local function as_read(change)
-  local row = read_schedule(change.row.name, PLACE)
+  local row = read_schedule(change.row.name)
   if not change.was then return not row end
   return row and row.rev == change.was.rev and row.fired_through == change.was.fired_through
 end
@@ -226,7 +213,7 @@ end
 verb('fire', WRITES, function(asked)
   local applied, left = {}, {}
   for _, firing in ipairs(asked.firings) do
-    local row = read_schedule(firing.name, PLACE)
+    local row = read_schedule(firing.name)
     if movable(row, firing) then
       local ending = firing.cancels and fired_jobs(firing.name) or {}
       local open = undecided(ending, asked.called)
@@ -277,7 +264,7 @@ verb('code_schedules', READS, function(asked)
   local names, last = stretch(key('schedules'), asked)
   local found = {}
   for _, name in ipairs(names) do
-    local row = read_schedule(name, {'task', 'owner', 'parked_at'})
+    local row = read_schedule(name)
     if row and row.owner == 'code' then found[#found + 1] = pack_row({name, row.task, row.parked_at and true or false}, 3) end
   end
   return reply({last = last}, found)
