@@ -24,13 +24,14 @@ class RedisServer:
     def sentinel(cls, watched: RedisServer, service: str) -> RedisServer:
         """Return a Sentinel that watches a server."""
         server = cls("--sentinel")
-        file = server._process.folder / "sentinel.conf"  # noqa: SLF001 - our own
+        file = server._process.folder / "sentinel.conf"
         file.write_text(
-            f"port {server.port}\nbind {HOST}\nsentinel monitor {service} {HOST} {watched.port} 1\n", encoding="utf-8"
+            f"port {server.port}\nbind {HOST}\nsentinel monitor {service} {HOST} {watched.port} 1\n",
+            encoding="utf-8",
         )
         file.chmod(0o666)
-        server._settings = (str(file), "--sentinel")  # noqa: SLF001
-        server._watches = True  # noqa: SLF001
+        server._settings = (str(file), "--sentinel")
+        server._watches = True
         return server
 
     @property

@@ -14,7 +14,7 @@ from duetime.model.clock import Clock
 from duetime.model.ids import new_token
 from duetime.stores.base import Hint
 from duetime.stores.base.subscribers import Subscribers
-from duetime.stores.redis.connect import Address
+from duetime.stores.redis.connect import Address, close
 from duetime.stores.redis.errors import is_missing, translate
 from duetime.stores.redis.library import library
 from duetime.stores.redis.rows import pack
@@ -71,7 +71,7 @@ class Calls:
         """Let go of every connection."""
         client, self._client = self._client, None
         if client is not None:
-            await client.aclose()
+            await close(client)
 
     async def read(self, verb: str, decoder: Decoder[Answer], request: object = None) -> Answer:
         """Make a call that changes nothing."""

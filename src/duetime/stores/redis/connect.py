@@ -120,6 +120,14 @@ class Address:
         return master
 
 
+async def close(client: Redis | RedisCluster) -> None:
+    """Let go of all connections, those to Sentinels included."""
+    watching = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    for sentinel in () if watching is None else watching.sentinels:
+        await sentinel.aclose()
+    await client.aclose()
+
+
 def _hosts(netloc: str, port: int) -> list[tuple[str, int]]:
     named = [host.partition(":") for host in netloc.rpartition("@")[2].split(",")]
     return [(host or "localhost", int(given or port)) for host, _, given in named]
