@@ -10,6 +10,8 @@ from typing import Self
 from tools.servers.binaries import find
 from tools.servers.process import HOST, ServerFailed, ServerProcess
 
+_SOCKET = "socket"
+
 
 class RedisServer:
     """A Redis that keeps an append-only file in a temporary folder as long as this object is open."""
@@ -43,6 +45,10 @@ class RedisServer:
         """Return the address of one database."""
         return f"redis://{HOST}:{self.port}/{database}"
 
+    def socket_url(self) -> str:
+        """Return the address of its socket in the file system."""
+        return f"unix://{self._process.folder / _SOCKET}"
+
     def flush(self) -> None:
         """Remove all data, and keep the functions."""
         if not self._ask(b"FLUSHALL").startswith(b"+OK"):
@@ -50,18 +56,9 @@ class RedisServer:
 
     def start(self) -> None:
         """Start, on the same port and with the same data as before, and return once it answers."""
-        folder = str(self._process.folder)
         fixed = (
-            "--bind",
-            HOST,
-            "--port",
-            str(self.port),
-            "--dir",
-            folder,
-            "--appendonly",
-            "yes",
-            "--save",
-            "",
+            *("--bind", HOST, "--port", str(self.port), "--dir", str(self._process.folder)),
+            *("--unixsocket", _SOCKET, "--appendonly", "yes", "--save", ""),
         )
         words = self._settings if self._watches else (*fixed, *self._settings)
         self._process.start(self._program, *words, ready=self._answers)

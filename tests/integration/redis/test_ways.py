@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from redis.asyncio import Redis
@@ -16,6 +15,7 @@ from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import finish, hire, put, read, take_one
 from duetime.testing.conformance.wakeups import listening
 from tools.servers import RedisServer
+from tools.servers.process import free_port
 
 
 async def lives_and_is_heard_of(url: str) -> None:
@@ -37,25 +37,22 @@ async def lives_and_is_heard_of(url: str) -> None:
         await other.close()
 
 
-async def test_one_server_by_a_socket_of_its_host(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
-    with RedisServer("--unixsocket", str(tmp_path / "redis"), "--unixsocketperm", "777"):
-        await lives_and_is_heard_of(f"unix://{tmp_path / 'redis'}")
+async def test_one_server_by_a_socket_of_its_host(redis: RedisServer) -> None:
+    redis.flush()
+    await lives_and_is_heard_of(redis.socket_url())
 
 
 @pytest.fixture
 def cluster() -> Iterator[RedisServer]:
     """A cluster of one."""
-    with RedisServer("--cluster-enabled", "yes") as server:
+    with RedisServer("--cluster-enabled", "yes", "--cluster-port", str(free_port())) as server:
         yield server
 
 
 async def test_a_cluster(cluster: RedisServer) -> None:
     async with Redis.from_url(cluster.url()) as client:
         await client.execute_command("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-        while (await client.execute_command("CLUSTER INFO"))["cluster_state"] != "ok":
+        while (await client.execute_command("CLUSTER INFO"))["cluster_state"] != "ok":  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.05)
     await lives_and_is_heard_of(cluster.url().replace("redis://", "redis+cluster://").removesuffix("/0"))
 

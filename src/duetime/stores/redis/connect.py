@@ -60,6 +60,8 @@ class Address:
             raise ConfigError(
                 f"{scheme}:// is not a way to reach Redis; use one of {', '.join(sorted(SCHEMES))}"
             )
+        if scheme.endswith("+sentinel") and not parts.path.strip("/"):
+            raise ConfigError("a URL for Sentinel names the service: redis+sentinel://host1,host2/mymaster")
         options: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
         for name in options:
             if name not in OPTIONS:
@@ -113,8 +115,6 @@ class Address:
 
     def _watched(self, settings: dict[str, Any]) -> Redis:
         service, _, database = self.path.lstrip("/").partition("/")
-        if not service:
-            raise ConfigError("a URL for Sentinel names the service: redis+sentinel://host1,host2/mymaster")
         sentinel: Any = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)  # type: ignore[no-untyped-call]
         master: Redis = sentinel.master_for(service, db=int(database or 0), **settings)
         return master
