@@ -94,14 +94,12 @@ function steps.free(step)
 end
 
 -- What fails half way stays half done, so that nothing is begun that cannot be ended.
-local function check(list)
-  for _, new in ipairs(list or {}) do
-    if not STATES[new.state] then error({err = 'DUETIME there is no state ' .. tostring(new.state)}) end
-  end
+local function check(new)
+  if not STATES[new.state] then error({err = 'DUETIME there is no state ' .. tostring(new.state)}) end
 end
 
 verb('enqueue', WRITES, function(asked)
-  check(asked.jobs)
+  for _, new in ipairs(asked.jobs) do check(new) end
   audit.add(asked.entries)
   return reply({ids = jobs.store_all(asked.jobs)})
 end)
@@ -109,6 +107,9 @@ end)
 -- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.
 verb('place', WRITES, function(asked)
   if not as_seen(asked.keys) then return reply({done = false}, holders(asked.keys)) end
+  for _, step in ipairs(asked.steps) do
+    if step.job then check(step.job) end
+  end
   audit.add(asked.entries)
   local ids = {}
   for place, step in ipairs(asked.steps) do ids[place] = steps[step.verb](step) end
