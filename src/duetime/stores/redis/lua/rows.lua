@@ -187,14 +187,17 @@ function rows.add(job)
   reindex()
 end
 
--- Change some columns of a job; `false` makes one nothing. `before`: what was read of it, if it was.
-function rows.change(id, changes, before)
+-- Change some columns of a job; `false` makes one nothing. `before`: the whole row, if it was read.
+function rows.change(id, changed, before)
   before = before or rows.read(id)
-  local after = {}
+  local after, differs = {}, {}
   for name, value in pairs(before) do after[name] = value end
-  for name, value in pairs(changes) do after[name] = value end
+  for name, value in pairs(changed) do
+    after[name] = value
+    if value ~= before[name] then differs[name] = value end
+  end
   local reindex = reindexing(id, before, setmetatable(after, ABSENT))
-  write(key('job', id), changes)
+  write(key('job', id), differs)
   reindex()
 end
 

@@ -66,7 +66,10 @@ function settling.settle(change)
   if job.state ~= 'running' then return 'accepted' end
   -- What is called back was made for a job whose cancellation was requested, or was not.
   if change.requested ~= nil and change.requested ~= (job.cancel_requested_at and true or false) then return 'moved' end
-  if change.progress then reports.progress(change.progress) end
+  if change.progress then
+    reports.progress(change.progress)
+    job = settling.claimed(change)
+  end
   write_down(job, change)
   if change.attempt then keep_attempt(job, change) end
   if change.trim then trim(job.id, change.trim) end
