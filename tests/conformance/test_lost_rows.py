@@ -6,11 +6,29 @@ import sqlite3
 
 import asyncpg
 import pytest
+from redis.asyncio import Redis
 
 from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.conformance import StoreSuite
 from duetime.testing.conformance.kit import hire, put, read, rescue, take_one
+
+FORGET_WORKER = "DELETE FROM duetime_workers WHERE id = 'w1'"
+FORGET_HOLDER = "UPDATE duetime_jobs SET worker = NULL"
+
+
+async def execute_on_redis(client: Redis, statement: str) -> None:
+    """Bring about what a statement does to tables."""
+    if statement == FORGET_WORKER:
+        await client.delete("{duetime}:worker:w1")
+        await client.zrem("{duetime}:workers", "w1")
+        await client.zrem("{duetime}:leases", "w1")
+    else:
+        (job_id,) = await client.zrange("{duetime}:jobs", 0, -1)
+        await client.hdel(f"{{duetime}}:job:{job_id.decode()}", "worker")
+        await client.rename("{duetime}:held:w1", "{duetime}:held:")
+        await client.zrem("{duetime}:holders", "w1")
+        await client.zadd("{duetime}:holders", {"": 0})
 
 
 async def execute(url: str, statement: str) -> None:
@@ -18,6 +36,9 @@ async def execute(url: str, statement: str) -> None:
         with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
             file.execute(statement)
         file.close()
+    elif url.startswith("redis:"):
+        async with Redis.from_url(url) as client:
+            await execute_on_redis(client, statement)
     else:
         connection = await asyncpg.connect(url, statement_cache_size=0)
         await connection.execute(statement)
@@ -28,8 +49,8 @@ class TestLostRows(StoreSuite):
     @pytest.mark.parametrize(
         ("loss", "worker"),
         [
-            ("DELETE FROM duetime_workers WHERE id = 'w1'", "w1"),
-            ("UPDATE duetime_jobs SET worker = NULL", ""),
+            (FORGET_WORKER, "w1"),
+            (FORGET_HOLDER, ""),
         ],
     )
     async def test_a_job_that_nobody_known_holds_is_taken_over(
