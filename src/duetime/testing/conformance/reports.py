@@ -124,6 +124,17 @@ class TestProgress(StoreSuite):
         assert (await read(store, claim.job_id)).state is State.PENDING
         assert await said(store, claim) == (None, None)
 
+    async def test_a_last_word_does_not_outlive_the_run_of_a_job_that_goes_back(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        said = Progress(claim.token, 0.9, "nearly")
+        await finish(store, claim, Failed(error="boom"), now=clock.now(), policy=fixed(5, 1), progress=said)
+        record = await read(store, claim.job_id)
+        assert (record.state, record.progress, record.progress_note) == (State.PENDING, None, None)
+
     async def test_a_note_may_hold_any_text(self, store: Store) -> None:
         claim = await begun(store)
         await store.report([progress(claim, 0.5, ODD_TEXT)], [])
