@@ -1,4 +1,4 @@
-"""Counts what a store really sends, by listening between the store and its driver."""
+"""Counts what a store really sends, by listening between the store and its driver, or its calls to Redis."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from benchmarks.ledger import now
 from duetime.stores.base import Hint, Store
+from duetime.stores.redis.calls import Calls
 from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.store import SqlStore
 
 T = TypeVar("T")
 
 
 class Sent(NamedTuple):
-    """One statement on its way to the database."""
+    """One statement on its way to the database, or one call on its way to Redis."""
 
     at: int
     kind: Literal["read", "write"]
@@ -63,11 +65,39 @@ class Tap:
             return answer
 
 
+class CallTap:
+    """Calls to Redis of which every one is noted before it is passed on."""
+
+    def __init__(self, calls: Calls, sent: list[Sent]) -> None:
+        self._calls = calls
+        self._sent = sent
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._calls, name)
+
+    async def write(self, verb: str, *asked: Any, **told: Any) -> Any:
+        """Make a call that may change something."""
+        self._sent.append(Sent(now(), "write", verb))
+        return await self._calls.write(verb, *asked, **told)
+
+    async def read(self, verb: str, *asked: Any) -> Any:
+        """Make a call that changes nothing."""
+        self._sent.append(Sent(now(), "read", verb))
+        return await self._calls.read(verb, *asked)
+
+    def sibling(self) -> CallTap:
+        """Listen to the pulse's connection too."""
+        return CallTap(self._calls.sibling(), self._sent)
+
+
 def tapped(store: Store) -> list[Sent]:
     """Listen to an open store from here on; a worker must be started after this."""
     sent: list[Sent] = []
     whole: Any = store
     # No public name shows it.
-    tap = Tap(whole._driver, sent)  # noqa: SLF001
-    whole._driver = whole._enqueuing._driver = whole._limited._driver = tap  # noqa: SLF001
+    if isinstance(store, SqlStore):
+        tap = Tap(whole._driver, sent)  # noqa: SLF001
+        whole._driver = whole._enqueuing._driver = whole._limited._driver = tap  # noqa: SLF001
+    else:
+        whole._calls = CallTap(whole._calls, sent)  # noqa: SLF001
     return sent

@@ -66,8 +66,8 @@ async def rows(connection: Any, sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.covers("effect-and-completion", "worker-killed")
-async def test_each_of_two_hundred_transfers_happens_once_though_its_worker_is_killed(store_url: str) -> None:
-    bank = Bank(store_url)
+async def test_each_of_two_hundred_transfers_happens_once_though_its_worker_is_killed(sql_url: str) -> None:
+    bank = Bank(sql_url)
     steps = list(islice(cycle(STEPS), ROUNDS))
 
     after = await carnage(bank, bank.transfer, steps)
@@ -88,9 +88,9 @@ async def test_each_of_two_hundred_transfers_happens_once_though_its_worker_is_k
 
 @pytest.mark.timeout(300)
 async def test_without_the_transaction_a_kill_between_effect_and_completion_moves_money_twice(
-    store_url: str,
+    sql_url: str,
 ) -> None:
-    bank = Bank(store_url)
+    bank = Bank(sql_url)
     steps = list(islice(cycle(CARELESS_STEPS), 2 * len(CARELESS_STEPS)))
 
     after = await carnage(bank, bank.careless, steps)

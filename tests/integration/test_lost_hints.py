@@ -13,7 +13,7 @@ from duetime import Scheduler, every
 from duetime.runtime import lookout, patience
 from duetime.runtime.fetcher import Fetcher
 from duetime.stores.base.subscribers import Subscribers
-from duetime.stores.sql.store import SqlStore
+from duetime.stores.open import open_store
 
 
 class App:
@@ -127,8 +127,8 @@ async def test_a_schedule_is_found_by_a_heartbeat_when_its_hint_is_lost(store_ur
 async def test_a_worker_that_hears_nobody_looks_for_jobs_at_gates_often(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqlStore, "hears_others", False)
     app = App(store_url)
+    monkeypatch.setattr(type(open_store(store_url)), "hears_others", False)
     async with app.working():
         await app.passes.enqueue()
         await until(lambda: app.passed == 1)

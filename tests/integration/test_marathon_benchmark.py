@@ -14,8 +14,8 @@ JOBS = 300
 
 
 @pytest.mark.timeout(180)
-def test_all_jobs_are_drained_and_the_room_they_take_is_known(store_url: str, tmp_path: Path) -> None:
-    engine = "sqlite" if store_url.startswith("sqlite") else "postgres"
+def test_all_jobs_are_drained_and_the_room_they_take_is_known(sql_url: str, tmp_path: Path) -> None:
+    engine = "sqlite" if sql_url.startswith("sqlite") else "postgres"
     with GROUNDS[engine]() as ground:
         children.run(fill, url=ground.url, jobs=JOBS)
         samples = drained(ground, tmp_path / "tally", JOBS, 0.001)

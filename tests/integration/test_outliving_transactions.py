@@ -54,9 +54,9 @@ async def test_a_block_in_a_thread_that_ends_after_its_run_is_committed_and_lets
 
 @pytest.mark.covers("effect-and-completion")
 async def test_a_block_that_begins_after_its_run_has_ended_loses_its_claim_and_leaves_nothing(
-    store_url: str,
+    sql_url: str,
 ) -> None:
-    scheduler = Scheduler(store_url)
+    scheduler = Scheduler(sql_url)
     gate = asyncio.Event()
     tasks: list[asyncio.Task[None]] = []
 

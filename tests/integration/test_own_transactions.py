@@ -26,8 +26,8 @@ async def double(number: int) -> int:
 
 
 @pytest.fixture
-def scheduler(store_url: str) -> Scheduler:
-    return Scheduler(store_url)
+def scheduler(sql_url: str) -> Scheduler:
+    return Scheduler(sql_url)
 
 
 @pytest.fixture
@@ -38,17 +38,17 @@ def task(scheduler: Scheduler) -> Task[[int], int]:
 @pytest.fixture(
     params=["native", "begun by hand", "session", "connection", "async session", "async connection"]
 )
-def calling(request: pytest.FixtureRequest, store_url: str) -> Calling:
+def calling(request: pytest.FixtureRequest, sql_url: str) -> Calling:
     """Every kind of transaction that can be open on the store's database."""
-    return CALLERS[store_url.partition(":")[0]][request.param]
+    return CALLERS[sql_url.partition(":")[0]][request.param]
 
 
 @pytest.mark.covers("enqueue-apart")
 async def test_a_job_is_there_once_its_transaction_commits(
-    scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, sql_url: str
 ) -> None:
     async with scheduler:
-        async with calling(store_url) as caller:
+        async with calling(sql_url) as caller:
             job = await task.options(tx=caller.tx).enqueue(2)
             many = await scheduler.enqueue_many([task.call(3), task.call(4)], tx=caller.tx)
             assert await scheduler.jobs.list() == []
@@ -60,9 +60,9 @@ async def test_a_job_is_there_once_its_transaction_commits(
 
 @pytest.mark.covers("enqueue-apart")
 async def test_a_job_is_gone_when_its_transaction_is_rolled_back(
-    scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, sql_url: str
 ) -> None:
-    async with scheduler, calling(store_url) as caller:
+    async with scheduler, calling(sql_url) as caller:
         await task.options(tx=caller.tx).enqueue(2)
         await caller.rollback()
         assert await scheduler.jobs.list() == []
@@ -70,17 +70,17 @@ async def test_a_job_is_gone_when_its_transaction_is_rolled_back(
 
 @pytest.mark.covers("enqueue-apart")
 async def test_a_job_commits_together_with_what_the_caller_writes(
-    scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, sql_url: str
 ) -> None:
     async with scheduler:
-        async with calling(store_url) as caller:
+        async with calling(sql_url) as caller:
             await caller.execute("CREATE TABLE orders (id integer)")
             await caller.commit()
-        async with calling(store_url) as caller:
+        async with calling(sql_url) as caller:
             await caller.execute("INSERT INTO orders VALUES (1)")
             await task.options(tx=caller.tx, delay=3600).enqueue(2)
             await caller.rollback()
-        async with calling(store_url) as caller:
+        async with calling(sql_url) as caller:
             await caller.execute("INSERT INTO orders VALUES (2)")
             job = await task.options(tx=caller.tx, delay=3600).enqueue(2)
             await caller.commit()
@@ -93,10 +93,10 @@ async def test_a_refused_request_leaves_the_transaction_usable_and_without_a_job
     scheduler: Scheduler,
     task: Task[[int], int],
     calling: Calling,
-    store_url: str,
+    sql_url: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with scheduler, calling(store_url) as caller:
+    async with scheduler, calling(sql_url) as caller:
         with monkeypatch.context() as patch:
             patch.setattr("duetime.stores.sql.scripts.jobs.insertion", misled)
             with pytest.raises(Misled):
@@ -115,7 +115,7 @@ def misled(*_: object, **__: object) -> None:
 
 
 async def test_workers_are_hinted_by_the_commit_and_not_before(
-    scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, sql_url: str
 ) -> None:
     heard: list[Hint] = []
 
@@ -123,7 +123,7 @@ async def test_workers_are_hinted_by_the_commit_and_not_before(
         async for hint in scheduler.store.wakeups():
             heard.append(hint)  # noqa: PERF401 -- there is no end to them
 
-    async with scheduler, calling(store_url) as caller, asyncio.TaskGroup() as group:
+    async with scheduler, calling(sql_url) as caller, asyncio.TaskGroup() as group:
         listening = group.create_task(listen())
         await until(lambda: scheduler.store.hears_others, what="hearing")
         # Hints that were given before the answer to a question are heard before it.
@@ -138,7 +138,7 @@ async def test_workers_are_hinted_by_the_commit_and_not_before(
 
 
 async def test_an_open_transaction_of_another_database_is_refused_and_stays_usable(
-    scheduler: Scheduler, task: Task[[int], int], calling: Calling, store_url: str, elsewhere: str
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, sql_url: str, elsewhere: str
 ) -> None:
     other = Scheduler(elsewhere)
     async with scheduler, other, calling(elsewhere) as caller:
@@ -160,13 +160,13 @@ async def test_a_database_without_our_tables_is_refused_and_its_transaction_stay
 
 
 @pytest.fixture
-def elsewhere(store_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+def elsewhere(sql_url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     """The address of another database of the same kind."""
-    if store_url.startswith("sqlite"):
+    if sql_url.startswith("sqlite"):
         yield f"sqlite:///{tmp_path / 'elsewhere.db'}"
         return
     postgres: Postgres = request.getfixturevalue("postgres")
-    name = f"elsewhere_{store_url.rpartition('/')[2]}"
+    name = f"elsewhere_{sql_url.rpartition('/')[2]}"
     postgres.create_database(name)
     yield postgres.url(name)
     postgres.drop_database(name)
@@ -190,10 +190,10 @@ async def test_a_call_with_a_transaction_of_its_own_is_refused(
 
 
 async def test_a_connection_that_commits_every_statement_is_refused(
-    scheduler: Scheduler, task: Task[[int], int], store_url: str
+    scheduler: Scheduler, task: Task[[int], int], sql_url: str
 ) -> None:
-    blocking = sa.create_engine(of_alchemy(store_url), isolation_level="AUTOCOMMIT")
-    looping = create_async_engine(of_alchemy(store_url, asynchronous=True), isolation_level="AUTOCOMMIT")
+    blocking = sa.create_engine(of_alchemy(sql_url), isolation_level="AUTOCOMMIT")
+    looping = create_async_engine(of_alchemy(sql_url, asynchronous=True), isolation_level="AUTOCOMMIT")
     async with scheduler:
         with blocking.connect() as connection, pytest.raises(InvalidTransaction, match="no transaction open"):
             await task.options(tx=connection).enqueue(2)
@@ -206,9 +206,9 @@ async def test_a_connection_that_commits_every_statement_is_refused(
 
 
 async def test_a_closed_connection_of_sqlalchemy_is_refused(
-    scheduler: Scheduler, task: Task[[int], int], store_url: str
+    scheduler: Scheduler, task: Task[[int], int], sql_url: str
 ) -> None:
-    engine = sa.create_engine(of_alchemy(store_url))
+    engine = sa.create_engine(of_alchemy(sql_url))
     with engine.connect() as connection:
         """Closed with the block."""
     async with scheduler:
@@ -220,9 +220,9 @@ async def test_a_closed_connection_of_sqlalchemy_is_refused(
 
 
 async def test_a_closed_async_connection_of_sqlalchemy_is_refused(
-    scheduler: Scheduler, task: Task[[int], int], store_url: str
+    scheduler: Scheduler, task: Task[[int], int], sql_url: str
 ) -> None:
-    engine = create_async_engine(of_alchemy(store_url, asynchronous=True))
+    engine = create_async_engine(of_alchemy(sql_url, asynchronous=True))
     async with engine.connect() as connection:
         """Closed with the block."""
     async with scheduler:
@@ -234,9 +234,9 @@ async def test_a_closed_async_connection_of_sqlalchemy_is_refused(
 
 
 async def test_a_scoped_session_stands_for_its_session(
-    scheduler: Scheduler, task: Task[[int], int], store_url: str
+    scheduler: Scheduler, task: Task[[int], int], sql_url: str
 ) -> None:
-    engine = sa.create_engine(of_alchemy(store_url))
+    engine = sa.create_engine(of_alchemy(sql_url))
     sessions = scoped_session(sessionmaker(engine))
     async with scheduler:
         job = await task.options(tx=sessions).enqueue(2)
@@ -307,10 +307,10 @@ async def test_a_connection_is_asked_with_one_statement_which_database_it_is(pos
     assert [query.split()[0] for query in asked] == ["SAVEPOINT", "SELECT", "INSERT", "RELEASE"]
 
 
-def test_a_blocking_caller_enqueues_in_its_own_thread(store_url: str) -> None:
-    scheduler = Scheduler(store_url)
+def test_a_blocking_caller_enqueues_in_its_own_thread(sql_url: str) -> None:
+    scheduler = Scheduler(sql_url)
     task = scheduler.task(name="double")(double)
-    engine = sa.create_engine(of_alchemy(store_url))
+    engine = sa.create_engine(of_alchemy(sql_url))
     assert scheduler.sync.jobs.list() == []
     with Session(engine) as session, session.begin():
         job = task.options(tx=session).sync.enqueue(2)
@@ -337,8 +337,8 @@ def test_a_blocking_caller_uses_its_sqlite_connection_where_it_was_made(sqlite_u
 
 
 async def test_a_blocking_call_refuses_a_connection_that_needs_its_loop(
-    scheduler: Scheduler, task: Task[[int], int], store_url: str
+    scheduler: Scheduler, task: Task[[int], int], sql_url: str
 ) -> None:
-    async with scheduler, CALLERS[store_url.partition(":")[0]]["async session"](store_url) as caller:
+    async with scheduler, CALLERS[sql_url.partition(":")[0]]["async session"](sql_url) as caller:
         with pytest.raises(InvalidTransaction, match=r"await task\.options"):
             await asyncio.to_thread(task.options(tx=caller.tx).sync.enqueue, 2)

@@ -27,8 +27,8 @@ from tests.integration.kit import until
 
 
 @pytest.fixture
-def scheduler(store_url: str) -> Scheduler:
-    return Scheduler(store_url)
+def scheduler(sql_url: str) -> Scheduler:
+    return Scheduler(sql_url)
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,10 @@ _STORES = {
     "postgres": ["postgres"],
     "pgbouncer": ["pgbouncer"],
     "redis": ["redis"],
-    "all": ["sqlite", "postgres"],
+    "all": ["sqlite", "postgres", "redis"],
 }
+SQL = frozenset({"sqlite", "postgres", "pgbouncer"})
+"""Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -24,13 +26,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    chosen = _STORES[metafunc.config.getoption("--store")]
     if "store_url" in metafunc.fixturenames:
-        metafunc.parametrize("store_url", _STORES[metafunc.config.getoption("--store")], indirect=True)
+        metafunc.parametrize("store_url", chosen, indirect=True)
+    if "sql_url" in metafunc.fixturenames:
+        metafunc.parametrize("sql_url", [kind for kind in chosen if kind in SQL], indirect=True)
 
 
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store, once for each kind of store that `--store` chose."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def sql_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty database, once for each kind of SQL database among the stores that were chosen."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 

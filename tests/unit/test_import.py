@@ -7,7 +7,8 @@ import pytest
 
 import duetime
 
-HEAVY = {"asyncpg", "fastapi", "pydantic", "sqlite3", "starlette", "uvicorn"}
+HEAVY = {"asyncpg", "fastapi", "pydantic", "redis", "sqlite3", "starlette", "uvicorn"}
+DRIVERS = {"postgresql": "asyncpg", "redis": "redis.asyncio", "sqlite": "sqlite3"}
 
 
 @pytest.mark.covers("import-loads-drivers")
@@ -78,8 +79,8 @@ def test_a_worker_loads_nothing_that_it_does_not_use(store_url: str) -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", IDLE_WORKER, store_url], check=True, capture_output=True, text=True
     )
-    driver = "sqlite3" if store_url.startswith("sqlite") else "asyncpg"
-    others = {"asyncpg", "sqlite3"} - {driver}
+    driver = DRIVERS[store_url.partition(":")[0]]
+    others = {*DRIVERS.values()} - {driver}
     # What a driver loads for itself is not ours to spare.
     bare = subprocess.run(
         [sys.executable, "-c", f"import {driver}, sys; print(*sys.modules)"],

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
+from duetime.stores.open import open_store
+from tests.support.stores import SQL
 from tools.servers import Postgres
 
 
@@ -10,4 +14,11 @@ def test_each_test_gets_an_empty_database_of_its_own(postgres: Postgres, postgre
 
 
 def test_store_addresses_name_the_store(store_url: str) -> None:
-    assert store_url.startswith(("sqlite:///", "postgresql://"))
+    assert store_url.startswith(("sqlite:///", "postgresql://", "redis://"))
+
+
+def test_tests_of_transactions_leave_out_no_store_that_has_them(
+    store_url: str, request: pytest.FixtureRequest
+) -> None:
+    kind = request.node.callspec.params["store_url"]
+    assert open_store(store_url).capabilities.transactions == (kind in SQL)

@@ -59,8 +59,8 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def store(store_url: str, clock: FakeClock) -> AsyncIterator[SqlStore]:
-    store = open_store(store_url, clock=clock)
+async def store(sql_url: str, clock: FakeClock) -> AsyncIterator[SqlStore]:
+    store = open_store(sql_url, clock=clock)
     assert isinstance(store, SqlStore)
     await store.open()
     await hire(store, "w1")

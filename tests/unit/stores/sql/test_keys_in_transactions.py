@@ -19,8 +19,8 @@ KEY = Key(value="k")
 
 
 @pytest.fixture
-async def store(store_url: str) -> AsyncIterator[Store]:
-    store = open_store(store_url)
+async def store(sql_url: str) -> AsyncIterator[Store]:
+    store = open_store(sql_url)
     await store.open()
     yield store
     await store.close()
@@ -38,15 +38,15 @@ async def refused(store: Store, tx: object) -> NewJob:
     return asked
 
 
-async def test_a_refused_batch_leaves_nothing_in_the_transaction(store: Store, store_url: str) -> None:
+async def test_a_refused_batch_leaves_nothing_in_the_transaction(store: Store, sql_url: str) -> None:
     first = await put(store, key=KEY)
-    if store_url.startswith("sqlite"):
-        with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
+    if sql_url.startswith("sqlite"):
+        with closing(sqlite3.connect(sql_url.removeprefix("sqlite:///"))) as file:
             file.execute("BEGIN IMMEDIATE")
             asked = await refused(store, file)
             file.commit()
     else:
-        connection = await asyncpg.connect(store_url)
+        connection = await asyncpg.connect(sql_url)
         async with connection.transaction():
             asked = await refused(store, connection)
         await connection.close()

@@ -41,24 +41,24 @@ def test_there_is_no_text_when_nothing_is_missing() -> None:
     assert pending_sql((STEP,), found=2) == ""
 
 
-async def test_a_store_brings_its_tables_along(store_url: str) -> None:
-    store = open_store(store_url)
+async def test_a_store_brings_its_tables_along(sql_url: str) -> None:
+    store = open_store(sql_url)
     await store.open()
     assert await store.schema_status() == SchemaStatus(found=4, wanted=4)
     assert await store.pending_sql() == ""
     await store.close()
 
 
-async def test_a_store_that_may_not_migrate_names_the_command(store_url: str) -> None:
+async def test_a_store_that_may_not_migrate_names_the_command(sql_url: str) -> None:
     with pytest.raises(SchemaMismatch, match=r"no tables yet.*duetime migrate --url"):
-        await open_store(store_url, auto_migrate=False).open()
+        await open_store(sql_url, auto_migrate=False).open()
 
 
-async def test_namespaces_have_tables_of_their_own(store_url: str) -> None:
-    await closed(open_store(store_url, namespace="one"))
+async def test_namespaces_have_tables_of_their_own(sql_url: str) -> None:
+    await closed(open_store(sql_url, namespace="one"))
     with pytest.raises(SchemaMismatch):
-        await open_store(store_url, namespace="two", auto_migrate=False).open()
-    await closed(open_store(store_url, namespace="one", auto_migrate=False))
+        await open_store(sql_url, namespace="two", auto_migrate=False).open()
+    await closed(open_store(sql_url, namespace="one", auto_migrate=False))
 
 
 async def test_tables_that_are_newer_than_the_code_are_refused(tmp_path: Path) -> None:
@@ -86,18 +86,16 @@ async def test_the_printed_text_makes_the_tables_that_migrate_makes(tmp_path: Pa
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(
-    store_url: str, version: int
-) -> None:
-    dialect = SQLITE if store_url.startswith("sqlite:") else POSTGRES
-    await run(store_url, "".join(step.text for step in migrations(dialect, "duetime")[:version]))
+async def test_what_is_stored_in_older_tables_is_kept_and_can_be_claimed(sql_url: str, version: int) -> None:
+    dialect = SQLITE if sql_url.startswith("sqlite:") else POSTGRES
+    await run(sql_url, "".join(step.text for step in migrations(dialect, "duetime")[:version]))
     for state in State:
         await run(
-            store_url,
+            sql_url,
             "INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)"
             f" VALUES ('{state}', 'greet', '{{}}', 'default', 5, '{state}', 0, 0, 'retry')",
         )
-    store = open_store(store_url)
+    store = open_store(sql_url)
     await store.open()
     assert await store.counts() == {("default", state): 1 for state in State}
     await hire(store, "w1")
@@ -132,8 +130,8 @@ asyncio.run(run(sys.argv[1]))
 """
 
 
-def test_many_processes_may_open_a_new_database_at_once(store_url: str) -> None:
-    command = [sys.executable, "-c", OPEN, store_url]
+def test_many_processes_may_open_a_new_database_at_once(sql_url: str) -> None:
+    command = [sys.executable, "-c", OPEN, sql_url]
     processes = [subprocess.Popen(command, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE) for _ in range(8)]
     for process in processes:
         assert process.stdout is not None
