@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from duetime.errors import InvalidTransaction, StoreUnavailable
 from duetime.model.audit import AuditEntry
@@ -18,8 +18,10 @@ from duetime.stores.base import Hint, Loan
 from duetime.stores.redis import rows
 from duetime.stores.redis.loan import NoLoan
 from duetime.stores.redis.part import Part
-from duetime.stores.redis.placing import Plan, Seen, plan, seen
 from duetime.stores.redis.rows import FACTS
+
+if TYPE_CHECKING:
+    from duetime.stores.redis.placing import Plan
 
 log = logging.getLogger("duetime.store")
 
@@ -68,6 +70,8 @@ class Enqueuing(Part):
 
     async def _place(self, jobs: Sequence[NewJob], noted: list[dict[str, object]]) -> list[JobId]:
         """Store jobs of which some have keys, first as if the keys were free."""
+        from duetime.stores.redis.placing import Seen, plan, seen
+
         known = Seen(0, {})
         for attempt in range(_TRIES):
             made = plan(jobs, known)

@@ -77,12 +77,16 @@ def _cleaned(value: Any) -> Any:
 _SPECIAL: Final = NewJob._fields.index("terms")
 _OWN: Final = NewJob._fields[:_SPECIAL]
 _NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_SPECIAL:])
+_LEFT_OPEN: Final = tuple(
+    None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name) for name in _OWN
+)
+"""What a missing column stands for; the queue, the priority and the state are written all the same."""
 
 
 def new_job(job: NewJob) -> dict[str, object]:
     """Name what a request says, without what it leaves open."""
     row: dict[str, object] = {
-        name: value for name, value in zip(_OWN, job, strict=False) if value is not None
+        name: value for name, value, left in zip(_OWN, job, _LEFT_OPEN, strict=False) if value != left
     }
     return row if job[_SPECIAL:] == _NOTHING_SPECIAL else row | _special(job)
 

@@ -41,7 +41,7 @@ local function gather(found, line, demand, most)
     local some = first_of(line, demand, most, offset)
     for place = 1, #some, 2 do
       local readable, job = pcall(rows.read, some[place])
-      if not readable or not job then
+      if not (readable and job and rows.sound(job)) then
         rows.set_aside(line, some[place])
       elseif taken < most and (not demand.unstarted or safe_to_hold(job)) then
         job.line = line

@@ -69,7 +69,7 @@ local FORGOTTEN = {
   'failures', 'crashes', 'blames', 'error', 'traceback', 'reason', 'progress', 'progress_note',
 }
 local REPLACED = {
-  'retries', 'timeout', 'keep_key', 'key_until', 'parent', 'tags', 'expires_at', 'callbacks', 'result_ttl',
+  'on_crash', 'retries', 'timeout', 'keep_key', 'key_until', 'parent', 'tags', 'expires_at', 'callbacks', 'result_ttl',
   'failure_ttl', 'gate',
 }
 

@@ -1,9 +1,15 @@
 -- Answers, as MessagePack: what is nothing stays nothing in them, which neither Redis' own arrays nor JSON can do,
 -- and instants keep all their digits.
 
+-- The heads of arrays that were made before: as many as there are kinds of rows, and numbers of them.
+local heads = {}
+
 local function array(count)
-  return string.char(0xdd, math.floor(count / 16777216) % 256, math.floor(count / 65536) % 256,
-                     math.floor(count / 256) % 256, count % 256)
+  if not heads[count] then
+    heads[count] = string.char(0xdd, math.floor(count / 16777216) % 256, math.floor(count / 65536) % 256,
+                               math.floor(count / 256) % 256, count % 256)
+  end
+  return heads[count]
 end
 
 -- One row of so many values, of which any may be nothing.

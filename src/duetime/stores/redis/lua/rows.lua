@@ -1,12 +1,26 @@
 -- The rows of jobs, and the indexes over them. Nothing but this file writes either, so that they cannot drift apart.
 
--- What is a number in a job, with what a missing one stands for.
+-- What is a number in a job.
 local NUMBERS = {
-  priority = false, due_at = false, created_at = false, started_at = false, finished_at = false, fence = 0,
-  failures = 0, crashes = 0, blames = 0, retries = false, timeout = false, cancel_requested_at = false,
-  occurrence = false, span_first = false, span_count = 1, keep_key = false, key_until = false, expires_at = false,
-  result_ttl = false, failure_ttl = false, progress = false, key_held = 1,
+  priority = true, due_at = true, created_at = true, started_at = true, finished_at = true, fence = true,
+  failures = true, crashes = true, blames = true, retries = true, timeout = true, cancel_requested_at = true,
+  occurrence = true, span_first = true, span_count = true, keep_key = true, key_until = true, expires_at = true,
+  result_ttl = true, failure_ttl = true, progress = true, key_held = true,
 }
+
+-- What a missing column stands for, where that is not nothing.
+local ABSENT = {
+  __index = {fence = 0, failures = 0, crashes = 0, blames = 0, span_count = 1, key_held = 1, on_crash = 'retry'},
+}
+
+-- An empty row with room for most columns, since a table that grows takes as long as all the rest of reading a job.
+local function blank()
+  return setmetatable({
+    id = nil, task = nil, payload = nil, queue = nil, priority = nil, state = nil, due_at = nil, created_at = nil,
+    started_at = nil, finished_at = nil, worker = nil, fence = nil, claim_id = nil, failures = nil, result = nil,
+    schedule = nil, occurrence = nil,
+  }, ABSENT)
+end
 
 local CLAIM = {
   'id', 'fence', 'claim_id', 'task', 'payload', 'queue', 'priority', 'due_at', 'claimed_at', 'failures', 'crashes',
@@ -21,42 +35,34 @@ local JOB = {
   'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate', 'progress', 'progress_note',
 }
 
-local function number_or_text(name, value)
-  local default = NUMBERS[name]
-  if default == nil then return value end
-  return tonumber(value) or default
+local function put(row, name, value)
+  if NUMBERS[name] then row[name] = tonumber(value) else row[name] = value end
 end
 
-local ABSENT = {__index = function(_, name) return NUMBERS[name] or false end}
-
--- Read a job, by column; `false` for what is nothing, and `nil` in place of a job that there is not. All of it: that
--- takes a third of the time that it takes to ask for as many columns as the indexes go by.
+-- Read a job, by column; nothing in place of a job that there is not. All of it: that takes a third of the time that it
+-- takes to ask for as many columns as the indexes go by.
 function rows.read(id)
   local values = redis.call('HGETALL', key('job', id))
   if #values == 0 then return nil end
-  local row = {}
-  for place = 1, #values, 2 do
-    local name = values[place]
-    row[name] = number_or_text(name, values[place + 1])
-  end
-  return setmetatable(row, ABSENT)
+  local row = blank()
+  for place = 1, #values, 2 do put(row, values[place], values[place + 1]) end
+  return row
 end
 
 -- Read a few columns, where many jobs are looked at and their arguments are of no interest.
 function rows.glance(id, columns)
   local values = redis.call('HMGET', key('job', id), 'id', unpack(columns))
   if not values[1] then return nil end
-  local row = {}
-  for place, name in ipairs(columns) do
-    row[name] = values[place + 1] and number_or_text(name, values[place + 1])
-  end
-  return setmetatable(row, ABSENT)
+  local row = blank()
+  for place, name in ipairs(columns) do put(row, name, values[place + 1] or nil) end
+  return row
 end
 
--- Pack what was read as a row of columns.
+-- Pack what was read as a row of columns. The table is used again and again, to spare its growth.
+local values = {}
+
 function rows.packed(row, columns)
-  local values = {}
-  for place, name in ipairs(columns) do values[place] = row[name] or nil end
+  for place = 1, #columns do values[place] = row[columns[place]] or nil end
   return pack_row(values, #columns)
 end
 
@@ -74,95 +80,128 @@ end
 
 local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
 local LIVE = {pending = true, running = true}
-local RAN = {succeeded = true, failed = true}
 
--- Return the keys that a job is listed under, each with its score and, for keys that come and go, who lists them.
-local function places(job)
-  local found = {}
-  if not job then return found end
-  local state = job.state
-  found[key('jobs')] = {0}
-  if LIVE[state] then found[key('live')] = {0} end
-  if state == 'pending' and job.gate then
-    local place = joined(job.task, job.gate, job.queue, job.priority)
-    found[key('gated')] = {job.due_at}
-    found[key('gate', place)] = {job.due_at, 'places', place}
-  elseif state == 'pending' then
-    local line = joined(job.queue, job.priority, job.task)
-    found[key('claim', line)] = {job.due_at, 'lines', line}
-  elseif state == 'running' then
-    found[key('held', job.worker or '')] = {0, 'holders', job.worker or ''}
-    found[key('busy', job.queue)] = {0}
-    if job.gate then found[key('passed', job.gate)] = {0} end
-  elseif state ~= 'succeeded' then
-    found[key('unsuccessful')] = {0}
-  end
-  if job.schedule then
-    found[key('history', job.schedule)] = {0}
-    if LIVE[state] then found[key('live', job.schedule)] = {job.occurrence or 0} end
-    if job.occurrence then found[key('occurrences', job.schedule)] = {job.occurrence} end
-    if job.occurrence and RAN[state] then found[key(state, job.schedule)] = {job.occurrence} end
-  end
-  return found
-end
+-- As text, since it takes Redis longer to write a number down than to list it.
+local ZERO = '0'
+
+-- The indexes over jobs, each with what tells in which part of it a job is listed, if in any, and under which score.
+local OF_ALL = {
+  {'jobs', function() return '', ZERO end},
+  {'live', function(job) if LIVE[job.state] then return '', ZERO end end},
+  {'claim', function(job)
+    if job.state == 'pending' and not job.gate then return joined(job.queue, job.priority, job.task), job.due_at end
+  end},
+  {'held', function(job) if job.state == 'running' then return job.worker or '', ZERO end end},
+  {'busy', function(job) if job.state == 'running' then return job.queue, ZERO end end},
+  {'unsuccessful', function(job) if not LIVE[job.state] and job.state ~= 'succeeded' then return '', ZERO end end},
+}
+local OF_GATED = {
+  {'gated', function(job) if job.gate and job.state == 'pending' then return '', job.due_at end end},
+  {'gate', function(job)
+    if job.gate and job.state == 'pending' then
+      return joined(job.task, job.gate, job.queue, job.priority), job.due_at
+    end
+  end},
+  {'passed', function(job) if job.gate and job.state == 'running' then return job.gate, ZERO end end},
+}
+local OF_SCHEDULED = {
+  {'history', function(job) return job.schedule, ZERO end},
+  {'live', function(job) if LIVE[job.state] then return job.schedule, job.occurrence or ZERO end end},
+  {'occurrences', function(job) if job.occurrence then return job.schedule, job.occurrence end end},
+  {'succeeded', function(job)
+    if job.occurrence and job.state == 'succeeded' then return job.schedule, job.occurrence end
+  end},
+  {'failed', function(job)
+    if job.occurrence and job.state == 'failed' then return job.schedule, job.occurrence end
+  end},
+}
+
+-- Who lists the parts that an index has at present.
+local REGISTRIES = {claim = 'lines', gate = 'places', held = 'holders'}
 
 -- The name of the key that a job holds, if it does: while it lives, or past its end where it asked for that.
 local function key_of(job)
-  if not (job and job.unique_key) or job.key_held == 0 then return nil end
+  if not job.unique_key or job.key_held == 0 then return nil end
   if not (LIVE[job.state] or job.keep_key or job.key_until) then return nil end
   return joined(job.task, job.unique_key)
 end
 
--- What is to change in the indexes: by key and job, its score, or `false` where it leaves.
-local changes, lists = {}, {}
+-- What is to change in the indexes: by index, part and job, its score, or `false` where it leaves.
+local changes = {}
 
-local function index(name, place, id, score)
-  changes[name] = changes[name] or {}
-  changes[name][id] = score
-  lists[name] = place
+local function index(name, part, id, score)
+  local parts = changes[name]
+  if not parts then
+    parts = {}
+    changes[name] = parts
+  end
+  local jobs = parts[part]
+  if not jobs then
+    jobs = {}
+    parts[part] = jobs
+  end
+  jobs[id] = score
 end
 
 -- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
 -- may have changed itself. Most of the time that a call takes goes into the number of strokes.
 function rows.flush()
-  for name, jobs in pairs(changes) do
-    local added, removed = {}, {}
-    for id, score in pairs(jobs) do
-      if score then
-        added[#added + 1] = score
-        added[#added + 1] = id
-      else
-        removed[#removed + 1] = id
+  for name, parts in pairs(changes) do
+    for part, jobs in pairs(parts) do
+      local listed, added, removed = key(name, part ~= '' and part or nil), {}, {}
+      for id, score in pairs(jobs) do
+        if score then
+          added[#added + 1] = score
+          added[#added + 1] = id
+        else
+          removed[#removed + 1] = id
+        end
+      end
+      in_chunks('ZADD', listed, added)
+      in_chunks('ZREM', listed, removed)
+      local registry = REGISTRIES[name]
+      if registry and redis.call('EXISTS', listed) == 1 then
+        redis.call('ZADD', key(registry), 0, part)
+      elseif registry then
+        redis.call('ZREM', key(registry), part)
       end
     end
-    in_chunks('ZADD', name, added)
-    in_chunks('ZREM', name, removed)
-    local _, registry, entry = unpack(lists[name])
-    if registry and redis.call('EXISTS', name) == 1 then
-      redis.call('ZADD', key(registry), 0, entry)
-    elseif registry then
-      redis.call('ZREM', key(registry), entry)
-    end
   end
-  changes, lists = {}, {}
+  changes = {}
 end
 
--- Return what brings the indexes from one state of a job to another. To find that out comes first, because it fails for
--- a row that somebody has edited, and what fails half way stays half done.
-local function reindexing(id, before, after)
-  local old, new = places(before), places(after)
-  local had, has = key_of(before), key_of(after)
-  return function()
-    for name, place in pairs(old) do
-      if not new[name] then index(name, place, id, false) end
-    end
-    for name, place in pairs(new) do
-      if not old[name] or old[name][1] ~= place[1] then index(name, place, id, place[1]) end
-    end
-    if had == has then return end
-    if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
-    if has then redis.call('HSET', key('keys'), has, id) end
+-- Whether a job can be listed, which somebody may have edited.
+function rows.sound(job)
+  return STATES[job.state] and job.queue and job.task and job.priority and job.due_at
+end
+
+-- This comes before anything is written: what fails half way stays half done.
+local function insist_on(job)
+  if not rows.sound(job) then error({err = 'DUETIME a job has been edited so that it cannot be listed'}) end
+end
+
+local NONE = {}
+
+local function move(indexes, id, before, after)
+  for _, each in ipairs(indexes) do
+    local name, place = each[1], each[2]
+    local from, was, to, score
+    if before ~= NONE then from, was = place(before) end
+    if after ~= NONE then to, score = place(after) end
+    if from and from ~= to then index(name, from, id, false) end
+    if to and not (from == to and was == score) then index(name, to, id, score) end
   end
+end
+
+-- Bring the indexes from one state of a job to another; `NONE` before there was one, and when there is none any more.
+local function reindex(id, before, after)
+  move(OF_ALL, id, before, after)
+  if before.gate or after.gate then move(OF_GATED, id, before, after) end
+  if before.schedule or after.schedule then move(OF_SCHEDULED, id, before, after) end
+  local had, has = key_of(before), key_of(after)
+  if had == has then return end
+  if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
+  if has then redis.call('HSET', key('keys'), has, id) end
 end
 
 -- Write some fields of a hash; `false` makes one nothing.
@@ -182,33 +221,34 @@ end
 
 -- Add a job that there is not yet.
 function rows.add(job)
-  local reindex = reindexing(job.id, nil, job)
+  insist_on(job)
   write(key('job', job.id), job)
-  reindex()
+  reindex(job.id, NONE, job)
 end
 
 -- Change some columns of a job; `false` makes one nothing. `before`: the whole row, if it was read.
 function rows.change(id, changed, before)
   before = before or rows.read(id)
-  local after, differs = {}, {}
-  for name, value in pairs(before) do after[name] = value end
+  local after, differs = setmetatable(changed, {__index = before}), {}
+  insist_on(before)
+  insist_on(after)
   for name, value in pairs(changed) do
-    after[name] = value
-    if value ~= before[name] then differs[name] = value end
+    if value ~= (before[name] or false) then differs[name] = value end
   end
-  local reindex = reindexing(id, before, setmetatable(after, ABSENT))
   write(key('job', id), differs)
-  reindex()
+  reindex(id, before, after)
 end
 
 -- Remove a job with all that belongs to it.
 function rows.remove(id)
-  reindexing(id, rows.read(id), nil)()
+  local job = rows.read(id)
+  insist_on(job)
+  reindex(id, job, NONE)
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
 end
 
 -- Hand a job out no more that cannot be read, so that it keeps nobody else from work.
 function rows.set_aside(line, id)
-  index(key('claim', line), {0, 'lines', line}, id, false)
+  index('claim', line, id, false)
   redis.call('ZADD', key('aside'), now, id)
 end
