@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, Instant, Micros
@@ -139,6 +139,15 @@ class Settlement(NamedTuple):
     """Whether the claim held a place under a limit, which others may wait for."""
     fleeting: bool = False
     """Whether its result or error is for callbacks and events only, and not to be stored."""
+
+
+_MORE: Final = Settlement._fields.index("error")
+_NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settlement._fields[_MORE:])
+
+
+def is_plain_success(change: Settlement) -> bool:
+    """Whether there is nothing to write but that a run went well, and nobody to tell; asked for every job."""
+    return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
 
 
 def decide(

@@ -17,6 +17,7 @@ from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.redis.connect import Address, close
 from duetime.stores.redis.errors import is_missing, translate
 from duetime.stores.redis.library import library
+from duetime.stores.redis.lines import Lines
 from duetime.stores.redis.rows import pack
 
 Answer = TypeVar("Answer")
@@ -47,6 +48,8 @@ class Calls:
         self._namespace = namespace
         self._clock = clock
         self._client: Redis | RedisCluster | None = None
+        self._lines: Lines | None = None
+        """To one server; whoever has to ask where the primary is, calls by the client."""
 
     @property
     def client(self) -> Redis | RedisCluster:
@@ -63,13 +66,17 @@ class Calls:
         """Make connections possible; the first call finds out whether there is a server."""
         if self._client is None:
             try:
-                self._client = self.address.client()
+                client = self._client = self.address.client()
             except Exception as error:
                 raise translate(error, str(self.address)) from error
+            if isinstance(client, Redis) and not self.address.watched:
+                self._lines = Lines(
+                    client.connection_pool, most=self.address.pool, timeout=self.address.timeout
+                )
 
     async def close(self) -> None:
         """Let go of every connection."""
-        client, self._client = self._client, None
+        client, self._client, self._lines = self._client, None, None
         if client is not None:
             await close(client)
 
@@ -110,7 +117,8 @@ class Calls:
         words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
         for loads in range(_LOADS + 1):
             try:
-                answer: bytes = await self.client.execute_command(*words)
+                lines = self._lines
+                answer: bytes = await (self.client.execute_command if lines is None else lines.call)(*words)
                 return answer
             except Exception as error:
                 if loads == _LOADS or not is_missing(error):

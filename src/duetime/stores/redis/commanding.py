@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from duetime.model.command import Command, CommandId, NewCommand
+from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId
 from duetime.stores.base import Hint
 from duetime.stores.redis import rows
@@ -33,7 +34,7 @@ class Commanding(Part):
 
     async def finish_command(self, command: CommandId, outcome: str) -> None:
         """Record what came of a command."""
-        await self._calls.write("finish_command", FACTS, {"id": command, "outcome": rows.clean_text(outcome)})
+        await self._calls.write("finish_command", FACTS, {"id": command, "outcome": clean_text(outcome)})
 
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""

@@ -30,6 +30,8 @@ OPTIONS: Final = frozenset(
     }
 )
 _LARGEST_POOL: Final = 1_000
+_BESIDE: Final = 2
+"""Connections beside those for calls: one that listens, and one to ask for settings or to load functions by."""
 _SENTINEL_PORT: Final = 26379
 _PORT: Final = 6379
 
@@ -47,6 +49,11 @@ class Address:
     strict: bool
     timeout: float
     options: dict[str, Any]
+
+    @property
+    def watched(self) -> bool:
+        """Whether Sentinel tells which server is the primary."""
+        return self.scheme.endswith("+sentinel")
 
     def __str__(self) -> str:
         return f"Redis at {self.netloc.rpartition('@')[2] or self.path}"
@@ -89,6 +96,8 @@ class Address:
             "socket_connect_timeout": self.timeout,
             "socket_keepalive": True,
             "health_check_interval": 30,
+            # With a later one, redis-py takes what a closed connection says for news, and calls by it all the same.
+            "protocol": 2,
             # Whether a call can be made twice is for the store to tell.
             "retry": Retry(NoBackoff(), 0),
             **{name: value for name, value in self.options.items() if name.startswith("ssl_")},
@@ -110,7 +119,7 @@ class Address:
         else:
             settings.pop("ssl", None)
             url = f"{kind}://{self.netloc.rpartition('@')[2]}{self.path}"
-        pool = BlockingConnectionPool.from_url(url, max_connections=self.pool, **settings)
+        pool = BlockingConnectionPool.from_url(url, max_connections=self.pool + _BESIDE, **settings)
         return Redis.from_pool(pool)
 
     def _watched(self, settings: dict[str, Any]) -> Redis:

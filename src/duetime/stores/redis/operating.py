@@ -13,6 +13,7 @@ from duetime.model.job import JobId, StoredJob
 from duetime.model.outcome import decide, recalled
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
+from duetime.model.texts import clean_text
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import called_off, changed, claim_of
@@ -74,7 +75,7 @@ class Operating(Part):
         """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
         answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
         called: dict[JobId, list[dict[str, object]]] = {}
-        reason = rows.clean_text(reason)
+        reason = clean_text(reason)
         for _ in range(_TRIES):
             asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
             request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from duetime.model.instants import Instant
 from duetime.model.limit import UNLIMITED, Gate
+from duetime.model.texts import clean_text
 from duetime.stores.base import CancelAnswer, Hint
-from duetime.stores.redis import rows
 from duetime.stores.redis.operating import Operating
 from duetime.stores.redis.rows import FACTS
 
@@ -15,7 +15,7 @@ class Queueing(Operating):
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
-        text = None if reason is None else rows.clean_text(reason)
+        text = None if reason is None else clean_text(reason)
         await self._calls.write("pause_queue", FACTS, {"queue": queue, "reason": text})
 
     async def resume_queue(self, queue: str) -> None:

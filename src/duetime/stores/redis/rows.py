@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -19,6 +18,7 @@ from duetime.model.retention import Remains, as_of
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
+from duetime.model.texts import clean_text
 from duetime.model.worker import StoredWorker, WorkerInfo
 from duetime.stores.base import Demand
 
@@ -48,7 +48,6 @@ class _Claims:
 CLAIMS: Final = _Claims()
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def pack(request: object) -> bytes:
@@ -57,11 +56,6 @@ def pack(request: object) -> bytes:
         return _encode(request)
     except UnicodeEncodeError:
         return _encode(_cleaned(request))
-
-
-def clean_text(text: str) -> str:
-    """Replace what other stores cannot keep in text: NUL and lone halves of surrogate pairs."""
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _cleaned(value: Any) -> Any:
@@ -88,6 +82,7 @@ def new_job(job: NewJob) -> dict[str, object]:
     row: dict[str, object] = {
         name: value for name, value, left in zip(_OWN, job, _LEFT_OPEN, strict=False) if value != left
     }
+    row["payload"] = clean_text(job.payload)
     return row if job[_SPECIAL:] == _NOTHING_SPECIAL else row | _special(job)
 
 
@@ -200,6 +195,16 @@ def demand(asked: Demand) -> dict[str, object]:
 def token(proof: Token) -> dict[str, object]:
     """Name the parts of a proof."""
     return {"id": proof.job_id, "fence": proof.fence, "claim_id": proof.claim_id}
+
+
+def success(change: Settlement) -> tuple[object, ...]:
+    """Name the claim of a run that went well, and what is written, by name and value in turn: all of it text."""
+    ended = ["started_at", str(change.started_at), "finished_at", str(change.finished_at)]
+    if change.result is not None:
+        ended += ("result", clean_text(change.result))
+    if change.result_error is not None:
+        ended += ("result_error", clean_text(change.result_error))
+    return (*change.token, ended)
 
 
 _FACTS: Final = (

@@ -8,7 +8,7 @@ from typing import Final
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.job import StoredAttempt, Token
-from duetime.model.outcome import Settlement
+from duetime.model.outcome import Settlement, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.stores.base import Hint
@@ -27,20 +27,25 @@ class Settling(Part):
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Write each change whose fence still holds and return their tokens."""
+        successes: list[Settlement] = []
+        waiting: list[Settlement] = []
+        for change in settlements:
+            (successes if is_plain_success(change) else waiting).append(change)
         accepted: set[Token] = set()
-        waiting = list(settlements)
         for _ in range(_TRIES):
-            if not waiting:
+            if not waiting and not successes:
                 return frozenset(accepted)
             ends = await self._ends([change.token for change in waiting if change.calls_back])
-            changes = [changed(change, ends.get(change.token.job_id)) for change in waiting]
             if ends:
                 failpoint("within:settle")
-            facts, _ = await self._calls.write(
-                "settle", FACTS, {"changes": changes}, hints=self._settled_hints(waiting)
-            )
-            accepted |= {waiting[place - 1].token for place in facts["accepted"]}
-            waiting = [waiting[place - 1] for place in facts["moved"]]
+            request = {
+                "changes": [changed(change, ends.get(change.token.job_id)) for change in waiting],
+                "successes": [rows.success(change) for change in successes],
+            }
+            facts, _ = await self._calls.write("settle", FACTS, request, hints=self._settled_hints(waiting))
+            accepted.update([waiting[place - 1].token for place in facts["accepted"]])
+            accepted.update([successes[place - 1].token for place in facts["succeeded"]])
+            waiting, successes = [waiting[place - 1] for place in facts["moved"]], []
         raise StoreUnavailable("the cancellation of a job was asked for again and again while it ended")
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:

@@ -11,7 +11,7 @@ from duetime.model.clock import Clock
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
-from duetime.model.outcome import Settlement
+from duetime.model.outcome import Settlement, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
@@ -188,7 +188,7 @@ class SqlStore(Queueing, Commanding, Scheduling):
         """Write each change whose fence still holds and return their tokens."""
         if not settlements:
             return frozenset()
-        plain = all(map(on_jobs.is_plain_success, settlements))
+        plain = all(map(is_plain_success, settlements))
         atomic = not plain and any(map(_is_several, settlements))
         accepted = await self._driver.write(
             lambda: on_jobs.settle(self._sql, settlements, plain=plain), atomic=atomic

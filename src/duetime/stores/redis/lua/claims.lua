@@ -61,10 +61,18 @@ end
 function claims.take(job, demand)
   local change = {
     state = 'running', fence = job.fence + 1, claim_id = demand.claim_id, worker = demand.worker,
-    started_at = not demand.unstarted and now,
+    started_at = not demand.unstarted and moment,
   }
   rows.change(job.id, change, job)
   job.fence, job.claim_id, job.claimed_at = change.fence, change.claim_id, now
+  return rows.packed(job, CLAIM)
+end
+
+-- Do the same for a job that was found in a line.
+local function take_from_line(job, demand)
+  if demand.unstarted or job.state ~= 'pending' then return claims.take(job, demand) end
+  rows.hand_out(job, job.line, demand.claim_id, demand.worker)
+  job.fence, job.claim_id, job.claimed_at = job.fence + 1, demand.claim_id, now
   return rows.packed(job, CLAIM)
 end
 
@@ -72,9 +80,10 @@ end
 local function choose(queue, demand, tasks, most)
   local chosen, groups = {}, lines_of(queue, tasks, demand.below_priority)
   for priority = 0, demand.below_priority - 1 do
-    local found = {}
-    for _, line in ipairs(groups[tostring(priority)] or {}) do gather(found, line, demand, most - #chosen) end
-    table.sort(found, sooner)
+    local found, lines = {}, groups[tostring(priority)] or {}
+    for _, line in ipairs(lines) do gather(found, line, demand, most - #chosen) end
+    -- One line is in order.
+    if #lines > 1 then table.sort(found, sooner) end
     for place = 1, math.min(#found, most - #chosen) do chosen[#chosen + 1] = found[place] end
     if #chosen >= most then break end
   end
@@ -88,7 +97,7 @@ verb('claim', WRITES, function(demand)
     local most = math.min(pair[2], demand.limit - #taken)
     if most > 0 and queues.open(pair[1]) then
       for _, job in ipairs(choose(pair[1], demand, tasks, most)) do
-        local readable, claim = pcall(claims.take, job, demand)
+        local readable, claim = pcall(take_from_line, job, demand)
         if readable then taken[#taken + 1] = claim else rows.set_aside(job.line, job.id) end
       end
     end

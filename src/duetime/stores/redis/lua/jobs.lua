@@ -7,7 +7,7 @@ local function dated(new)
   local due_at = new.due_at or now + (new.delay or 0)
   new.expires_at = new.expires_at or (new.expires and due_at + new.expires)
   new.key_until = new.key_period and now + new.key_period
-  new.due_at = due_at
+  new.due_at = due_at == now and moment or due_at
   new.delay, new.expires, new.key_period = nil, nil, nil
   return new
 end
@@ -24,8 +24,8 @@ function jobs.store(new)
   local there = new.schedule and new.occurrence and jobs.at_occurrence(new.schedule, new.occurrence)
   if there then return there end
   dated(new)
-  new.created_at = now
-  if new.state ~= 'pending' then new.finished_at = now end
+  new.created_at = moment
+  if new.state ~= 'pending' then new.finished_at = moment end
   rows.add(new)
   return new.id
 end

@@ -44,8 +44,9 @@
 --   {ns}:noted                    zset   all that was done, by when
 --   {ns}:hints                    channel
 
--- Set for each call: functions run one at a time.
-local ns, now
+-- Set for each call: functions run one at a time. The time is there as a text, too: Redis takes longer to write a number
+-- down than to store it.
+local ns, now, moment
 
 local function key(name, part)
   return part == nil and ns .. ':' .. name or ns .. ':' .. name .. ':' .. part

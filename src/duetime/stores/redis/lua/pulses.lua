@@ -3,7 +3,12 @@
 local HELD = {'id', 'fence', 'claim_id', 'cancel_requested_at'}
 
 local function held_by(worker)
-  return rows.pack_all(redis.call('ZRANGE', key('held', worker), 0, -1), HELD)
+  local held = {}
+  for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
+    local job = rows.glance(id, HELD)
+    if job then held[#held + 1] = rows.packed(job, HELD) end
+  end
+  return held
 end
 
 verb('pulse', FREES, function(asked)

@@ -52,6 +52,7 @@ local function verb(name, flags, run)
     callback = function(keys, args)
       ns, said = keys[1], {}
       now = tonumber(args[1]) or clock()
+      moment = string.format('%d', now)
       local done, answer = pcall(run, cmsgpack.unpack(args[3]))
       -- Also behind an error, or the indexes would not be true to what was written before it.
       rows.flush()

@@ -49,7 +49,7 @@ end
 
 -- Write what has changed of a schedule, and list it under its next time.
 local function write_schedule(name, row, changes)
-  write(key('schedule', name), changes)
+  write(key('schedule', name), changes, row)
   for column, value in pairs(changes) do row[column] = value end
   list_under('next', not row.parked_at and not row.paused_at and row.next_at, name)
   list_under('until', not row.parked_at and row.paused_at and row.paused_until, name)

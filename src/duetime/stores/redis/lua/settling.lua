@@ -78,12 +78,23 @@ function settling.settle(change)
   return 'accepted'
 end
 
--- Answer with the places in the list of those that are accepted, and of those to be decided again.
+-- Write that a run went well of which there is nothing else to tell: what is written comes by name and value in turn.
+local function succeed(id, fence, claim_id, ended)
+  if rows.end_well(id, fence, claim_id, ended) then return true end
+  local change = {id = id, fence = fence, claim_id = claim_id, state = 'succeeded'}
+  for place = 1, #ended, 2 do put_column(change, ended[place], ended[place + 1]) end
+  return settling.settle(change)
+end
+
+-- Answer with the places in the lists of those that are accepted, and of those to be decided again.
 verb('settle', FREES, function(asked)
-  local answers = {accepted = {}, moved = {}}
+  local answers = {accepted = {}, moved = {}, succeeded = {}}
   for place, change in ipairs(asked.changes) do
     local answer = settling.settle(change)
     if answer then table.insert(answers[answer], place) end
+  end
+  for place, told in ipairs(asked.successes) do
+    if succeed(unpack(told)) then table.insert(answers.succeeded, place) end
   end
   return reply(answers)
 end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from duetime.model.command import Command, CommandId, NewCommand
+from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Script
@@ -26,7 +27,7 @@ def take_commands(sql: Statements, worker: WorkerId) -> Script[list[Command]]:
 
 def finish_command(sql: Statements, command: CommandId, outcome: str) -> Script[None]:
     """Keep what came of a command."""
-    yield Query(sql.finish_command, {"id": command, "outcome": rows.clean_text(outcome)})
+    yield Query(sql.finish_command, {"id": command, "outcome": clean_text(outcome)})
 
 
 def drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:

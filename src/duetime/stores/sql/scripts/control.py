@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer
 from duetime.stores.sql import rows
@@ -27,7 +28,7 @@ class Cancelled(NamedTuple):
 def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> Script[Cancelled]:
     """Cancel what is pending, flag what is claimed."""
     listed = rows.batch((job_id,) for job_id in ids)
-    changed = yield Query(sql.cancel, {"rows": listed, "reason": rows.clean_text(reason)})
+    changed = yield Query(sql.cancel, {"rows": listed, "reason": clean_text(reason)})
     answers = dict.fromkeys(ids, CancelAnswer.UNKNOWN)
     if len(changed) < len(answers):
         known = yield Query(sql.existing, {"rows": listed})

@@ -24,8 +24,6 @@ from duetime.stores.sql.loader import Statements
 if TYPE_CHECKING:
     from duetime.stores.sql.scripts.keys import Clash
 
-_MORE: Final = Settlement._fields.index("error")
-_NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settlement._fields[_MORE:])
 _NOTHING: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
 
 
@@ -129,11 +127,6 @@ def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) 
     yield Query(
         sql.mark_started, {"rows": rows.batch_for(sql.mark_started, tokens), "started_at": started_at}
     )
-
-
-def is_plain_success(change: Settlement) -> bool:
-    """Whether there is nothing to write but that a run went well, and nobody to tell; asked for every job."""
-    return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
 
 
 def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:

@@ -9,6 +9,7 @@ from duetime.model.instants import Instant
 from duetime.model.limit import UNLIMITED, Gate, schedule_at
 from duetime.model.registries import Census, StoredQueue, Tally
 from duetime.model.states import State
+from duetime.model.texts import clean_text
 from duetime.stores.base import Outlook
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def pause_queue(sql: Statements, queue: str, *, reason: str | None) -> Script[None]:
     """Hand out nothing more from a queue."""
-    text = None if reason is None else rows.clean_text(reason)
+    text = None if reason is None else clean_text(reason)
     yield Query(sql.pause_queue, {"queue": queue, "reason": text})
 
 

@@ -10,6 +10,7 @@ from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
+from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
 from duetime.stores.sql import rows
@@ -100,7 +101,7 @@ def delete(sql: Statements, name: str, entry: AuditEntry) -> Script[Written]:
     if (yield from _noted(sql, [entry])):
         # It was this very deletion, of which the answer was lost; what is there now was added since.
         return Written(frozenset([name]), frozenset())
-    found = yield Query(sql.delete_schedule, {"name": rows.clean_text(name)})
+    found = yield Query(sql.delete_schedule, {"name": clean_text(name)})
     if not found:
         return Written(frozenset(), frozenset())
     values = {"rows": rows.batch([(name, "schedule deleted", None, 1)])}
@@ -127,7 +128,7 @@ def occurrences(
     sql: Statements, name: str, *, since: Instant, until: Instant, limit: int
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule for a stretch of time."""
-    values = {"schedule": rows.clean_text(name), "since": since, "until": until, "limit": limit}
+    values = {"schedule": clean_text(name), "since": since, "until": until, "limit": limit}
     found = yield Query(sql.occurrences, values)
     return [rows.job(row) for row in found]
 
@@ -136,7 +137,7 @@ def past_occurrences(
     sql: Statements, name: str, *, until: Instant, limit: int, made: bool
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule up to an instant, latest first."""
-    values = {"schedule": rows.clean_text(name), "until": until, "limit": limit, "made": int(made)}
+    values = {"schedule": clean_text(name), "until": until, "limit": limit, "made": int(made)}
     found = yield Query(sql.past_occurrences, values)
     return [rows.job(row) for row in found]
 
@@ -161,7 +162,7 @@ def backfill(
 
 def entries(sql: Statements, target: str, *, limit: int, before: str | None) -> Script[list[StoredEntry]]:
     """Read what was done to something, newest first."""
-    values = {"target": rows.clean_text(target), "limit": limit, "before": before}
+    values = {"target": clean_text(target), "limit": limit, "before": before}
     found = yield Query(sql.entries if before is None else sql.entries_before, values)
     return [rows.entry(row) for row in found]
 

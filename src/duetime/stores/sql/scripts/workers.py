@@ -12,6 +12,7 @@ import msgspec
 from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Token
+from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Orphan, Peer, Pulse, Sight, Wants
 from duetime.stores.sql import rows
@@ -24,7 +25,7 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
     """Add a living worker and return the store's clock."""
     values = {
         "id": worker.id,
-        "host": rows.clean_text(worker.host),
+        "host": clean_text(worker.host),
         "host_key": worker.host_key,
         "pid": worker.pid,
         "pid_started": worker.pid_started,
@@ -59,7 +60,7 @@ def pulse(
         "done": stats.done,
         "failed": stats.failed,
         "loop_lag": stats.loop_lag,
-        "last_error": None if stats.last_error is None else rows.clean_text(stats.last_error),
+        "last_error": None if stats.last_error is None else clean_text(stats.last_error),
         "paused_at": stats.paused_at,
         "paused_reason": stats.paused_reason,
         "queues": rows.batch((queue,) for queue in asked.queues),
