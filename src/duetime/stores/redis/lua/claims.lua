@@ -70,8 +70,8 @@ end
 
 -- Do the same for a job that was found in a line.
 local function take_from_line(job, demand)
-  if demand.unstarted or job.state ~= 'pending' then return claims.take(job, demand) end
-  rows.hand_out(job, job.line, demand.claim_id, demand.worker)
+  if job.state ~= 'pending' or job.started_at then return claims.take(job, demand) end
+  rows.hand_out(job, job.line, demand)
   job.fence, job.claim_id, job.claimed_at = job.fence + 1, demand.claim_id, now
   return rows.packed(job, CLAIM)
 end
@@ -93,6 +93,7 @@ end
 verb('claim', WRITES, function(demand)
   local taken, tasks = {}, set_of(demand.tasks)
   if not workers.alive(demand.worker) then return reply({}) end
+  demand.started = demand.unstarted and {} or {'started_at', moment}
   for _, pair in ipairs(demand.queues) do
     local most = math.min(pair[2], demand.limit - #taken)
     if most > 0 and queues.open(pair[1]) then

@@ -249,11 +249,11 @@ end
 
 -- Hand out a job that waits in a line. What changes is known beforehand, and is written in two thirds of the time that it
 -- takes to find it out.
-function rows.hand_out(job, line, claim_id, worker)
-  redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', job.fence + 1, 'claim_id', claim_id,
-             'worker', worker, 'started_at', moment)
+function rows.hand_out(job, line, demand)
+  redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', job.fence + 1, 'claim_id', demand.claim_id,
+             'worker', demand.worker, unpack(demand.started))
   index('claim', line, job.id, false)
-  index('held', worker, job.id, ZERO)
+  index('held', demand.worker, job.id, ZERO)
   index('busy', job.queue, job.id, ZERO)
 end
 
