@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 import asyncpg
 import pytest
@@ -17,7 +18,7 @@ FORGET_WORKER = "DELETE FROM duetime_workers WHERE id = 'w1'"
 FORGET_HOLDER = "UPDATE duetime_jobs SET worker = NULL"
 
 
-async def execute_on_redis(client: Redis, statement: str) -> None:
+async def execute_on_redis(client: Any, statement: str) -> None:
     """Bring about what a statement does to tables."""
     if statement == FORGET_WORKER:
         await client.delete("{duetime}:worker:w1")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import settings
@@ -78,7 +78,7 @@ def places_of_scheduled(job: Row) -> Iterator[tuple[str, str, float]]:
         yield f"{job['state']}:{schedule}", job["id"], occurrence
 
 
-async def expected(client: Redis, tag: str) -> Index:
+async def expected(client: Any, tag: str) -> Index:
     """What the indexes of a namespace have to say."""
     found: Index = defaultdict(dict)
     async for key in client.scan_iter(f"{tag}:job:*"):
@@ -87,7 +87,7 @@ async def expected(client: Redis, tag: str) -> Index:
     return found
 
 
-async def actual(client: Redis, tag: str) -> Index:
+async def actual(client: Any, tag: str) -> Index:
     """What they say."""
     keys = [key.removeprefix(f"{tag}:") async for key in client.scan_iter(f"{tag}:*")]
     listed = [key for key in keys if key.partition(":")[0] in _OF_JOBS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from redis.asyncio import Redis, RedisCluster
+from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from duetime.errors import NotOpen
@@ -47,12 +47,13 @@ class Calls:
         self.subscribers: Subscribers = Subscribers() if family is None else family.subscribers
         self._namespace = namespace
         self._clock = clock
-        self._client: Redis | RedisCluster | None = None
+        self._client: Any = None
+        """Not told to the type checkers, to whom half of it is unknown."""
         self._lines: Lines | None = None
         """To one server; whoever has to ask where the primary is, calls by the client."""
 
     @property
-    def client(self) -> Redis | RedisCluster:
+    def client(self) -> Any:
         """The connections; raises `NotOpen` before `open` and after `close`."""
         if self._client is None:
             raise NotOpen("the store is not open")
@@ -133,7 +134,7 @@ class Calls:
             raise translate(error, str(self.address)) from error
 
 
-async def _load(client: Redis | RedisCluster) -> None:
+async def _load(client: Any) -> None:
     """Give the server our functions, unless another process has done it meanwhile; in a cluster, every primary."""
     try:
         await client.function_load(library().source)

@@ -119,12 +119,13 @@ class Address:
         else:
             settings.pop("ssl", None)
             url = f"{kind}://{self.netloc.rpartition('@')[2]}{self.path}"
-        pool = BlockingConnectionPool.from_url(url, max_connections=self.pool + _BESIDE, **settings)
+        pools: Any = BlockingConnectionPool
+        pool = pools.from_url(url, max_connections=self.pool + _BESIDE, **settings)
         return Redis.from_pool(pool)
 
     def _watched(self, settings: dict[str, Any]) -> Redis:
         service, _, database = self.path.lstrip("/").partition("/")
-        sentinel: Any = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)  # type: ignore[no-untyped-call]
+        sentinel: Any = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)
         master: Redis = sentinel.master_for(service, db=int(database or 0), **settings)
         return master
 

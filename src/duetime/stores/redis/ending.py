@@ -60,8 +60,9 @@ def called_off(standing: rows.Standing, *, reason: str) -> list[dict[str, object
 def claim_of(standing: rows.Standing, *, claim_id: str) -> Claim:
     """Return the claim that takes a job away from whoever has it."""
     job = standing.job
-    same = {name: getattr(job, name) for name in Claim._fields if name in _SHARED}
-    return Claim(job_id=job.id, claim_id=claim_id, claimed_at=standing.now, **same | {"fence": job.fence + 1})
+    same: dict[str, Any] = {name: getattr(job, name) for name in Claim._fields if name in _SHARED}
+    same["fence"] = job.fence + 1
+    return Claim(job_id=job.id, claim_id=claim_id, claimed_at=standing.now, **same)
 
 
 _SHARED = frozenset(StoredJob.__dataclass_fields__)

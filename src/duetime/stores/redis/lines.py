@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from redis.asyncio import ConnectionPool
-from redis.asyncio.connection import AbstractConnection
 
 
 class Lines:
@@ -20,12 +19,12 @@ class Lines:
         self._pool = pool
         self._timeout = timeout
         self._turns = asyncio.Semaphore(most)
-        self._free: list[AbstractConnection] = []
+        self._free: list[Any] = []
 
     async def call(self, *words: Any) -> Any:
         """Return what the server answers."""
         async with asyncio.timeout(self._timeout), self._turns:
-            line = self._free.pop() if self._free else await self._new()
+            line: Any = self._free.pop() if self._free else await self._new()
             try:
                 # Also connects one again that was lost, be it by what went wrong in the call before.
                 await self._pool.ensure_connection(line)
@@ -34,8 +33,8 @@ class Lines:
             finally:
                 self._free.append(line)
 
-    async def _new(self) -> AbstractConnection:
-        line = await self._pool.get_connection()
+    async def _new(self) -> Any:
+        line: Any = await self._pool.get_connection()
         # The time is measured here, for the call as a whole.
         line.socket_timeout = None
         return line

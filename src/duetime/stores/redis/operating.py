@@ -61,7 +61,8 @@ class Operating(Part):
                 return answers
             request = {"changes": [_given_back(standing) for standing in held], "force": force}
             facts, _ = await self._calls.write("release", FACTS, request, hints=[Hint("jobs")])
-            waiting = [held[place - 1].job.id for place in facts["moved"]]
+            moved: list[int] = facts["moved"]
+            waiting = [held[place - 1].job.id for place in moved]
             for job in (standing.job for standing in held if standing.job.id not in waiting):
                 answers[job.id] = ReleaseAnswer.RELEASED
                 self._calls.subscribers.notify(Hint("worker", job.worker or ""))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -62,9 +62,9 @@ def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
-        return {name: _cleaned(each) for name, each in value.items()}
+        return {name: _cleaned(each) for name, each in cast("dict[str, Any]", value).items()}
     if isinstance(value, list | tuple):
-        return [_cleaned(each) for each in value]
+        return [_cleaned(each) for each in cast("Sequence[Any]", value)]
     return value
 
 

@@ -43,9 +43,9 @@ class Settling(Part):
                 "successes": [rows.success(change) for change in successes],
             }
             facts, _ = await self._calls.write("settle", FACTS, request, hints=self._settled_hints(waiting))
-            accepted.update([waiting[place - 1].token for place in facts["accepted"]])
-            accepted.update([successes[place - 1].token for place in facts["succeeded"]])
-            waiting, successes = [waiting[place - 1] for place in facts["moved"]], []
+            accepted.update(change.token for change in _at(facts["accepted"], waiting))
+            accepted.update(change.token for change in _at(facts["succeeded"], successes))
+            waiting, successes = _at(facts["moved"], waiting), []
         raise StoreUnavailable("the cancellation of a job was asked for again and again while it ended")
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
@@ -86,3 +86,8 @@ class Settling(Part):
         ):
             return (Hint("jobs"),)
         return (Hint("limits"),) if any(change.limited for change in settlements) else ()
+
+
+def _at(places: Sequence[int], settlements: Sequence[Settlement]) -> list[Settlement]:
+    """Return the ones that the server names by their places, which it counts from one."""
+    return [settlements[place - 1] for place in places]
