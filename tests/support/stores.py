@@ -13,7 +13,7 @@ _STORES = {
     "postgres": ["postgres"],
     "pgbouncer": ["pgbouncer"],
     "redis": ["redis"],
-    "all": ["sqlite", "postgres", "redis"],
+    "all": ["sqlite", "postgres"],
 }
 SQL = frozenset({"sqlite", "postgres", "pgbouncer"})
 """Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""

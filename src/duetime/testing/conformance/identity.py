@@ -57,7 +57,7 @@ class TestIdentity(StoreSuite):
     ) -> None:
         await hire(store, "w1", lease=3600 * SECOND)
         job_id = await put(store, payload='{"to": "ann"}')
-        waited = []
+        waited: list[int] = []
         for number in range(len(WAITS) + 1):
             claim = await take_one(store)
             assert (claim.job_id, claim.failures, claim.payload) == (job_id, number, '{"to": "ann"}')
@@ -67,6 +67,7 @@ class TestIdentity(StoreSuite):
                 waited.append((record.due_at - clock.now()) // SECOND)
                 clock.set(record.due_at)
         assert tuple(waited) == WAITS
+        record = await read(store, job_id)
         assert (record.state, record.failures) == (State.FAILED, len(WAITS) + 1)
         assert await outcomes(store, job_id) == ["error"] * len(WAITS)
         assert await take(store) == []
