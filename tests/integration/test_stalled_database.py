@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 
 import asyncpg
 import pytest
+from redis.asyncio import Redis
 
 from duetime import Scheduler
 
@@ -34,9 +35,18 @@ async def locked_postgres(url: str) -> AsyncIterator[None]:
         await connection.close()
 
 
+@asynccontextmanager
+async def paused_redis(url: str) -> AsyncIterator[None]:
+    async with Redis.from_url(url) as client:
+        await client.client_pause(60_000, all=False)
+        yield
+        await client.client_unpause()
+
+
 STALLS: dict[str, Callable[[str], AbstractAsyncContextManager[None]]] = {
     "sqlite": locked_sqlite,
     "postgresql": locked_postgres,
+    "redis": paused_redis,
 }
 
 

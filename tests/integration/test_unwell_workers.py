@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple
 
 import asyncpg
 import pytest
+from redis.asyncio import Redis
 
 from duetime import Scheduler
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.model.states import State
 from duetime.runtime import service
 from tests.integration.kit import until
@@ -44,18 +46,37 @@ async def full_postgres(scheduler: Scheduler) -> AsyncIterator[None]:
         await connection.close()
 
 
-FULL: dict[str, Callable[[Scheduler], AbstractAsyncContextManager[None]]] = {
-    "sqlite": full_sqlite,
-    "postgresql": full_postgres,
+@asynccontextmanager
+async def forbidden_redis(scheduler: Scheduler) -> AsyncIterator[None]:
+    async with Redis.from_url(scheduler.url) as client:
+        await client.acl_setuser("default", commands=["-fcall"])
+        try:
+            yield
+        finally:
+            await client.acl_setuser("default", commands=["+fcall"])
+
+
+class Trouble(NamedTuple):
+    """A way in which a database takes no changes, and how it is told."""
+
+    lasts: Callable[[Scheduler], AbstractAsyncContextManager[None]]
+    said: str
+
+
+TROUBLES = {
+    "sqlite": Trouble(full_sqlite, "is full"),
+    "postgresql": Trouble(full_postgres, "is full"),
+    "redis": Trouble(forbidden_redis, "ACL GETUSER"),
 }
 
 
 @pytest.mark.covers("one-error-ends-all", "unexplained-database")
-async def test_a_worker_on_a_full_disk_is_unwell_and_writes_its_outcomes_when_there_is_room(
+async def test_a_worker_whose_database_takes_no_changes_is_unwell_and_writes_its_outcomes_later(
     store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(service, "_LAST_BACKOFF", 0.1)
     caplog.set_level("INFO", logger="duetime.worker")
+    trouble = TROUBLES[store_url.partition(":")[0]]
     scheduler = Scheduler(store_url)
     ends = asyncio.Event()
 
@@ -67,12 +88,13 @@ async def test_a_worker_on_a_full_disk_is_unwell_and_writes_its_outcomes_when_th
     async with scheduler, scheduler.worker() as worker:
         job = await wait.enqueue(LONG)
         await until(lambda: worker.stats().running, what="a start")
-        async with FULL[store_url.partition(":")[0]](scheduler):
+        async with trouble.lasts(scheduler):
             ends.set()
-            with pytest.raises(StoreUnavailable, match="is full"):
+            with pytest.raises((StoreUnavailable, StoreUnusable), match=trouble.said):
                 await wait.enqueue(2 * LONG)
-            await until(lambda: not worker.health.healthy, what="a word about it")
-            assert "is full" in worker.health.failing["settler"]
+            await until(lambda: "settler" in worker.health.failing, what="a word about it")
+            assert not worker.health.healthy
+            assert trouble.said in worker.health.failing["settler"]
             assert (await scheduler.jobs.get(job.id)).state is State.RUNNING
         assert await job.result(timeout=20) == LONG
         await until(lambda: worker.health.healthy, what="recovery")
@@ -81,4 +103,4 @@ async def test_a_worker_on_a_full_disk_is_unwell_and_writes_its_outcomes_when_th
     assert record.attempt == 1
     assert "settler waits for the database" in caplog.text
     assert "settler goes on" in caplog.text
-    assert "is full" in str(worker.stats().last_error)
+    assert trouble.said in str(worker.stats().last_error)

@@ -96,6 +96,7 @@ async def actual(client: Any, tag: str) -> Index:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("machine", [JobMachine, ScheduleMachine])
+@pytest.mark.covers("in-no-registry")
 async def test_indexes_say_what_the_rows_say(redis: RedisServer, machine: type[StoreMachine]) -> None:
     redis.flush()
     names: set[str] = set()

@@ -31,6 +31,7 @@ async def tell(server: RedisServer, *words: str) -> None:
         await client.execute_command(*words)
 
 
+@pytest.mark.covers("server-forgets", "database-restart")
 async def test_a_server_that_is_killed_and_started_again_has_lost_nothing(own_redis: RedisServer) -> None:
     async with opened(own_redis.url()) as store:
         await hire(store, "w1")
@@ -45,6 +46,7 @@ async def test_a_server_that_is_killed_and_started_again_has_lost_nothing(own_re
         assert len(await take(store)) == 49
 
 
+@pytest.mark.covers("functions-forgotten")
 async def test_functions_that_are_gone_are_loaded_again(own_redis: RedisServer) -> None:
     async with opened(own_redis.url()) as store:
         await tell(own_redis, "FUNCTION", "FLUSH")
@@ -64,6 +66,7 @@ async def test_an_emptied_server_is_empty_and_can_be_used_again(own_redis: Redis
 
 
 @pytest.mark.parametrize("url", ["redis://{place}", "redis://:wrong@{place}", "redis://who:wrong@{place}"])
+@pytest.mark.covers("unexplained-database")
 async def test_a_password_that_is_missing_or_wrong_is_told_of(url: str, own_redis: RedisServer) -> None:
     await tell(own_redis, "CONFIG", "SET", "requirepass", "secret")
     place = own_redis.url().removeprefix("redis://")
@@ -87,6 +90,7 @@ async def test_a_full_server_takes_no_jobs_and_lets_those_that_run_end(own_redis
         assert (await read(store, claim.job_id)).state is State.SUCCEEDED
 
 
+@pytest.mark.covers("unexplained-database")
 async def test_a_replica_takes_no_changes_until_it_is_promoted(own_redis: RedisServer) -> None:
     async with opened(own_redis.url()) as store:
         await tell(own_redis, "REPLICAOF", "127.0.0.1", "1")
@@ -103,6 +107,7 @@ async def test_a_replica_takes_no_changes_until_it_is_promoted(own_redis: RedisS
     ("setting", "name"),
     [(("appendonly", "no"), "persistence"), (("maxmemory-policy", "allkeys-lru"), "eviction")],
 )
+@pytest.mark.covers("server-forgets")
 async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_is_asked_for(
     own_redis: RedisServer, setting: tuple[str, str], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,6 +121,7 @@ async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_
         await open_store(f"{own_redis.url()}?strict=true").open()
 
 
+@pytest.mark.covers("unreadable-row")
 async def test_a_row_that_somebody_has_edited_keeps_nobody_from_work(own_redis: RedisServer) -> None:
     async with opened(own_redis.url()) as store:
         await hire(store, "w1")
