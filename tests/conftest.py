@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 pytest_plugins = [
+    "tests.support.memory",
     "tests.support.profiles",
     "tests.support.servers",
     "tests.support.stores",

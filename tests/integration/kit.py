@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-import json
 import os
+import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,11 +17,11 @@ from duetime.model.job import JobId, StoredJob
 from duetime.stores.base import Store
 from tests.integration import ledger
 from tests.integration.ledger import Entry, Ledger
+from tests.integration.nursery import Born, Nursery
 from tests.integration.tasks import App
 
 T = TypeVar("T")
 
-ROOT = Path(__file__).parents[2]
 PATIENCE = 30.0
 
 
@@ -50,13 +49,10 @@ async def until(
 class WorkerProcess:
     """A worker that can be signalled."""
 
-    def __init__(self, command: Sequence[str], *, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, born: Born, *, log: Path) -> None:
+        self.pid = born.pid
+        self._leash = born.leash
         self._log = log
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=output, stderr=output
-            )
-        self.pid = self._process.pid
 
     @property
     def log(self) -> str:
@@ -66,31 +62,41 @@ class WorkerProcess:
     @property
     def ended(self) -> bool:
         """Whether the process is gone."""
-        return self._process.poll() is not None
+        return self._ends_within(0)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; a process that has ended is left alone."""
         if not self.ended:
-            self._process.send_signal(number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it without a word."""
         self.signal(signal.SIGKILL)
 
     def reap(self) -> None:
-        """Take away what is left, so that the process id is free."""
+        """End it, and return when it has ended."""
         self.kill()
-        self._process.wait()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        assert self._ends_within(PATIENCE), f"{self.pid} outlives a kill"
+
+    def close(self) -> None:
+        """End it, and let go of the line that leads to it."""
+        self.signal(signal.SIGCONT)
+        self.reap()
+        self._leash.close()
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait for the end, at which the kernel closes what the process had open."""
+        return bool(select.select([self._leash], [], [], seconds)[0])
 
 
 class Fleet:
     """The worker processes of one test on one store, and the ledger they write."""
 
-    def __init__(self, url: str, folder: Path) -> None:
+    def __init__(self, url: str, folder: Path, nursery: Nursery) -> None:
         self.url = url
         self.folder = folder
+        self._nursery = nursery
         self.ledger = Ledger(folder / "ledger")
         self.workers: list[WorkerProcess] = []
 
@@ -121,16 +127,12 @@ class Fleet:
             "cpu": cpu,
             "declares": declares,
             "host_key": host_key,
+            "failpoint": failpoint,
             "settings": settings,
         }
-        environment = os.environ | {ledger.VARIABLE: str(self.ledger.path)}
-        if failpoint is not None:
-            environment["DUETIME_FAILPOINT"] = failpoint
-        worker = WorkerProcess(
-            [sys.executable, "-X", "faulthandler", "-m", "tests.integration.workerproc", json.dumps(plan)],
-            environment=environment,
-            log=self.folder / f"worker-{len(self.workers)}.log",
-        )
+        environment = {**os.environ, ledger.VARIABLE: str(self.ledger.path)}
+        log = self.folder / f"worker-{len(self.workers)}.log"
+        worker = WorkerProcess(self._nursery.bear(plan, environment=environment, log=log), log=log)
         self.workers.append(worker)
         return worker
 
@@ -171,8 +173,7 @@ class Fleet:
     def close(self) -> None:
         """End every process that is left."""
         for worker in self.workers:
-            worker.signal(signal.SIGCONT)
-            worker.reap()
+            worker.close()
 
     def _story(self, wanted: str) -> str:
         tail = "\n".join(f"{w.pid}:\n{w.log[-2000:]}" for w in self.workers)

@@ -14,7 +14,8 @@ from duetime import Scheduler, current_job
 from duetime.errors import TransactionMisused
 from duetime.model.job import JobId
 from duetime.model.states import State
-from tests.integration.kit import ROOT, Fleet
+from tests.integration.kit import Fleet
+from tests.integration.nursery import ROOT
 from tests.integration.tasks import App
 
 CALLERS = 8

@@ -15,7 +15,8 @@ import pytest
 from duetime import State
 from duetime.model.job import StoredJob
 from tests.integration.exactly_once import CARELESS_STEPS, STEPS, Bank, run
-from tests.integration.kit import ROOT, read_all
+from tests.integration.kit import read_all
+from tests.integration.nursery import ROOT
 
 ROUNDS = 200
 ACCOUNTS = 10

@@ -13,7 +13,8 @@ import pytest
 from duetime.model.instants import from_datetime
 from duetime.model.job import JobId
 from duetime.model.states import State
-from tests.integration.kit import ROOT, Fleet, FleetAt, Gate, until
+from tests.integration.kit import Fleet, FleetAt, Gate, until
+from tests.integration.nursery import ROOT
 from tests.integration.tasks import App
 from tools.servers import Postgres
 

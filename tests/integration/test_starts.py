@@ -10,7 +10,8 @@ import pytest
 
 from duetime.model.states import State
 from tests.integration import ledger
-from tests.integration.kit import ROOT, Fleet
+from tests.integration.kit import Fleet
+from tests.integration.nursery import ROOT
 
 PROCESSES = 8
 

@@ -1,17 +1,17 @@
-"""One worker in a process of its own: `python -m tests.integration.workerproc '{"url": ...}'`."""
+"""One worker, as the only thing that a process does."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
-import sys
+import socket
 import threading
 from typing import Any
 from unittest import mock
 
+from duetime.failpoints import arm
 from duetime.runtime import identity
 from tests.integration import ledger
 from tests.integration.tasks import App
@@ -43,22 +43,18 @@ async def serve(plan: dict[str, Any]) -> None:
     ledger.write("stopped", job=worker.id)
 
 
-def end_with_parent() -> None:
+def end_with_parent(leash: socket.socket) -> None:
     """End when the test that started this process ends, however it ends."""
-    sys.stdin.buffer.read()
+    leash.recv(1)
     os._exit(1)
 
 
-def main() -> None:
-    """Run the plan given on the command line."""
-    plan = json.loads(sys.argv[1])
+def run(plan: dict[str, Any], leash: socket.socket) -> None:
+    """Follow the plan until a signal comes."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(leash,), daemon=True).start()
+    arm(plan["failpoint"])
     if plan["host_key"] is not None:
         # A worker that says it is on another host: nobody can look at its process.
         mock.patch.object(identity, "host_key", return_value=plan["host_key"]).start()
     asyncio.run(serve(plan))
-
-
-if __name__ == "__main__":
-    main()

@@ -100,7 +100,8 @@ def own_redis() -> Iterator[RedisServer]:
 
 def _shared(config: pytest.Config) -> PostgresServer:
     if _SHARED not in config.stash:
-        server = PostgresServer()
+        # Nobody kills it, and where memory is no place for its data, hundreds of databases wait for the disk.
+        server = PostgresServer(fsync=False)
         config.stash[_SHARED] = server
         server.start()
     return config.stash[_SHARED]
