@@ -4,6 +4,7 @@ pytest_plugins = [
     "tests.support.memory",
     "tests.support.profiles",
     "tests.support.servers",
+    "tests.support.databases",
     "tests.support.stores",
     "tests.support.skips",
 ]

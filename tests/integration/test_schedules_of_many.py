@@ -56,6 +56,7 @@ def seconds_of(job: StoredJob) -> Sequence[Instant]:
     return range(first, last + 1, SECOND)
 
 
+@pytest.mark.no_tables
 @pytest.mark.timeout(120)
 @pytest.mark.covers("cold-start-race", "restart-resets-schedule", "occurrence-twice")
 async def test_eight_processes_declare_two_hundred_schedules_while_operators_change_half_of_them(

@@ -16,6 +16,7 @@ from tests.integration.nursery import ROOT
 PROCESSES = 8
 
 
+@pytest.mark.no_tables
 @pytest.mark.timeout(120)
 @pytest.mark.covers("cold-start-race")
 async def test_many_processes_that_start_on_an_empty_database_agree(fleet: Fleet) -> None:

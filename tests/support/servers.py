@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from typing import NoReturn, Protocol
-from uuid import uuid4
 
 import pytest
 
@@ -67,15 +66,6 @@ def own_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
-def postgres_database(postgres: Postgres) -> Iterator[str]:
-    """The name of an empty database of the shared PostgreSQL, dropped after the test."""
-    name = f"test_{uuid4().hex}"
-    postgres.create_database(name)
-    yield name
-    postgres.drop_database(name)
-
-
 @pytest.fixture(scope="session")
 def redis() -> Iterator[RedisServer]:
     """The Redis that the tests of one process share; it starts in a moment."""
@@ -100,8 +90,7 @@ def own_redis() -> Iterator[RedisServer]:
 
 def _shared(config: pytest.Config) -> PostgresServer:
     if _SHARED not in config.stash:
-        # Nobody kills it, and where memory is no place for its data, hundreds of databases wait for the disk.
-        server = PostgresServer(fsync=False)
+        server = PostgresServer()
         config.stash[_SHARED] = server
         server.start()
     return config.stash[_SHARED]

@@ -55,13 +55,13 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres, postgres_database: str) -> str:
-    """The address of an empty PostgreSQL database."""
+    """The address of a PostgreSQL database without jobs."""
     return postgres.url(postgres_database)
 
 
 @pytest.fixture
 def pgbouncer_url(pgbouncer: PgBouncer, postgres_database: str) -> str:
-    """The address of an empty PostgreSQL database, by way of a pooler in transaction mode."""
+    """The address of a PostgreSQL database without jobs, by way of a pooler in transaction mode."""
     return pgbouncer.url(postgres_database)
 
 

@@ -196,6 +196,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
             pass
 
 
+@pytest.mark.no_tables
 async def test_missing_tables_say_how_to_make_them(postgres_url: str) -> None:
     async with opened(postgres_url) as driver:
         with pytest.raises(SchemaMismatch, match="duetime migrate"):

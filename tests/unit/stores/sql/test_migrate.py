@@ -19,6 +19,8 @@ from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.testing.conformance.kit import hire, take
 
+pytestmark = pytest.mark.no_tables
+
 STEP = Migration(
     2, "second", "-- A comment; with a semicolon.\nCREATE TABLE a (\n    n integer\n);\n\nDROP TABLE b;\n"
 )

@@ -29,6 +29,8 @@ from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import occurrence_job
 from tests.unit.runtime.kit import NoHealth
 
+pytestmark = pytest.mark.no_tables
+
 HOUR = 3_600 * SECOND
 OLD = {
     # As version 2 wrote them: the trigger with its anchor, and the trigger as it was declared.
