@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from benchmarks.ledger import now
-from duetime.stores.base import Hint, Store
-from duetime.stores.redis.calls import Calls
-from duetime.stores.sql.driver import Driver, Script
-from duetime.stores.sql.store import SqlStore
+
+if TYPE_CHECKING:
+    # Not loaded here: the memory of a worker is measured with this module in it.
+    from duetime.stores.base import Hint, Store
+    from duetime.stores.redis.calls import Calls
+    from duetime.stores.sql.driver import Driver, Script
 
 T = TypeVar("T")
 
@@ -95,7 +97,7 @@ def tapped(store: Store) -> list[Sent]:
     sent: list[Sent] = []
     whole: Any = store
     # No public name shows it.
-    if isinstance(store, SqlStore):
+    if hasattr(whole, "_driver"):
         tap = Tap(whole._driver, sent)  # noqa: SLF001
         whole._driver = whole._enqueuing._driver = whole._limited._driver = tap  # noqa: SLF001
     else:

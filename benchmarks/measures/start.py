@@ -13,6 +13,8 @@ from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
 from benchmarks.working import working
 
+_HINTS = {"sqlite": "byte", "postgres": "NOTIFY", "redis": "PUBLISH"}
+
 
 class Start:
     """Milliseconds from the call of `enqueue` to the first line of the handler."""
@@ -23,7 +25,7 @@ class Start:
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare with the round trips that no design can do without."""
-        trips = "bare insert + byte + claim" if store == "sqlite" else "bare insert + NOTIFY + claim"
+        trips = f"bare insert + {_HINTS[store]} + claim"
         return (
             Figure(key="p50", title="enqueue to start, p50", unit="ms", better="less", limit=trips, goal=2.0),
             Figure(

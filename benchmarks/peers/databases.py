@@ -6,18 +6,20 @@ import contextlib
 import itertools
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.peers.costs import parent
-from benchmarks.peers.systems import Engine
-from benchmarks.places import Limits, PostgresLimits, SqliteLimits
-from tools.servers import PostgresServer
+from redis import Redis
 
-_SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_connections")
+from benchmarks.peers.systems import Engine
+from benchmarks.places import Limits
+from benchmarks.places.postgres import SHOWN, postgres_limits
+from benchmarks.places.redis import redis_limits, rewritten, shown
+from benchmarks.places.sqlite import SqliteLimits
+from tools.servers import PostgresServer, RedisServer
 
 
 class Databases(Protocol):
@@ -71,19 +73,17 @@ class _Files:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-class _Server:
+class _Postgres:
     def __init__(self, server: PostgresServer) -> None:
         self._postgres = server
         self._numbers = itertools.count()
-        # No public name shows it: the checkpointer's parent is the server.
-        checkpointer = server.execute("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'")
-        self.server = parent(int(checkpointer))
-        self.limits = PostgresLimits(server.create_database("bare"))
+        self.server = server.pid
+        self.limits = postgres_limits(server.create_database("bare"))
 
     @property
     def facts(self) -> str:
-        shown = ", ".join(f"{name}={self._postgres.execute(f'SHOW {name}')}" for name in _SHOWN)
-        return f"PostgreSQL {self._postgres.execute('SHOW server_version')}, {shown}"
+        settings = ", ".join(f"{name}={self._postgres.execute(f'SHOW {name}')}" for name in SHOWN)
+        return f"PostgreSQL {self._postgres.execute('SHOW server_version')}, {settings}"
 
     @contextmanager
     def empty(self, folder: Path) -> Iterator[str]:
@@ -99,12 +99,59 @@ class _Server:
             self._postgres.execute(statement, database=url.rpartition("/")[2])
 
 
+class _Redis:
+    def __init__(self, server: RedisServer) -> None:
+        self._redis = server
+        self.server = server.pid
+        self.limits = redis_limits(server.url(1))
+
+    @property
+    def facts(self) -> str:
+        with self._connected() as client:
+            return f"Redis {client.info('server')['redis_version']}, {shown(client)}"
+
+    @contextmanager
+    def empty(self, folder: Path) -> Iterator[str]:
+        del folder
+        with self._connected() as client:
+            client.flushall()
+            rewritten(client)
+        yield self._redis.url()
+
+    def rest(self, url: str) -> None:
+        del url
+        with self._connected() as client:
+            rewritten(client)
+
+    def _connected(self) -> Redis:
+        return Redis.from_url(self._redis.url())
+
+
 @contextmanager
-def opened(engine: Engine) -> Iterator[Databases]:
-    """Open an engine: a folder for SQLite, a server with its stock settings for PostgreSQL."""
-    if engine == "sqlite":
-        with tempfile.TemporaryDirectory(prefix="duetime-bench-") as folder:
-            yield _Files(folder)
-    else:
-        with PostgresServer(fsync=True) as server:
-            yield _Server(server)
+def _files() -> Iterator[Databases]:
+    with tempfile.TemporaryDirectory(prefix="duetime-bench-") as folder:
+        yield _Files(folder)
+
+
+@contextmanager
+def _postgres() -> Iterator[Databases]:
+    with PostgresServer(fsync=True) as server:
+        yield _Postgres(server)
+
+
+@contextmanager
+def _redis() -> Iterator[Databases]:
+    with RedisServer() as server:
+        yield _Redis(server)
+
+
+_OPENED: dict[Engine, Callable[[], AbstractContextManager[Databases]]] = {
+    "sqlite": _files,
+    "postgres": _postgres,
+    "redis": _redis,
+}
+
+
+def opened(engine: Engine) -> AbstractContextManager[Databases]:
+    """Open an engine: a folder for SQLite, for the others a server with its stock settings, Redis with its log."""
+    return _OPENED[engine]()

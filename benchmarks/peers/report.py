@@ -12,7 +12,7 @@ from benchmarks.peers import plots, table
 from benchmarks.peers.cells import Outcome, Results
 from benchmarks.peers.sheet import Key, Sheet, medians, sheet
 from benchmarks.peers.sizes import Sizes
-from benchmarks.peers.systems import ENGINES, SYSTEMS, System
+from benchmarks.peers.systems import ENGINES, SYSTEMS, TITLES, System
 from benchmarks.peers.workloads import WORKLOADS
 
 _TEMPLATE = Path(__file__).with_name("page.md")
@@ -20,7 +20,6 @@ _PAGE = "peers.md"
 _FOLDER = "peers"
 _FIGURES = "figures.json"
 _SEEN = "\n## What we have seen\n"
-_ENGINES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 _NONE = "No figures are published yet; `make bench-peers` prints them.\n"
 
 
@@ -29,7 +28,7 @@ def tables(results: Results, sizes: Sizes) -> str:
     found = medians(results)
     parts = [_measured(results, sizes)]
     for engine, each in _sheets(found):
-        parts.append(f"{_ENGINES[engine]}: {each.workload.title}\n\n{table.markdown(each)}")
+        parts.append(f"{TITLES[engine]}: {each.workload.title}\n\n{table.markdown(each)}")
     return "\n".join(parts)
 
 
@@ -82,9 +81,9 @@ def _sections(found: Mapping[Key, Outcome]) -> Iterator[str]:
     last = ""
     for engine, each in _sheets(found):
         if engine != last:
-            yield f"\n## {_ENGINES[engine]}\n"
+            yield f"\n## {TITLES[engine]}\n"
         last = engine
-        yield f"\n### {each.workload.title} on {_ENGINES[engine]}\n\n"
+        yield f"\n### {each.workload.title} on {TITLES[engine]}\n\n"
         yield f"![{_title(engine, each)}]({_FOLDER}/{_picture(engine, each)})\n\n"
         yield table.markdown(each)
 
@@ -98,7 +97,7 @@ def _sheets(found: Mapping[Key, Outcome]) -> Iterator[tuple[str, Sheet]]:
 
 
 def _title(engine: str, each: Sheet) -> str:
-    return f"{each.workload.title}, {_ENGINES[engine]}"
+    return f"{each.workload.title}, {TITLES[engine]}"
 
 
 def _picture(engine: str, each: Sheet) -> str:
@@ -113,7 +112,9 @@ def _meanings() -> str:
 def _system(system: System) -> str:
     pins = "".join(f", {pin}" for pin in system.requirements)
     notes = f" {system.notes}" if system.notes else ""
-    return f"- **{system.title}, {_ENGINES[system.engine]}** (`{system.name}`{pins}): {system.settings}.{notes}\n"
+    return (
+        f"- **{system.title}, {TITLES[system.engine]}** (`{system.name}`{pins}): {system.settings}.{notes}\n"
+    )
 
 
 def _measured(results: Results, sizes: Sizes) -> str:

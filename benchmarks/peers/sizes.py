@@ -71,9 +71,9 @@ QUICK = Sizes(
     enqueues=10_000,
     enqueue_seconds=1.5,
     drain=10_000,
-    drain_seconds=4.0,
-    stock_seconds=4.0,
-    pings=200,
+    drain_seconds=3.0,
+    stock_seconds=3.0,
+    pings=150,
     gap=0.02,
     one_offs=300,
     span=3.0,
@@ -82,10 +82,10 @@ QUICK = Sizes(
     future=100_000,
     in_phase=300,
     spread=600,
-    period=3.0,
+    period=2.0,
     periods=1,
     idle=10.0,
-    settle=1.5,
+    settle=1.0,
 )
 
 TINY = Sizes(

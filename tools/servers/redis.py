@@ -41,6 +41,11 @@ class RedisServer:
         """The loopback port it listens on."""
         return self._process.port
 
+    @property
+    def pid(self) -> int | None:
+        """The process to look at, once it has been started."""
+        return self._process.pid
+
     def url(self, database: int = 0) -> str:
         """Return the address of one database."""
         return f"redis://{HOST}:{self.port}/{database}"

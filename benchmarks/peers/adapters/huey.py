@@ -23,7 +23,7 @@ class Adapter(base.Adapter):
     def __init__(self, url: str) -> None:
         super().__init__(url)
         logging.getLogger("huey").setLevel(logging.ERROR)
-        self._huey = SqliteHuey("peers", filename=self.path, results=False, fsync=True)
+        self._huey = self.opened()
 
         @self._huey.task()
         def note(number: int, due: float) -> None:
@@ -31,13 +31,21 @@ class Adapter(base.Adapter):
 
         self._note = note
 
+    def opened(self) -> Any:
+        """Return a Huey on its database."""
+        return SqliteHuey("peers", filename=self.path, results=False, fsync=True)
+
     async def prepare(self) -> None:
         """Nothing: it has made its tables."""
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Hand out the task."""
-        yield Client(self._huey, self._note)
+        yield self.asking(self._huey, self._note)
+
+    def asking(self, queue: Any, note: Any) -> Client:
+        """Return the client of a task."""
+        return Client(queue, note)
 
     async def work(self, ready: Callable[[], None], settings: Settings) -> None:
         """Run a consumer, which ends by SIGTERM; one worker thread, since more only wait for each other's commits."""
@@ -64,18 +72,19 @@ class Client(base.Client):
 
     async def fill(self, count: int) -> None:
         """Write the rows that the consumer writes when it meets a job for later."""
+        rows = ((self._huey.name, data, stamp) for data, stamp in self._later(count))
         with self._huey.storage.db(commit=True) as cursor:
-            cursor.executemany(_ADD, self._rows(count))
+            cursor.executemany(_ADD, rows)
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Refuse: its periodic tasks are looked at once a minute."""
         del plan
         raise Unsupported("schedules by the minute only")
 
-    def _rows(self, count: int) -> Iterator[tuple[str, bytes, float]]:
+    def _later(self, count: int) -> Iterator[tuple[bytes, float]]:
         first = datetime.now(UTC) + timedelta(days=1)
         for n in range(count):
             eta = first + timedelta(seconds=n)
             task = self._note.s(n, eta.timestamp(), eta=eta)
             # It keeps naive times in UTC, and stores their stamp as if they were local.
-            yield self._huey.name, self._huey.serialize_task(task), task.eta.timestamp()
+            yield self._huey.serialize_task(task), task.eta.timestamp()

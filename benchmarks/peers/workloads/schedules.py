@@ -47,6 +47,8 @@ class Schedules:
 
     def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
         """Store them, a period to warm up, those that are watched, and one for late ones."""
+        if not system.schedules:
+            return 2 * START_UP
         count = _count(sizes, variant)
         return 3 * START_UP + count / system.pace + sizes.period * (sizes.periods + 2.5)
 

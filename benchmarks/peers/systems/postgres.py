@@ -1,120 +1,20 @@
-"""The catalogue: which systems are measured, at which versions, with which settings."""
+"""Systems on PostgreSQL."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from benchmarks.peers.systems.base import OURS, System
 
-Engine = Literal["sqlite", "postgres"]
-ENGINES: tuple[Engine, ...] = ("sqlite", "postgres")
-
-_OURS = ("asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0")
-"""What `pip install "duetime[postgres]"` installs beside Duetime itself, which is run from its source."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """One scheduler or queue on one kind of database."""
-
-    name: str
-    """As it stands in tables, on the command line and in file names."""
-    title: str
-    engine: Engine
-    adapter: str
-    """The module in `benchmarks.peers.adapters`."""
-    requirements: tuple[str, ...]
-    """Exact pins."""
-    settings: str
-    """One sentence for the report."""
-    notes: str = ""
-    widths: tuple[int, ...] = (100,)
-    """Values of its main setting that a drain is tried with; its best one counts."""
-    pace: int = 1_000
-    """One-off jobs a second that it surely stores; what is due later is put that much earlier."""
-    in_process: bool = False
-    """True where jobs can only be added in the process that runs them."""
-    processes: int = 2
-    """Worker processes that can share the work."""
-    polls: bool = False
-    """True where a shorter poll than the default one is used for everything but the idle cost."""
-    blocks: bool = False
-    """True where jobs are put one at a time by a call that blocks, though there is one to await; that is noted beside it."""
-    ours: bool = False
-
-    @property
-    def environment(self) -> str:
-        """The name of its own virtual environment."""
-        return self.adapter
-
-
-SYSTEMS: tuple[System, ...] = (
-    System(
-        name="duetime-sqlite",
-        title="Duetime",
-        engine="sqlite",
-        adapter="duetime",
-        requirements=_OURS,
-        settings=(
-            "defaults (WAL, synchronous=FULL); one at a time by the blocking call, as Huey's is, with the rate of "
-            "`await task.enqueue()` in the notes; drain with concurrency 100 and 1,000, the better one counts"
-        ),
-        blocks=True,
-        widths=(100, 1_000),
-        pace=10_000,
-        ours=True,
-    ),
+ON_POSTGRES: tuple[System, ...] = (
     System(
         name="duetime-postgres",
         title="Duetime",
         engine="postgres",
         adapter="duetime",
-        requirements=_OURS,
+        requirements=OURS,
         settings="defaults; drain with concurrency 100 and 1,000, the better one counts",
         widths=(100, 1_000),
         pace=10_000,
         ours=True,
-    ),
-    System(
-        name="huey",
-        title="Huey",
-        engine="sqlite",
-        adapter="huey",
-        requirements=("huey==3.5.4",),
-        settings="WAL with fsync=True, no results, one worker thread, idle poll from 0.01 to 0.05 s, scheduler each second",
-        notes="Its periodic tasks are looked at once a minute.",
-        pace=1_500,
-        polls=True,
-    ),
-    System(
-        name="apscheduler3",
-        title="APScheduler 3, in process",
-        engine="sqlite",
-        adapter="apscheduler3",
-        requirements=("apscheduler==3.11.3", "sqlalchemy==2.0.44"),
-        settings="AsyncIOScheduler, SQLAlchemyJobStore (WAL, synchronous=FULL), misfire_grace_time=None, coalesce=True",
-        notes="Job stores must not be shared by processes. All due jobs are taken out of the store before the first starts.",
-        pace=300,
-        in_process=True,
-        processes=1,
-    ),
-    System(
-        name="apscheduler4-sqlite",
-        title="APScheduler 4, in process",
-        engine="sqlite",
-        adapter="apscheduler4",
-        requirements=(
-            "apscheduler==4.0.0a6",
-            "aiosqlite==0.22.1",
-            # It does not run with later ones.
-            "anyio==4.9.0",
-            "sniffio==1.3.1",
-            "sqlalchemy==2.0.44",
-        ),
-        settings="SQLAlchemyDataStore on aiosqlite (WAL, synchronous=FULL), max_concurrent_jobs=100, max_running_jobs=None",
-        notes="On SQLite no event crosses processes, and the store must not be shared. One-off jobs are schedules that come once.",
-        pace=80,
-        in_process=True,
-        processes=1,
     ),
     System(
         name="procrastinate",
@@ -211,8 +111,3 @@ SYSTEMS: tuple[System, ...] = (
         polls=True,
     ),
 )
-
-
-def named(name: str) -> System:
-    """Return a system of the catalogue."""
-    return next(system for system in SYSTEMS if system.name == name)
