@@ -60,7 +60,7 @@ _claims = msgspec.msgpack.Decoder(list[tuple[str, str, str, str]])
 class _Bare(NamedTuple):
     """One connection, and the scripts by their names in the server."""
 
-    client: Redis
+    client: Any
     scripts: dict[str, str]
 
     async def insert(self, rows: Sequence[Row]) -> None:

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from redis import Redis
-
 from benchmarks.peers.systems import Engine
 from benchmarks.places import Limits
 from benchmarks.places.postgres import SHOWN, postgres_limits
-from benchmarks.places.redis import redis_limits, rewritten, shown
+from benchmarks.places.redis import connected, redis_limits, rewritten, shown
 from benchmarks.places.sqlite import SqliteLimits
 from tools.servers import PostgresServer, RedisServer
 
@@ -107,24 +105,21 @@ class _Redis:
 
     @property
     def facts(self) -> str:
-        with self._connected() as client:
+        with connected(self._redis.url()) as client:
             return f"Redis {client.info('server')['redis_version']}, {shown(client)}"
 
     @contextmanager
     def empty(self, folder: Path) -> Iterator[str]:
         del folder
-        with self._connected() as client:
+        with connected(self._redis.url()) as client:
             client.flushall()
             rewritten(client)
         yield self._redis.url()
 
     def rest(self, url: str) -> None:
         del url
-        with self._connected() as client:
+        with connected(self._redis.url()) as client:
             rewritten(client)
-
-    def _connected(self) -> Redis:
-        return Redis.from_url(self._redis.url())
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -43,7 +42,7 @@ class Database:
 
     def keep(self) -> None:
         """Note the last job and all keys but those of single jobs."""
-        with contextlib.closing(Redis.from_url(self.url)) as client:
+        with connected(self.url) as client:
             client.set(_LAST, client.zrange(_JOBS, -1, -1)[0])
             client.sadd(_KEPT, _JOBS, *client.scan_iter(_OTHERS, count=_CHUNK))
             client.copy(_LINES, _KEPT_LINES)
@@ -51,7 +50,7 @@ class Database:
 
     def tidy(self) -> None:
         """Remove the jobs behind the last one, and all keys that were not there."""
-        with contextlib.closing(Redis.from_url(self.url)) as client:
+        with connected(self.url) as client:
             kept = client.smembers(_KEPT)
             # Job ids rise with time: those made after the filling are the measures' own.
             own = client.zrange(_JOBS, b"(" + client.get(_LAST), "+", bylex=True)
@@ -77,27 +76,34 @@ def redis_places(future: int) -> Iterator[Places]:
     with RedisServer() as server:
         empty, filled, bare = (Database(server, number) for number in range(3))
         prepare(empty, filled, future)
-        with contextlib.closing(Redis.from_url(bare.url)) as client:
+        with connected(bare.url) as client:
             facts = {"Redis": client.info("server")["redis_version"], "settings": shown(client)}
         yield Places(
             empty=empty, filled=filled, limits=redis_limits(bare.url), facts=facts, server=server.pid
         )
 
 
-def shown(client: Redis) -> str:
+@contextmanager
+def connected(url: str) -> Iterator[Any]:
+    """Talk to a server; what its client says of types fits neither texts nor bytes."""
+    with Redis.from_url(url) as client:
+        yield client
+
+
+def shown(client: Any) -> str:
     """Return the settings that figures depend on."""
     found = client.config_get(*SHOWN)
     return ", ".join(f"{name}={found[name]}" for name in SHOWN)
 
 
-def rewritten(client: Redis) -> None:
+def rewritten(client: Any) -> None:
     """Write the append-only file anew, so that this does not happen while something is measured."""
     _written(client)
     client.bgrewriteaof()
     _written(client)
 
 
-def _written(client: Redis) -> None:
+def _written(client: Any) -> None:
     while any(client.info("persistence")[f"aof_rewrite_{what}"] for what in ("in_progress", "scheduled")):
         time.sleep(0.05)
 

@@ -7,7 +7,6 @@ from typing import Any
 from huey import RedisHuey
 
 from benchmarks.peers.adapters import huey
-from benchmarks.peers.adapters.piped import piped
 
 
 class Adapter(huey.Adapter):
@@ -31,5 +30,8 @@ class Client(huey.Client):
 
     async def fill(self, count: int) -> None:
         """Store what the consumer stores when it meets a job for later."""
+        # Here, since the memory of workers is measured, and this is not theirs.
+        from benchmarks.peers.adapters.piped import piped
+
         key = self._huey.storage.schedule_key
         piped(self._url, (("ZADD", key, stamp, data) for data, stamp in self._later(count)))

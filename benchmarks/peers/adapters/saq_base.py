@@ -11,7 +11,7 @@ from saq import CronJob, Worker
 from saq.queue.base import Queue
 
 from benchmarks.peers.adapters import base, crons
-from benchmarks.peers.adapters.base import Job, Plan, Settings, record
+from benchmarks.peers.adapters.base import Job, Plan, Settings, first_job, record
 
 KEEP_NOTHING = -1
 
@@ -69,6 +69,15 @@ class Client(base.Client):
     async def put_at(self, job: Job) -> None:
         """Enqueue one job for its due time."""
         await self._queue.enqueue("note", number=job.number, due=job.due, ttl=KEEP_NOTHING, scheduled=job.due)
+
+    async def fill(self, count: int) -> None:
+        """Enqueue one job by its own call and store the others like it."""
+        await self.put_at(first_job())
+        await self.copy(count - 1)
+
+    @abstractmethod
+    async def copy(self, count: int) -> None:
+        """Store so many jobs like the one that is stored, one a second behind it."""
 
     async def schedules(self, plan: Plan) -> list[float]:
         """Leave them to the worker, which declares them."""

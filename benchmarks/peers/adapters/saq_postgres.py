@@ -9,7 +9,6 @@ from typing import Any
 from saq.queue.postgres import PostgresQueue
 
 from benchmarks.peers.adapters import saq_base
-from benchmarks.peers.adapters.base import first_job
 
 _POOL = 20
 # The rows that `enqueue` writes. All but the key and the due time is taken from one that it wrote.
@@ -46,8 +45,7 @@ class Adapter(saq_base.Adapter):
 class Client(saq_base.Client):
     """Enqueues for due times that the table rounds to full seconds."""
 
-    async def fill(self, count: int) -> None:
-        """Enqueue one job by its own call and store the others like it."""
-        await self.put_at(first_job())
+    async def copy(self, count: int) -> None:
+        """Store rows like the one that is there."""
         async with self._queue.pool.connection() as connection:
-            await connection.execute(_FILL.format(count=count - 1))
+            await connection.execute(_FILL.format(count=count))

@@ -10,7 +10,6 @@ from typing import Any
 from saq.queue.redis import RedisQueue
 
 from benchmarks.peers.adapters import saq_base
-from benchmarks.peers.adapters.base import first_job
 from benchmarks.peers.adapters.piped import Command, piped
 
 _DAY = 86_400
@@ -41,11 +40,10 @@ class Client(saq_base.Client):
         super().__init__(queue)
         self._url = url
 
-    async def fill(self, count: int) -> None:
-        """Enqueue one job by its own call and store the others like it."""
-        await self.put_at(first_job())
+    async def copy(self, count: int) -> None:
+        """Store what the script of `enqueue` stores."""
         ((name, _),) = await self._queue.redis.zrange("saq:default:incomplete", -1, -1, withscores=True)
-        piped(self._url, _like(name, await self._queue.redis.get(name), count - 1))
+        piped(self._url, _like(name, await self._queue.redis.get(name), count))
 
 
 def _like(name: bytes, stored: bytes, count: int) -> Iterator[Command]:

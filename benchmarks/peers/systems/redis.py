@@ -23,7 +23,7 @@ ON_REDIS: tuple[System, ...] = (
         title="arq",
         engine="redis",
         adapter="arq",
-        requirements=("arq==0.28.0",),
+        requirements=("arq==0.28.0", "redis[hiredis]==5.3.1"),
         settings="poll_delay=0.01, keep_result=0, max_jobs=100",
         notes=(
             "More than 100 jobs at once bring nothing, since each is taken by several calls of its own. Due times are kept "
@@ -37,7 +37,7 @@ ON_REDIS: tuple[System, ...] = (
         title="SAQ",
         engine="redis",
         adapter="saq_redis",
-        requirements=("saq[redis]==0.26.4",),
+        requirements=("saq[redis]==0.26.4", "redis==7.4.1", "typing-extensions==4.16.0"),
         settings="ttl=-1 (finished jobs are deleted), concurrency 100",
         notes=(
             "It waits for new jobs in the server, and looks for those that have fallen due once a second, which cannot be "
@@ -50,7 +50,7 @@ ON_REDIS: tuple[System, ...] = (
         title="taskiq",
         engine="redis",
         adapter="taskiq",
-        requirements=("taskiq==0.13.0", "taskiq-redis==1.2.4"),
+        requirements=("taskiq==0.13.0", "taskiq-redis==1.2.4", "redis==8.1.0"),
         settings=(
             "RedisStreamBroker, the one that acknowledges and loses no job of a worker that dies, without results, "
             "max_async_tasks=100; ListRedisScheduleSource, whose scheduler runs in the worker and looks each second"
@@ -65,7 +65,7 @@ ON_REDIS: tuple[System, ...] = (
         title="streaQ",
         engine="redis",
         adapter="streaq",
-        requirements=("streaq==7.2.0",),
+        requirements=("streaq==7.2.0", "coredis==6.9.0"),
         settings="ttl=0 (no results), silent tasks, concurrency 100",
         notes=(
             "It looks for jobs that have fallen due twice a second, which cannot be set. Due times are kept in milliseconds, "
@@ -78,7 +78,7 @@ ON_REDIS: tuple[System, ...] = (
         title="Celery",
         engine="redis",
         adapter="celery",
-        requirements=("celery[redis]==5.7.0",),
+        requirements=("celery[redis]==5.7.0", "kombu==5.7.0", "redis==8.1.0"),
         settings=(
             "solo pool, prefetch multiplier 100, no results, no remote control, gossip, mingle or heartbeat"
         ),
@@ -94,7 +94,7 @@ ON_REDIS: tuple[System, ...] = (
         title="RQ",
         engine="redis",
         adapter="rq",
-        requirements=("rq==2.12.0",),
+        requirements=("rq==2.12.0", "redis==8.1.0"),
         settings="SimpleWorker (no fork for each job), with_scheduler, result_ttl=0",
         notes=f"Its scheduler is a process beside the worker, and looks each second. {_NO_SECONDS}",
         schedules=False,
@@ -105,7 +105,7 @@ ON_REDIS: tuple[System, ...] = (
         title="Dramatiq",
         engine="redis",
         adapter="dramatiq",
-        requirements=("dramatiq[redis]==2.2.1",),
+        requirements=("dramatiq[redis]==2.2.1", "redis==8.1.0"),
         settings="8 threads, worker_timeout=10 (the longest poll, in milliseconds)",
         notes="Jobs for later are taken at once by whichever worker is there, and held in its memory. It has no schedules.",
         schedules=False,

@@ -19,7 +19,7 @@ from benchmarks.places import Limits
 
 WIDTH = 100
 """Jobs at once, where no better width is looked for."""
-START_UP = 1.2
+START_UP = 0.6
 """Seconds that starting a system's processes takes, for estimates."""
 
 

@@ -38,7 +38,7 @@ class Starting:
     def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
         """One gap for each job."""
         del system, variant
-        return 3 * START_UP + sizes.settle + sizes.pings * sizes.gap * 1.5
+        return 3 * START_UP + sizes.settle + sizes.pings * sizes.gap * 1.2
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Enqueue from one process, run in another."""
