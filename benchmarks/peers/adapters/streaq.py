@@ -46,7 +46,7 @@ class Adapter(base.Adapter):
         worker: Worker[None] = Worker(self.url, concurrency=settings.concurrency, lifespan=lifespan)
         _declared(worker)
         for number, seconds in enumerate(crons.seconds(settings.plan) if settings.plan else ()):
-            worker.cron(f"{seconds} * * * * *", name=f"tick-{number}", silent=True, ttl=0)(_tick(number))
+            worker.cron(f"{seconds} * * * * * *", name=f"tick-{number}", silent=True, ttl=0)(_tick(number))
         await worker.run_async()
 
 

@@ -96,7 +96,10 @@ ON_REDIS: tuple[System, ...] = (
         adapter="rq",
         requirements=("rq==2.12.0", "redis==8.1.0"),
         settings="SimpleWorker (no fork for each job), with_scheduler, result_ttl=0",
-        notes=f"Its scheduler is a process beside the worker, and looks each second. {_NO_SECONDS}",
+        notes=(
+            "Its scheduler is a process beside the worker, and looks each second. Due times are kept in seconds, so jobs may "
+            f"start up to one early. {_NO_SECONDS}"
+        ),
         schedules=False,
         pace=300,
     ),
