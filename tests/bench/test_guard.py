@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks import guard
-from benchmarks.guard import BASELINE, GROSS, MEASURES, Change, Shares, compare
-from benchmarks.places import PLACES
+from benchmarks.guard import BASELINE, GROSS, MEASURES, STORES, Change, Shares, compare
 from benchmarks.watch import Watch, counting_processor
 
 THEN = {"sqlite: drain": 0.5, "postgres: drain": 0.4}
@@ -37,7 +36,7 @@ def times(factor: float) -> dict[str, float]:
 
 def test_each_figure_that_is_measured_has_a_committed_share() -> None:
     figures = [
-        (store, figure) for store in PLACES for measure in MEASURES for figure in measure.figures(store)
+        (store, figure) for store in STORES for measure in MEASURES for figure in measure.figures(store)
     ]
     assert list(json.loads(BASELINE.read_text())) == [f"{store}: {figure.title}" for store, figure in figures]
 
