@@ -51,14 +51,21 @@ class Parker(Service):
         self._tasks = tasks
         self._crowd = crowd or Crowd()
         self._suspects = frozenset[str]()
+        self._forgotten = False
+
+    def declare_again(self) -> None:
+        """Declare everything anew, as a worker does that starts: the store may have lost more than the worker."""
+        self._forgotten = True
+        self.wakeup.set()
 
     async def round(self) -> float | None:
         """Park what nobody declared at two looks in a row, and declare again what was parked of our own."""
         found = await self._store.code_schedules()
         own, declare = self._declared.names, self._declared.store
-        if declare is not None and any(one.parked and one.name in own for one in found):
-            # Somebody has parked it between our declaring it and our being known as alive.
+        # Somebody may have parked it between our declaring it and our being known as alive.
+        if declare is not None and (self._forgotten or any(one.parked and one.name in own for one in found)):
             await declare()
+            self._forgotten = False
         suspects = await self._undeclared(found)
         # Seen twice, it is not one whose workers are about to start.
         await self._park(suspects & self._suspects)

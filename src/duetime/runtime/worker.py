@@ -76,6 +76,7 @@ class Worker:
         self._paused_at: Instant | None = None
         self._paused_reason: str | None = None
         self._ignore_logs: Callable[[], object] | None = None
+        self._parker: Parker | None = None
 
     @property
     def id(self) -> WorkerId:
@@ -178,6 +179,8 @@ class Worker:
         """Stop everything, because others may take it over now; return the identity to go on under."""
         self._fetcher.forget_all()
         self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
+        if self._parker is not None:
+            self._parker.declare_again()
         self._herald.worker(EventKind.WORKER_LOST)
         return self._identity.renew()
 
@@ -315,10 +318,9 @@ class Worker:
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
-            if self._declared is not None:
-                self._intake.append(
-                    Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=crowd)
-                )
+        if options.schedules and self._declared is not None:
+            self._parker = Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=crowd)
+            self._intake.append(self._parker)
 
     async def _sign_off(self) -> None:
         await self._marker.stop()

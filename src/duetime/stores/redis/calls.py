@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
-from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import ReadOnlyError, ResponseError
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
@@ -102,28 +102,30 @@ class Calls:
             self.subscribers.notify(hint)
         return decoder.decode(answer)
 
-    async def info(self, section: str) -> Mapping[str, Any]:
-        """Return what the server tells of itself."""
-        found: Mapping[str, Any] = await self.client.execute_command("INFO", section)
-        return found
-
-    async def config(self, *names: str) -> Mapping[str, str]:
-        """Return settings of the server."""
-        found = await self.client.config_get(*names)
-        return {str(name): str(value) for name, value in found.items()}
+    async def servers(self) -> dict[str, Mapping[str, Any]]:
+        """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
+        client: Any = self.client
+        try:
+            if not isinstance(client, RedisCluster):
+                return {"": await client.info()}
+            await client.initialize()
+            return {node.name: await node.execute_command("INFO") for node in client.get_primaries()}
+        except Exception as error:
+            raise translate(error, str(self.address)) from error
 
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
         now = "" if self._clock is None else self._clock.now()
         said = [f"{hint.kind} {hint.name}" for hint in hints]
         words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
+        client: Any = self.client
+        send = client.execute_command if self._lines is None else self._lines.call
         for loads in range(_LOADS + 1):
             try:
-                lines = self._lines
-                answer: bytes = await (self.client.execute_command if lines is None else lines.call)(*words)
+                answer: bytes = await send(*words)
                 return answer
             except Exception as error:
                 if loads == _LOADS or not is_missing(error):
-                    raise translate(error, str(self.address)) from error
+                    raise await self._refused(error) from error
             await self._reload()
         raise AssertionError  # pragma: no cover - the last round returns or raises
 
@@ -131,7 +133,14 @@ class Calls:
         try:
             await _load(self.client)
         except Exception as error:
-            raise translate(error, str(self.address)) from error
+            raise await self._refused(error) from error
+
+    async def _refused(self, error: Exception) -> Exception:
+        """Return what to raise; connections to a server that is a replica by now are given up."""
+        if isinstance(error, ReadOnlyError) and isinstance(self.client, Redis):
+            # The address may lead to the new primary, but nobody looks as long as the old one answers.
+            await self.client.connection_pool.disconnect()
+        return translate(error, str(self.address))
 
 
 async def _load(client: Any) -> None:

@@ -1,67 +1,101 @@
-"""Settings of the server that weaken a promise."""
+"""Settings and troubles of the server that weaken a promise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
-from redis.exceptions import ResponseError
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from duetime.stores.base import Check
 from duetime.stores.redis.calls import Calls
+
+Info: TypeAlias = Mapping[str, Any]
 
 _OLDEST: Final = 7
 
 
 async def look(calls: Calls) -> list[Check]:
     """Return one finding for each setting that counts."""
-    server = await calls.info("server")
-    memory = await calls.info("memory")
-    replication = await calls.info("replication")
-    settings = await _settings(calls)
-    return [_version(server), _persistence(settings), _eviction(memory, settings), _role(replication)]
+    return _worst(await calls.servers(), _version, _persistence, _eviction, _role)
 
 
-async def _settings(calls: Calls) -> Mapping[str, str]:
-    """Read what `CONFIG` tells, which many providers do not allow."""
-    try:
-        return await calls.config("appendonly", "save", "maxmemory-policy")
-    except ResponseError:
-        return {}
+async def look_closely(calls: Calls) -> list[Check]:
+    """Return the same with what may be in a bad way at present."""
+    return _worst(await calls.servers(), _version, _persistence, _eviction, _role, _disk, _memory)
 
 
-def _version(server: Mapping[str, object]) -> Check:
-    version = str(server.get("redis_version", "0"))
+def _worst(servers: Mapping[str, Info], *examinations: Callable[[Info], Check]) -> list[Check]:
+    """Examine all servers; for each examination tell of the first where something is wrong."""
+    return [
+        next((check for check in found if not check.ok), found[0])
+        for examine in examinations
+        if (found := [_named(server, examine(info)) for server, info in servers.items()])
+    ]
+
+
+def _named(server: str, check: Check) -> Check:
+    return replace(check, detail=f"{server}: {check.detail}") if server else check
+
+
+def _version(info: Info) -> Check:
+    version = str(info.get("redis_version", "0"))
     ok = int(version.partition(".")[0]) >= _OLDEST
     fix = None if ok else f"upgrade to Redis {_OLDEST} or later"
     return Check(name="version", ok=ok, detail=f"the server is Redis {version}", fix=fix)
 
 
-def _persistence(settings: Mapping[str, str]) -> Check:
-    if "appendonly" not in settings:
-        return Check(name="persistence", ok=True, detail="the server does not tell how it keeps its data")
-    if settings["appendonly"] == "yes":
+def _persistence(info: Info) -> Check:
+    if info.get("aof_enabled", 1):
         return Check(name="persistence", ok=True, detail="every change is written to the append-only file")
-    saves = settings.get("save")
-    detail = f"only snapshots are kept ({saves})" if saves else "nothing is kept on disk"
     return Check(
         name="persistence",
         ok=False,
-        detail=f"{detail}: a restart of the server loses jobs",
+        detail="no append-only file is kept: a restart of the server loses jobs",
         fix="redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
     )
 
 
-def _eviction(memory: Mapping[str, object], settings: Mapping[str, str]) -> Check:
-    policy = str(memory.get("maxmemory_policy") or settings.get("maxmemory-policy") or "noeviction")
+def _disk(info: Info) -> Check:
+    troubles = [
+        what
+        for what, status in (
+            ("the append-only file", "aof_last_write_status"),
+            ("a snapshot", "rdb_last_bgsave_status"),
+        )
+        if info.get(status, "ok") != "ok"
+    ]
+    if not troubles:
+        return Check(name="disk", ok=True, detail="the server can write to its disk")
+    return Check(
+        name="disk",
+        ok=False,
+        detail=f"the server could not write {' and '.join(troubles)}: until it can, it may refuse changes",
+        fix="make room on its disk and look into its log; it goes on by itself",
+    )
+
+
+def _eviction(info: Info) -> Check:
+    policy = str(info.get("maxmemory_policy") or "noeviction")
     ok = policy == "noeviction"
     detail = f"maxmemory-policy is {policy}" + ("" if ok else ": when memory is full, the server drops jobs")
     fix = None if ok else "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"
     return Check(name="eviction", ok=ok, detail=detail, fix=fix)
 
 
-def _role(replication: Mapping[str, object]) -> Check:
-    role = str(replication.get("role", "master"))
-    ok = role == "master"
+def _memory(info: Info) -> Check:
+    used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+    if not most or used < most:
+        bound = f"of {most:,} bytes" if most else "and has no bound"
+        return Check(name="memory", ok=True, detail=f"the data takes {used:,} {bound}")
+    return Check(
+        name="memory",
+        ok=False,
+        detail=f"the data takes {used:,} bytes, and maxmemory is {most:,}: new jobs are refused",
+        fix="raise maxmemory, keep less (`retention`), or purge what has ended",
+    )
+
+
+def _role(info: Info) -> Check:
+    ok = info.get("role", "master") == "master"
     detail = "the server is a primary" if ok else "the server is a replica, which takes no changes"
     return Check(name="role", ok=ok, detail=detail, fix=None if ok else "point the URL at the primary")

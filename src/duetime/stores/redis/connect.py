@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import ssl
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
+from redis.exceptions import SlotNotCoveredError
 
 from duetime.errors import ConfigError
 
@@ -30,6 +34,7 @@ OPTIONS: Final = frozenset(
     }
 )
 _LARGEST_POOL: Final = 1_000
+_DEMANDS: Final = ("required", "optional", "none")
 _BESIDE: Final = 2
 """Connections beside those for calls: one that listens, and one to ask for settings or to load functions by."""
 _SENTINEL_PORT: Final = 26379
@@ -48,7 +53,9 @@ class Address:
     pool: int
     strict: bool
     timeout: float
-    options: dict[str, Any]
+    database: int
+    tls: dict[str, Any]
+    """What the client is told of TLS; empty without."""
 
     @property
     def watched(self) -> bool:
@@ -56,7 +63,7 @@ class Address:
         return self.scheme.endswith("+sentinel")
 
     def __str__(self) -> str:
-        return f"Redis at {self.netloc.rpartition('@')[2] or self.path}"
+        return f"Redis{' (TLS)' if self.tls else ''} at {self.netloc.rpartition('@')[2] or self.path}"
 
     @classmethod
     def of(cls, url: str) -> Address:
@@ -75,16 +82,18 @@ class Address:
                 known = ", ".join(sorted(OPTIONS))
                 raise ConfigError(f"the URL has the unknown option {name!r}; options are {known}")
         user = None if parts.username is None else unquote(parts.username) or None
+        path = unquote(parts.path)
         return cls(
             scheme=scheme,
             netloc=parts.netloc,
-            path=unquote(parts.path),
+            path=path,
             username=user,
             password=None if parts.password is None else unquote(parts.password),
             pool=_number(options, "pool", 10, most=_LARGEST_POOL),
             timeout=float(_number(options, "timeout", 5, most=600)),
-            strict=_truth(options, "strict"),
-            options=options,
+            strict=_truth(options, "strict", default=False),
+            database=_database(scheme, path, options.get("db", "0")),
+            tls=_tls(scheme, options),
         )
 
     def client(self) -> Redis | RedisCluster:
@@ -92,42 +101,87 @@ class Address:
         settings: dict[str, Any] = {
             "username": self.username,
             "password": self.password,
-            "socket_timeout": self.timeout,
-            "socket_connect_timeout": self.timeout,
             "socket_keepalive": True,
             "health_check_interval": 30,
+            **self._manners(),
+        }
+        kind, _, watched = self.scheme.partition("+")
+        if watched == "sentinel":
+            return self._watched(settings | self.tls)
+        if watched == "cluster":
+            return self._cluster(settings | self.tls)
+        return self._single(kind, settings)
+
+    def _manners(self) -> dict[str, Any]:
+        return {
+            "socket_timeout": self.timeout,
+            "socket_connect_timeout": self.timeout,
             # With a later one, redis-py takes what a closed connection says for news, and calls by it all the same.
             "protocol": 2,
             # Whether a call can be made twice is for the store to tell.
             "retry": Retry(NoBackoff(), 0),
-            **{name: value for name, value in self.options.items() if name.startswith("ssl_")},
         }
-        kind, _, watched = self.scheme.partition("+")
-        if kind == "rediss":
-            settings["ssl"] = True
-        if watched == "sentinel":
-            return self._watched(settings)
-        if watched == "cluster":
-            host, port = _hosts(self.netloc, _PORT)[0]
-            return RedisCluster(host=host, port=port, max_connections=self.pool, **settings)
-        return self._single(kind, settings)
 
     def _single(self, kind: str, settings: dict[str, Any]) -> Redis:
         if kind == "unix":
-            url = f"unix://{self.path}?db={self.options.get('db', 0)}"
+            url = f"unix://{self.path}?db={self.database}"
             settings.pop("socket_keepalive")
         else:
-            settings.pop("ssl", None)
-            url = f"{kind}://{self.netloc.rpartition('@')[2]}{self.path}"
+            settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
+            url = f"{kind}://{self.netloc.rpartition('@')[2]}/{self.database}"
         pools: Any = BlockingConnectionPool
-        pool = pools.from_url(url, max_connections=self.pool + _BESIDE, **settings)
-        return Redis.from_pool(pool)
+        return Redis.from_pool(pools.from_url(url, max_connections=self.pool + _BESIDE, **settings))
 
     def _watched(self, settings: dict[str, Any]) -> Redis:
-        service, _, database = self.path.lstrip("/").partition("/")
-        sentinel: Any = Sentinel(_hosts(self.netloc, _SENTINEL_PORT), socket_timeout=self.timeout)
-        master: Redis = sentinel.master_for(service, db=int(database or 0), **settings)
+        service = self.path.lstrip("/").partition("/")[0]
+        hosts = _hosts(self.netloc, _SENTINEL_PORT)
+        sentinel: Any = Sentinel(hosts, sentinel_kwargs=self._manners() | self.tls)  # type: ignore[no-untyped-call]
+        master: Redis = sentinel.master_for(
+            service,
+            connection_pool_class=_WatchedPool,
+            max_connections=self.pool + _BESIDE,
+            db=self.database,
+            **settings,
+        )
         return master
+
+    def _cluster(self, settings: dict[str, Any]) -> RedisCluster:
+        nodes = [ClusterNode(*place) for place in _hosts(self.netloc, _PORT)]
+        # Only those slots must be served that our keys are in; what of others, the server decides.
+        return _Cluster(nodes, pool=self.pool, require_full_coverage=False, **settings)
+
+
+class _WatchedPool(SentinelConnectionPool, BlockingConnectionPool):
+    """Connections to the present primary; whoever finds none free waits for one."""
+
+
+class _Cluster(RedisCluster):
+    """A cluster; whoever finds no connection free waits for one."""
+
+    def __init__(self, nodes: list[ClusterNode], *, pool: int, **settings: Any) -> None:
+        most = pool + _BESIDE
+        super().__init__(startup_nodes=nodes, max_connections=most, **settings)  # pyright: ignore[reportUnknownMemberType]
+        self._turns = asyncio.Semaphore(pool)
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        """Make a call when it is its turn."""
+        async with self._turns:
+            if args[0].startswith("FCALL"):
+                kwargs["target_nodes"] = await self._keeper(args[3])
+            return await super().execute_command(*args, **kwargs)
+
+    async def _keeper(self, key: str) -> ClusterNode:
+        """Return the primary that keeps a key.
+
+        The client would ask a server which words of a call are keys, each time, and one that has died for ever.
+        """
+        await self.initialize()
+        try:
+            return cast(ClusterNode, self.get_node_from_key(key))
+        except SlotNotCoveredError:
+            # Look again the next time.
+            await self.aclose()
+            raise
 
 
 async def close(client: Redis | RedisCluster) -> None:
@@ -150,8 +204,43 @@ def _number(options: dict[str, Any], name: str, default: int, *, most: int) -> i
     return int(given)
 
 
-def _truth(options: dict[str, Any], name: str) -> bool:
-    given = options.pop(name, "false").lower()
+def _truth(options: dict[str, Any], name: str, *, default: bool) -> bool:
+    given = options.pop(name, str(default)).lower()
     if given not in {"true", "false"}:
         raise ConfigError(f"{name} must be true or false, not {given!r}")
     return bool(given == "true")
+
+
+def _database(scheme: str, path: str, option: str) -> int:
+    """Return the number of the database, which stands behind the host or the service, or else in an option."""
+    behind = path.strip("/")
+    if scheme == "unix":
+        behind = ""
+    elif scheme.endswith("+sentinel"):
+        behind = behind.partition("/")[2]
+    given = behind or option
+    if not given.isdecimal():
+        raise ConfigError(f"a database of Redis is a number, not {given!r}: redis://host:6379/0")
+    return int(given)
+
+
+def _tls(scheme: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Read what the URL tells of certificates; raises `ConfigError` for files that cannot be used."""
+    if not scheme.startswith("rediss"):
+        for name in options:
+            if name.startswith("ssl_"):
+                raise ConfigError(f"{name} is for TLS: begin the URL with rediss")
+        return {}
+    demand = options.pop("ssl_cert_reqs", "required")
+    if demand not in _DEMANDS:
+        raise ConfigError(f"ssl_cert_reqs must be one of {', '.join(_DEMANDS)}, not {demand!r}")
+    checked = _truth(options, "ssl_check_hostname", default=True)
+    files = {name: options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")}
+    try:
+        context = ssl.create_default_context(cafile=files["ssl_ca_certs"])
+        if files["ssl_certfile"] or files["ssl_keyfile"]:
+            context.load_cert_chain(files["ssl_certfile"] or "", files["ssl_keyfile"])
+    except OSError as error:
+        named = ", ".join(f"{name}={path}" for name, path in files.items() if path)
+        raise ConfigError(f"the files for TLS cannot be used ({named}): {error}") from error
+    return {"ssl": True, "ssl_cert_reqs": demand, "ssl_check_hostname": checked, **files}

@@ -26,8 +26,27 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ("MISCONF", StoreUnavailable, "{place} cannot write to its disk and takes no changes ({error})"),
     ("NOREPLICAS", StoreUnavailable, "{place} has fewer replicas than min-replicas-to-write ({error})"),
     ("BUSY", StoreUnavailable, "{place} is busy with somebody's script ({error})"),
+    ("certificate is not valid for", StoreUnusable, "{error}; use a name in the URL that it is valid for"),
+    (
+        "certificate verify failed",
+        StoreUnusable,
+        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?ssl_ca_certs=ca.pem",
+    ),
+    (
+        "alert certificate required",
+        StoreUnusable,
+        "{place} wants to see a certificate ({error}); name it: ?ssl_certfile=own.pem&ssl_keyfile=own.key",
+    ),
+    (
+        "wrong version number",
+        StoreUnusable,
+        "{place} does not speak TLS ({error}); use its port for TLS, or redis:// instead of rediss://",
+    ),
     ("unknown command", StoreUnusable, "{place} is older than Redis 7, which this store needs ({error})"),
 )
+
+_TELLING: Final = (exceptions.ResponseError, exceptions.ConnectionError, exceptions.RedisClusterException)
+"""The errors whose text tells more than their type."""
 
 _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     (InjectedFault, StoreUnavailable, "{error}"),
@@ -39,6 +58,7 @@ _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     (exceptions.TimeoutError, StoreUnavailable, "{place} did not answer in time"),
     (exceptions.ConnectionError, StoreUnavailable, "{place} cannot be reached: {error}"),
     (exceptions.RedisError, StoreError, "{place} refused a call: {error}"),
+    (exceptions.RedisClusterException, StoreUnavailable, "the cluster at {place} cannot serve us: {error}"),
     (TimeoutError, StoreUnavailable, "{place} did not answer in time"),
     (OSError, StoreUnavailable, "{place} cannot be reached: {error}"),
     (ValueError, ConfigError, "the URL for {place} cannot be used: {error}"),
@@ -49,7 +69,7 @@ _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
 def translate(error: Exception, place: str) -> Exception:
     """Return the error to raise instead; what is not the server's comes back as it is."""
     said = str(error) or type(error).__name__
-    if isinstance(error, exceptions.ResponseError | exceptions.ConnectionError):
+    if isinstance(error, _TELLING):
         code = _CODES.get(type(error), said)
         for beginning, kind, text in _SAID:
             if code.startswith(beginning) or (" " in beginning and beginning in said):

@@ -10,10 +10,11 @@ from typing import Final, Self
 from duetime.errors import SchemaMismatch, StoreUnusable
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.ids import new_token
-from duetime.model.instants import Instant
+from duetime.model.instants import Instant, Micros
+from duetime.model.worker import WorkerInfo
 from duetime.stores.base import Capabilities, Check, Hint, SchemaStatus
 from duetime.stores.redis.calls import Calls
-from duetime.stores.redis.checks import look
+from duetime.stores.redis.checks import look, look_closely
 from duetime.stores.redis.claiming import Claiming
 from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
@@ -88,6 +89,18 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
         """Let go of every connection."""
         await self._listener.close()
         await self._calls.close()
+
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        """Add a living worker, also where everything is gone: then say so, and begin anew."""
+        now = await super().register(worker, lease=lease)
+        if not (await self.schema_status()).found:
+            log.error(
+                "%s was emptied: all that was stored under %r is lost; what comes now is kept again",
+                self._calls.address,
+                self._namespace,
+            )
+            await self.migrate()
+        return now
 
     async def migrate(self) -> SchemaStatus:
         """Note in the namespace that it is ours; there are no tables to make."""
@@ -167,4 +180,4 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
             detail=f"{aside} jobs cannot be read, because somebody has edited them",
             fix=f"look at them: ZRANGE {self._calls.tag}:aside 0 -1" if aside else None,
         )
-        return [schema, rows, *await look(self._calls)]
+        return [schema, rows, *await look_closely(self._calls)]
