@@ -13,7 +13,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
+from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId, StoredJob
+from duetime.scheduler.task import Call
 from duetime.stores.base import Store
 from tests.integration import ledger
 from tests.integration.ledger import Entry, Ledger
@@ -44,6 +46,20 @@ async def until(
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within} s: {what() if callable(what) else what}")
         await asyncio.sleep(0.01)
+
+
+async def available(verb: Callable[[], Awaitable[T]]) -> T:
+    """Ask for something again and again, until the database is there."""
+    while True:
+        try:
+            return await verb()
+        except StoreUnavailable:
+            await asyncio.sleep(0.02)
+
+
+async def accepted(app: App, call: Call[Any]) -> JobId:
+    """Enqueue one request, again and again until it is accepted; its id makes that harmless."""
+    return (await available(lambda: app.scheduler.enqueue(call))).id
 
 
 class WorkerProcess:
@@ -165,7 +181,7 @@ class Fleet:
         """Wait until all these jobs have a terminal record and return them."""
 
         async def done() -> dict[JobId, StoredJob]:
-            records = await read_all(store, ids)
+            records = await available(lambda: read_all(store, ids))
             return records if all(record.state.terminal for record in records.values()) else {}
 
         return await until(done, within=within, what=lambda: self._story(f"the end of {len(ids)} jobs"))

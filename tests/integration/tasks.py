@@ -70,6 +70,11 @@ async def wait_for(gate: str) -> int:
     return os.getpid()
 
 
+async def wait_for_own(gate: str) -> int:
+    """Like `wait_for`, in each process for a file of its own."""
+    return await wait_for(f"{gate}-{os.getpid()}")
+
+
 async def wait_for_once(gate: str) -> int:
     """Like `wait_for`, for a task that must never run twice."""
     return await wait_for(gate)
@@ -181,6 +186,7 @@ class App:
         self.note = scheduler.task(name="note")(note)
         self.work = scheduler.task(name="work")(work)
         self.wait_for = scheduler.task(name="wait_for")(wait_for)
+        self.wait_for_own = scheduler.task(name="wait_for_own")(wait_for_own)
         self.wait_for_once = scheduler.task(name="wait_for_once", on_crash="fail")(wait_for_once)
         self.wait_in_thread = scheduler.task(name="wait_in_thread")(wait_in_thread)
         self.heed_in_thread = scheduler.task(name="heed_in_thread")(heed_in_thread)

@@ -93,6 +93,21 @@ async def test_it_takes_two_looks_so_that_a_worker_that_is_about_to_start_is_not
         assert (await states(scheduler))["old"] == "active"
 
 
+@pytest.mark.covers("emptied-store")
+async def test_what_was_deleted_stays_so_until_a_worker_begins_anew(deployment: Deployment) -> None:
+    async with deployment.running("mine") as scheduler:
+        await scheduler.schedules.delete("mine")
+        parker = Parker(scheduler.store, NoHealth(), declared=scheduler.declared, tasks=scheduler.tasks)
+        await parker.round()
+        assert await states(scheduler) == {}
+        parker.declare_again()
+        await parker.round()
+        assert await states(scheduler) == {"mine": "active"}
+        await scheduler.schedules.delete("mine")
+        await parker.round()
+        assert await states(scheduler) == {}
+
+
 @pytest.mark.covers("vanished-schedule")
 async def test_schedules_that_were_put_and_those_of_unknown_tasks_keep_their_place(
     deployment: Deployment,

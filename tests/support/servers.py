@@ -9,6 +9,7 @@ from typing import NoReturn, Protocol
 import pytest
 
 from tools.servers import PgBouncer, Postgres, PostgresServer, RedisServer, ServerMissing
+from tools.servers.certificates import Authority
 
 _SHARED = pytest.StashKey[PostgresServer]()
 
@@ -86,6 +87,17 @@ def own_redis() -> Iterator[RedisServer]:
         _cannot_run(missing)
     with server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def authority() -> Iterator[Authority]:
+    """Signs certificates for servers that speak TLS."""
+    try:
+        made = Authority()
+    except ServerMissing as missing:
+        _cannot_run(missing)
+    with made:
+        yield made
 
 
 def _shared(config: pytest.Config) -> PostgresServer:

@@ -9,7 +9,12 @@ import sys
 from tools import apt
 from tools.servers.binaries import PROGRAMS, ServerMissing, find
 
-PACKAGES = {"postgres": "postgresql", "pgbouncer": "pgbouncer", "redis-server": "redis-server"}
+PACKAGES = {
+    "postgres": "postgresql",
+    "pgbouncer": "pgbouncer",
+    "redis-server": "redis-server",
+    "openssl": "openssl",
+}
 
 
 def main() -> None:

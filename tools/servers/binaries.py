@@ -9,7 +9,7 @@ from pathlib import Path
 # Debian keeps PostgreSQL's own programs off PATH, one folder per version, and pgbouncer in an administrator's.
 FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/sbin")
 
-PROGRAMS = ("postgres", "pgbouncer", "redis-server")
+PROGRAMS = ("postgres", "pgbouncer", "redis-server", "openssl")
 
 
 class ServerMissing(Exception):

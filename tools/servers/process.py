@@ -96,6 +96,8 @@ class ServerProcess:
                 stderr=log,
                 # A session of its own: Ctrl-C in the terminal reaches us, and we stop it in order.
                 start_new_session=True,
+                # As in Python itself, a file that may not grow is an error of its writer and does not kill it.
+                restore_signals=False,
                 preexec_fn=_end_with_parent,  # noqa: PLW1509 -- one system call, prepared at import
                 **self._surroundings(),
             )

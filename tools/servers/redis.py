@@ -77,6 +77,11 @@ class RedisServer:
         """Kill the server without a word, as the kernel does when memory runs out."""
         self._process.signal(signal.SIGKILL)
 
+    def bound_files(self, size: int | None) -> None:
+        """Let no file of the server grow beyond a size, as if its disk were full; `None` takes that back."""
+        bound = "unlimited" if size is None else str(size)
+        self._process.run(find("prlimit"), "--pid", str(self._process.pid), f"--fsize={bound}:")
+
     def close(self) -> None:
         """Stop at once and remove the data."""
         if self._process.running:

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
-from redis.asyncio import Redis
 
 from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.model.states import State
-from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
+from tests.integration.redis.kit import check, opened, tell
 from tools.servers import RedisServer
-
-
-@asynccontextmanager
-async def opened(url: str) -> AsyncIterator[Store]:
-    store = open_store(url)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-async def tell(server: RedisServer, *words: str) -> None:
-    async with Redis.from_url(server.url()) as client:
-        await client.execute_command(*words)
 
 
 @pytest.mark.covers("server-forgets", "database-restart")
@@ -96,7 +77,7 @@ async def test_a_replica_takes_no_changes_until_it_is_promoted(own_redis: RedisS
         await tell(own_redis, "REPLICAOF", "127.0.0.1", "1")
         with pytest.raises(StoreUnavailable, match="replica"):
             await put(store)
-        (role,) = [check for check in await store.doctor() if check.name == "role"]
+        role = await check(store, "role")
         assert not role.ok
         assert role.fix
         await tell(own_redis, "REPLICAOF", "NO", "ONE")
@@ -113,10 +94,10 @@ async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_
 ) -> None:
     await tell(own_redis, "CONFIG", "SET", *setting)
     async with opened(own_redis.url()) as store:
-        (check,) = [check for check in await store.doctor() if check.name == name]
-        assert not check.ok
-        assert check.fix is not None
-        assert check.fix in caplog.text
+        found = await check(store, name)
+        assert not found.ok
+        assert found.fix is not None
+        assert found.fix in caplog.text
     with pytest.raises(StoreUnusable):
         await open_store(f"{own_redis.url()}?strict=true").open()
 
@@ -131,5 +112,4 @@ async def test_a_row_that_somebody_has_edited_keeps_nobody_from_work(own_redis: 
         await tell(own_redis, "SET", f"{{duetime}}:job:{other}", "text")
         assert [claim.job_id for claim in await take(store)] == [well]
         assert await take(store) == []
-        (check,) = [check for check in await store.doctor() if check.name == "rows"]
-        assert check.detail.startswith("3 jobs")
+        assert (await check(store, "rows")).detail.startswith("3 jobs")

@@ -135,7 +135,7 @@ class Address:
     def _watched(self, settings: dict[str, Any]) -> Redis:
         service = self.path.lstrip("/").partition("/")[0]
         hosts = _hosts(self.netloc, _SENTINEL_PORT)
-        sentinel: Any = Sentinel(hosts, sentinel_kwargs=self._manners() | self.tls)  # type: ignore[no-untyped-call]
+        sentinel: Any = Sentinel(hosts, sentinel_kwargs=self._manners() | self.tls)
         master: Redis = sentinel.master_for(
             service,
             connection_pool_class=_WatchedPool,
