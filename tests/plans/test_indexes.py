@@ -9,9 +9,7 @@ from pathlib import Path
 
 from duetime.stores.open import open_store
 from tests.plans.kit import DUE, LATER, job_id
-from tests.plans.test_postgres import SQL, Connection, connection, insert, literal, prepare, undone
-
-__all__ = ["connection"]
+from tests.plans.postgres import SQL, Connection, insert, literal, prepare, undone
 
 JOBS = 5_000
 INDEXES = {

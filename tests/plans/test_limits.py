@@ -5,18 +5,17 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
-from tests.plans import test_postgres as postgres
+from tests.plans import postgres
 from tests.plans import test_sqlite as sqlite
 from tests.plans.kit import AT_GATES, DUE, IN_QUEUES, LATER, NEXT_DUE, ROWS, RUNNING, SURVEY
-from tests.plans.test_postgres import PLANS, buffers, connection, explain, nodes, scans, undone
-
-__all__ = ["connection"]
+from tests.plans.postgres import PLANS, Connection, Copies, buffers, explain, nodes, scans, undone
 
 GATES = 20
 EXPECTED = [
@@ -87,15 +86,8 @@ def test_sqlite_takes_no_more_steps_when_very_many_more_jobs_wait(
     assert "SCAN n\n" not in f"{shown}\n"
 
 
-@pytest.mark.covers("limit-starves")
-@PLANS
-@pytest.mark.parametrize(
-    "name", ["waiting_gates", "limited_queues", "at_gates", "in_queues", "running_under", "next_due"]
-)
-async def test_postgres_reads_no_more_when_very_many_jobs_wait(
-    connection: postgres.Connection, mode: str, name: str
-) -> None:
-    values = next(values for statement, values in EXPECTED if statement.name == name)
+async def wait_at_gates(connection: Connection) -> None:
+    """Let very many jobs wait at one gate and in one queue, and a few at others."""
     await connection.execute("INSERT INTO duetime_queues (name, most) VALUES ('default', 3)")
     full, others = f"generate_series(1, {ROWS}) AS i", f"generate_series({ROWS + 1}, {ROWS + 40}) AS i"
     plain = f"generate_series({2 * ROWS}, {3 * ROWS}) AS i"
@@ -108,18 +100,24 @@ async def test_postgres_reads_no_more_when_very_many_jobs_wait(
             INSERT.format(id="lpad(i::text, 32, '0')", due=DUE - 1, gate=gate, numbers=numbers)
         )
     await connection.execute("VACUUM ANALYZE duetime_jobs")
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+@pytest.mark.parametrize(
+    "name", ["waiting_gates", "limited_queues", "at_gates", "in_queues", "running_under", "next_due"]
+)
+async def test_postgres_reads_no_more_when_very_many_jobs_wait(copies: Copies, mode: str, name: str) -> None:
+    values = next(values for statement, values in EXPECTED if statement.name == name)
+    connection = await copies.connect("waiting at gates", wait_at_gates)
     async with undone(connection, mode):
         plan = await explain(connection, getattr(postgres.SQL, name), values)
     assert "Seq Scan" not in {kind for kind, _ in scans(plan)}
     assert buffers(plan) < 1_000
 
 
-@pytest.mark.covers("limit-starves")
-@PLANS
-@pytest.mark.parametrize("task", ["greet", "stranger"])
-async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_come_to_gates(
-    connection: postgres.Connection, mode: str, task: str
-) -> None:
+async def come_to_gates(connection: Connection, *, task: str) -> None:
+    """Let each of very many jobs come to a gate of its own."""
     insert = INSERT.replace("'greet'", f"'{task}'", 1)
     numbers = f"generate_series(1, {ROWS}) AS i"
     await connection.execute(
@@ -128,6 +126,15 @@ async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_c
         )
     )
     await connection.execute("VACUUM ANALYZE duetime_jobs")
+
+
+@pytest.mark.covers("limit-starves")
+@PLANS
+@pytest.mark.parametrize("task", ["greet", "stranger"])
+async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_come_to_gates(
+    copies: Copies, mode: str, task: str
+) -> None:
+    connection = await copies.connect(f"{task} comes to gates", partial(come_to_gates, task=task))
     async with undone(connection, mode):
         plan = await explain(connection, postgres.SQL.next_due, NEXT_DUE)
     assert {index for _, index in scans(plan)} <= {"duetime_jobs_claim", "duetime_jobs_gated_due"}
@@ -139,7 +146,7 @@ async def test_postgres_tells_the_next_due_time_among_very_many_jobs_that_will_c
 @PLANS
 @pytest.mark.parametrize("name", ["waiting_gates", "at_gates", "next_due"])
 async def test_postgres_goes_from_gate_to_gate_even_if_it_learnt_that_no_job_waits(
-    connection: postgres.Connection, mode: str, name: str
+    connection: Connection, mode: str, name: str
 ) -> None:
     values = next(values for statement, values in EXPECTED if statement.name == name)
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
@@ -168,9 +175,7 @@ def test_sqlite_takes_no_more_steps_for_gates_of_the_future(database: sqlite3.Co
 
 @pytest.mark.covers("limit-starves")
 @PLANS
-async def test_postgres_reads_no_more_for_gates_of_the_future(
-    connection: postgres.Connection, mode: str
-) -> None:
+async def test_postgres_reads_no_more_for_gates_of_the_future(connection: Connection, mode: str) -> None:
     due = f"CASE WHEN i <= 20 THEN {DUE - 1} ELSE {LATER} END"
     numbers, gate = "generate_series(1, 10000) AS i", "'greet[key=' || i || ']'"
     await connection.execute(INSERT.format(id="lpad(i::text, 32, '0')", due=due, gate=gate, numbers=numbers))

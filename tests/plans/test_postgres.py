@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
 
-import asyncpg
 import pytest
 
-from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.loader import load
 from duetime.stores.sql.postgres.connect import Connector
-from duetime.stores.sql.postgres.dialect import POSTGRES
 from tests.plans.kit import (
     BATCH,
     DUE,
@@ -28,113 +22,29 @@ from tests.plans.kit import (
     settle_values,
     succeed_values,
 )
-
-SQL = load(POSTGRES, "duetime")
-Node: TypeAlias = dict[str, Any]
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-
-PLANS = pytest.mark.parametrize("mode", ["force_custom_plan", "force_generic_plan"])
-
-
-@pytest.fixture
-async def connection(postgres_url: str) -> AsyncIterator[Connection]:
-    store = open_store(postgres_url)
-    await store.open()
-    await store.close()
-    connection = await asyncpg.connect(postgres_url)
-    await connection.execute(
-        "INSERT INTO duetime_workers (id, state, host, pid, version, queues, slots, started_at, beat_at, lease_until) "
-        "VALUES ('w', 'alive', 'h', 1, '1', '[]', 1, 1, 1, 1)"
-    )
-    yield connection
-    await connection.close()
-
-
-async def fill(connection: Connection, *, due: int, later: int) -> None:
-    """Make jobs, the due ones first, and let the planner learn of them while nothing runs."""
-    await insert(connection, due=due, later=later)
-    await connection.execute("VACUUM ANALYZE duetime_jobs")
-
-
-async def insert(connection: Connection, *, due: int, later: int) -> None:
-    """Make jobs, the due ones first."""
-    await connection.execute(
-        f"""
-        INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)
-        SELECT lpad(i::text, 32, '0'), 'greet', '{{}}', 'default', 5, 'pending',
-               CASE WHEN i <= {due} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry'
-        FROM generate_series(1, {due + later}) AS i
-        """
-    )
-
-
-async def run_some(connection: Connection, count: int) -> None:
-    """Let the first jobs run, under the claim that the values of settlements name."""
-    await connection.execute(
-        f"UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w' WHERE id <= lpad('{count}', 32, '0')"
-    )
-
-
-@asynccontextmanager
-async def undone(connection: Connection, mode: str = "auto") -> AsyncIterator[None]:
-    transaction = connection.transaction()
-    await transaction.start()
-    await connection.execute(f"SET LOCAL plan_cache_mode = {mode}")
-    yield
-    await transaction.rollback()
-
-
-async def explain(connection: Connection, statement: Statement, values: Mapping[str, object]) -> Node:
-    """Run a prepared statement and return its plan with what it has read."""
-    await prepare(connection, statement)
-    found = await explain_prepared(connection, statement, values)
-    await connection.execute("DEALLOCATE plan")
-    return found
-
-
-async def prepare(connection: Connection, statement: Statement) -> None:
-    types = ", ".join("unknown" for _ in statement.params)
-    await connection.execute(f"PREPARE plan {types and f'({types})'} AS {statement.sql}")
-
-
-async def explain_prepared(
-    connection: Connection, statement: Statement, values: Mapping[str, object]
-) -> Node:
-    given = ", ".join(literal(values[name]) for name in statement.params)
-    execute = f"EXECUTE plan {given and f'({given})'}"
-    (row,) = await connection.fetch(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {execute}")
-    found: Node = json.loads(row[0])[0]["Plan"]
-    return found
-
-
-def literal(value: object) -> str:
-    return "NULL" if value is None else f"'{value}'"
-
-
-def nodes(plan: Node) -> Iterator[Node]:
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from nodes(part)
-
-
-def buffers(plan: Node) -> int:
-    read: int = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
-    return read
-
-
-def scans(plan: Node, relation: str = "duetime_jobs") -> set[tuple[str, str | None]]:
-    return {
-        (node["Node Type"], node.get("Index Name"))
-        for node in nodes(plan)
-        if node.get("Relation Name") == relation and "Scan" in node["Node Type"]
-    }
+from tests.plans.postgres import (
+    PLANS,
+    SQL,
+    Connection,
+    Copies,
+    buffers,
+    explain,
+    explain_prepared,
+    fill,
+    insert,
+    nodes,
+    prepare,
+    run_some,
+    scans,
+    undone,
+)
 
 
 @pytest.mark.covers("claim-reads-index")
 @PLANS
 @pytest.mark.parametrize("due", [0, 50, ROWS])
-async def test_a_claim_walks_the_claim_index_in_order(connection: Connection, mode: str, due: int) -> None:
-    await fill(connection, due=due, later=ROWS - due)
+async def test_a_claim_walks_the_claim_index_in_order(copies: Copies, mode: str, due: int) -> None:
+    connection = await copies.with_jobs(due=due, later=ROWS - due)
     async with undone(connection, mode):
         plan = await explain(connection, SQL.claim, claim_values())
     assert scans(plan) == {("Index Scan", "duetime_jobs_claim"), ("Tid Scan", None)}
@@ -147,8 +57,8 @@ async def test_a_claim_walks_the_claim_index_in_order(connection: Connection, mo
 @pytest.mark.covers("claim-reads-index")
 @pytest.mark.parametrize("limit", [1, BATCH, 10 * BATCH])
 @pytest.mark.parametrize("due", [0, ROWS])
-async def test_a_claim_is_not_planned_each_time(connection: Connection, due: int, limit: int) -> None:
-    await fill(connection, due=due, later=ROWS - due)
+async def test_a_claim_is_not_planned_each_time(copies: Copies, due: int, limit: int) -> None:
+    connection = await copies.with_jobs(due=due, later=ROWS - due)
     values = claim_values(limit=limit)
     claim = await connection.prepare(SQL.claim.sql, name="kept")
     async with undone(connection):
@@ -159,11 +69,7 @@ async def test_a_claim_is_not_planned_each_time(connection: Connection, due: int
         assert tuple(await connection.fetchrow(counted) or ()) == (5, 3)
 
 
-@pytest.mark.covers("claim-reads-index")
-@PLANS
-async def test_a_claim_that_knows_where_to_begin_does_not_walk_over_what_was_claimed_before(
-    connection: Connection, mode: str
-) -> None:
+async def claim_half(connection: Connection) -> None:
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
     await fill(connection, due=ROWS, later=0)
     await connection.execute(
@@ -171,6 +77,14 @@ async def test_a_claim_that_knows_where_to_begin_does_not_walk_over_what_was_cla
     )
     await connection.execute("VACUUM duetime_jobs")
     await connection.execute(f"UPDATE duetime_jobs SET state = 'succeeded' WHERE due_at = {DUE - 2}")
+
+
+@pytest.mark.covers("claim-reads-index")
+@PLANS
+async def test_a_claim_that_knows_where_to_begin_does_not_walk_over_what_was_claimed_before(
+    copies: Copies, mode: str
+) -> None:
+    connection = await copies.connect("half claimed before", claim_half)
     read: list[int] = []
     for floor in (None, DUE - 1):
         async with undone(connection, mode):
@@ -182,8 +96,8 @@ async def test_a_claim_that_knows_where_to_begin_does_not_walk_over_what_was_cla
 
 @pytest.mark.covers("claim-reads-index")
 @PLANS
-async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, mode: str) -> None:
-    await fill(connection, due=0, later=ROWS)
+async def test_the_next_due_time_is_one_probe_per_range(copies: Copies, mode: str) -> None:
+    connection = await copies.with_jobs(due=0, later=ROWS)
     async with undone(connection, mode):
         plan = await explain(connection, SQL.next_due, NEXT_DUE)
     assert {index for _, index in scans(plan)} == {"duetime_jobs_claim", "duetime_jobs_gated_due"}
@@ -195,9 +109,9 @@ async def test_the_next_due_time_is_one_probe_per_range(connection: Connection, 
 @pytest.mark.parametrize("task", ["greet", "stranger"])
 @pytest.mark.parametrize("due", [0, ROWS])
 async def test_a_heartbeat_reads_no_more_with_very_many_jobs_due_of_whatever_task(
-    connection: Connection, mode: str, due: int, task: str
+    copies: Copies, mode: str, due: int, task: str
 ) -> None:
-    await fill(connection, due=due, later=ROWS - due)
+    connection = await copies.with_jobs(due=due, later=ROWS - due)
     async with undone(connection, mode):
         plan = await explain(connection, SQL.pulse, pulse_values(task))
     assert "duetime_jobs_claim" in {index for _, index in scans(plan)}
@@ -215,13 +129,13 @@ async def test_a_heartbeat_reads_no_more_with_very_many_jobs_due_of_whatever_tas
     ids=["any", "success"],
 )
 async def test_a_settlement_goes_by_primary_key_whatever_the_planner_learnt(
-    connection: Connection,
+    copies: Copies,
     mode: str,
     count: int,
     statement: Statement,
     values: Callable[[int], Mapping[str, object]],
 ) -> None:
-    await fill(connection, due=0, later=ROWS // 10)
+    connection = await copies.with_jobs(due=0, later=ROWS // 10)
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
     await run_some(connection, count)
     async with undone(connection, mode):
@@ -330,15 +244,26 @@ NAMES = json.dumps([["nightly", LATER, 1]])
 )
 @pytest.mark.covers("cancel-searches")
 async def test_a_statement_uses_the_index_made_for_it(
-    connection: Connection, mode: str, statement: Statement, values: Mapping[str, object], index: str
+    copies: Copies, mode: str, statement: Statement, values: Mapping[str, object], index: str
 ) -> None:
-    await fill(connection, due=0, later=ROWS // 10)
+    connection = await copies.with_jobs(due=0, later=ROWS // 10)
     async with undone(connection, mode):
         plan = await explain(connection, statement, values)
     used = {(kind, name) for kind, name in scans(plan) if kind != "Bitmap Heap Scan"}
     assert used, "the table was not read at all"
     assert {name for _, name in used} <= set(index.split())
     assert buffers(plan) < 200
+
+
+async def write_logs(connection: Connection) -> None:
+    await fill(connection, due=0, later=1_000)
+    await connection.execute(
+        f"""
+        INSERT INTO duetime_logs (job_id, fence, line, attempt, text)
+        SELECT lpad(i::text, 32, '0'), 0, 1, 1, 'line' FROM generate_series(1, {ROWS // 10}) AS i
+        """
+    )
+    await connection.execute("VACUUM ANALYZE duetime_logs")
 
 
 @PLANS
@@ -352,16 +277,9 @@ async def test_a_statement_uses_the_index_made_for_it(
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )
 async def test_the_log_of_a_job_is_found_among_many(
-    connection: Connection, mode: str, statement: Statement, values: Mapping[str, object]
+    copies: Copies, mode: str, statement: Statement, values: Mapping[str, object]
 ) -> None:
-    await fill(connection, due=0, later=1_000)
-    await connection.execute(
-        f"""
-        INSERT INTO duetime_logs (job_id, fence, line, attempt, text)
-        SELECT lpad(i::text, 32, '0'), 0, 1, 1, 'line' FROM generate_series(1, {ROWS // 10}) AS i
-        """
-    )
-    await connection.execute("VACUUM ANALYZE duetime_logs")
+    connection = await copies.connect("logs", write_logs)
     async with undone(connection, mode):
         plan = await explain(connection, statement, values)
     used = scans(plan, "duetime_logs")
@@ -370,14 +288,25 @@ async def test_the_log_of_a_job_is_found_among_many(
 
 
 @PLANS
-async def test_what_falls_due_first_is_found_by_probes_of_the_index(
-    connection: Connection, mode: str
-) -> None:
-    await fill(connection, due=50, later=ROWS - 50)
+async def test_what_falls_due_first_is_found_by_probes_of_the_index(copies: Copies, mode: str) -> None:
+    connection = await copies.with_jobs(due=50, later=ROWS - 50)
     async with undone(connection, mode):
         plan = await explain(connection, SQL.upcoming, {"limit": 10, "now": DUE})
     assert {index for _, index in scans(plan)} == {"duetime_jobs_claim", "duetime_jobs_gated_due"}
     assert buffers(plan) < 300
+
+
+async def end_well(connection: Connection) -> None:
+    await fill(connection, due=0, later=ROWS // 10)
+    await connection.execute(
+        """
+        UPDATE duetime_jobs SET
+            state = CASE WHEN id > lpad('9990', 32, '0') THEN 'pending'
+                         WHEN id > lpad('9980', 32, '0') THEN 'failed' ELSE 'succeeded' END,
+            schedule = CASE WHEN id > lpad('9985', 32, '0') THEN 'nightly' END
+        """
+    )
+    await connection.execute("VACUUM FULL ANALYZE duetime_jobs")
 
 
 @PLANS
@@ -397,18 +326,9 @@ async def test_what_falls_due_first_is_found_by_probes_of_the_index(
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )
 async def test_a_list_of_what_is_seldom_reads_little_among_many_jobs_that_ended_well(
-    connection: Connection, mode: str, statement: Statement, where: Mapping[str, object], index: str
+    copies: Copies, mode: str, statement: Statement, where: Mapping[str, object], index: str
 ) -> None:
-    await fill(connection, due=0, later=ROWS // 10)
-    await connection.execute(
-        """
-        UPDATE duetime_jobs SET
-            state = CASE WHEN id > lpad('9990', 32, '0') THEN 'pending'
-                         WHEN id > lpad('9980', 32, '0') THEN 'failed' ELSE 'succeeded' END,
-            schedule = CASE WHEN id > lpad('9985', 32, '0') THEN 'nightly' END
-        """
-    )
-    await connection.execute("VACUUM FULL ANALYZE duetime_jobs")
+    connection = await copies.connect("nearly all ended well", end_well)
     async with undone(connection, mode):
         plan = await explain(connection, statement, find_values(**where))
     used = {name for kind, name in scans(plan) if kind != "Bitmap Heap Scan"}

@@ -6,17 +6,16 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from duetime.stores.open import open_store
-from tests.plans import test_postgres as postgres
+from tests.plans import postgres
 from tests.plans import test_sqlite as sqlite
 from tests.plans.kit import DUE, LATER, ROWS
-from tests.plans.test_postgres import PLANS, buffers, connection, explain, scans, undone
-
-__all__ = ["connection"]
+from tests.plans.postgres import PLANS, Connection, Copies, buffers, explain, scans, undone
 
 SCHEDULES = 10_000
 TABLES = ("duetime_jobs", "duetime_schedules", "duetime_audit")
@@ -161,11 +160,8 @@ def test_sqlite_takes_no_more_steps_with_very_many_schedules_and_jobs(database: 
     } == {}
 
 
-@PLANS
-@pytest.mark.parametrize("learnt", ["all", "a few", "nothing"])
-async def test_postgres_reads_little_of_very_many_schedules_and_jobs(
-    connection: postgres.Connection, mode: str, learnt: str
-) -> None:
+async def learn(connection: Connection, *, learnt: str) -> None:
+    """Make all schedules and jobs, and let the planner learn of them at some moment."""
     steps = {"nothing": [], "a few": a_few("postgres"), "all": very_many("postgres")}
     for table in TABLES:
         await connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
@@ -175,6 +171,14 @@ async def test_postgres_reads_little_of_very_many_schedules_and_jobs(
         if step == learnt:
             for table in TABLES:
                 await connection.execute(f"VACUUM ANALYZE {table}")
+
+
+@PLANS
+@pytest.mark.parametrize("learnt", ["all", "a few", "nothing"])
+async def test_postgres_reads_little_of_very_many_schedules_and_jobs(
+    copies: Copies, mode: str, learnt: str
+) -> None:
+    connection = await copies.connect(f"{learnt} learnt of schedules", partial(learn, learnt=learnt))
     read: dict[str, tuple[int, list[str]]] = {}
     for name, values in STATEMENTS.items():
         async with undone(connection, mode):
