@@ -18,6 +18,12 @@ _TIMEOUT = "1000"
 """After how many milliseconds the others believe that a server is dead."""
 
 
+def slot_of(namespace: str = "duetime") -> int:
+    """Return the slot of all keys of a namespace."""
+    slot: int = key_slot(f"{{{namespace}}}".encode())
+    return slot
+
+
 class Member(RedisServer):
     """One server of a cluster."""
 
@@ -47,7 +53,7 @@ class Cluster:
 
     def owner(self, namespace: str = "duetime") -> Member:
         """Return the primary that keeps a namespace."""
-        return self.members[key_slot(f"{{{namespace}}}".encode()) * len(self.members) // _SLOTS]
+        return self.members[slot_of(namespace) * len(self.members) // _SLOTS]
 
     async def form(self) -> None:
         """Share the slots out and wait until all agree."""
@@ -63,8 +69,24 @@ class Cluster:
         """Let a server follow one of the primaries."""
         await self._meet(replica)
         await self._agree(*self.members, replica)
-        await tell(replica, "CLUSTER", "REPLICATE", (await tell(primary, "CLUSTER", "MYID")).decode())
+        await tell(replica, "CLUSTER", "REPLICATE", await self._id(primary))
         await follows(replica, primary)
+
+    async def begin_to_move(self, slot: int, source: Member, target: Member) -> None:
+        """Declare that the keys of a slot are on their way."""
+        await tell(target, "CLUSTER", "SETSLOT", str(slot), "IMPORTING", await self._id(source))
+        await tell(source, "CLUSTER", "SETSLOT", str(slot), "MIGRATING", await self._id(target))
+
+    async def move(self, slot: int, source: Member, target: Member) -> None:
+        """Bring the keys of a slot to another member."""
+        keys = [key.decode() for key in await tell(source, "CLUSTER", "GETKEYSINSLOT", str(slot), "1000")]
+        await tell(source, "MIGRATE", HOST, str(target.port), "", "0", "5000", "KEYS", *keys)
+        for member in (target, source, *self.members):
+            await tell(member, "CLUSTER", "SETSLOT", str(slot), "NODE", await self._id(target))
+
+    async def _id(self, member: Member) -> str:
+        name: bytes = await tell(member, "CLUSTER", "MYID")
+        return name.decode()
 
     async def _meet(self, member: Member) -> None:
         first = self.members[0]

@@ -10,9 +10,9 @@ import pytest
 from duetime.errors import StoreUnavailable
 from duetime.model.states import State
 from duetime.stores.open import open_store
-from duetime.testing.conformance.kit import job
+from duetime.testing.conformance.kit import finish, hire, job, put, read, take_one
 from tests.integration.kit import FleetAt, accepted
-from tests.integration.redis.cluster import Cluster, servers
+from tests.integration.redis.cluster import Cluster, servers, slot_of
 from tests.integration.redis.kit import check, follows, lives_and_is_heard_of, opened, tell
 from tools.servers.process import HOST, free_port
 
@@ -46,6 +46,29 @@ async def test_more_calls_than_connections_wait_for_each_other(cluster: Cluster)
     async with opened(cluster.url(pool=2)) as store:
         stored = await asyncio.gather(*(store.enqueue([job()]) for _ in range(100)))
         assert len(await store.get([id_ for ids in stored for id_ in ids])) == 100
+
+
+async def test_while_the_keys_are_moved_calls_are_refused_and_afterwards_all_is_where_it_went() -> None:
+    with servers(2) as members:
+        cluster, slot = Cluster(members), slot_of()
+        await cluster.form()
+        source = cluster.owner()
+        (target,) = set(members) - {source}
+        async with opened(cluster.url()) as store:
+            await hire(store, "w1")
+            job_id = await put(store)
+            claim = await take_one(store)
+            await cluster.begin_to_move(slot, source, target)
+            with pytest.raises(StoreUnavailable, match="moves our keys"):
+                await put(store)
+            with pytest.raises(StoreUnavailable, match="moves our keys"):
+                await store.counts()
+            assert await tell(target, "DBSIZE") == 0
+            await cluster.move(slot, source, target)
+            assert await finish(store, claim, now=await store.now()) == {claim.token}
+            assert (await read(store, job_id)).state is State.SUCCEEDED
+            await put(store)
+            assert await tell(source, "DBSIZE") == 0
 
 
 async def test_a_cluster_that_cannot_be_reached_is_told_as_such() -> None:

@@ -13,7 +13,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import SlotNotCoveredError
+from redis.exceptions import ClusterDownError, ClusterError, SlotNotCoveredError
 
 from duetime.errors import ConfigError
 
@@ -158,6 +158,9 @@ class _WatchedPool(SentinelConnectionPool, BlockingConnectionPool):
 class _Cluster(RedisCluster):
     """A cluster; whoever finds no connection free waits for one."""
 
+    RedisClusterRequestTTL = 1
+    """No call follows its keys on their way to another server: it would find some of them there, and not the rest."""
+
     def __init__(self, nodes: list[ClusterNode], *, pool: int, **settings: Any) -> None:
         most = pool + _BESIDE
         super().__init__(startup_nodes=nodes, max_connections=most, **settings)  # pyright: ignore[reportUnknownMemberType]
@@ -167,8 +170,21 @@ class _Cluster(RedisCluster):
         """Make a call when it is its turn."""
         async with self._turns:
             if args[0].startswith("FCALL"):
-                kwargs["target_nodes"] = await self._keeper(args[3])
+                return await self._call(*args)
             return await super().execute_command(*args, **kwargs)
+
+    async def _call(self, *words: Any) -> Any:
+        node = await self._keeper(words[3])
+        while True:
+            try:
+                return await super().execute_command(*words, target_nodes=node)
+            except ClusterDownError:
+                raise
+            except ClusterError:
+                # Where the keys have arrived at another server, that is known by now.
+                before, node = node, await self._keeper(words[3])
+                if node == before:
+                    raise
 
     async def _keeper(self, key: str) -> ClusterNode:
         """Return the primary that keeps a key.

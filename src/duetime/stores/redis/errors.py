@@ -57,6 +57,11 @@ _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     ),
     (exceptions.TimeoutError, StoreUnavailable, "{place} did not answer in time"),
     (exceptions.ConnectionError, StoreUnavailable, "{place} cannot be reached: {error}"),
+    (
+        exceptions.ClusterError,
+        StoreUnavailable,
+        "{place} moves our keys to another server ({error}); wait until it has, or end it with CLUSTER SETSLOT",
+    ),
     (exceptions.RedisError, StoreError, "{place} refused a call: {error}"),
     (exceptions.RedisClusterException, StoreUnavailable, "the cluster at {place} cannot serve us: {error}"),
     (TimeoutError, StoreUnavailable, "{place} did not answer in time"),

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import msgspec
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from duetime.errors import DuetimeError
 from duetime.stores.base import Hint
@@ -63,7 +63,7 @@ class Listener:
         """
         pause = _FIRST_PAUSE
         while True:
-            with contextlib.suppress(RedisError, DuetimeError, OSError):
+            with contextlib.suppress(RedisError, RedisClusterException, DuetimeError, OSError):
                 await self._listen()
             pause = _FIRST_PAUSE if self.up else min(pause * 2, _LONGEST_PAUSE)
             if self.up:

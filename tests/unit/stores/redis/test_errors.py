@@ -27,6 +27,8 @@ from duetime.stores.redis.errors import translate
             StoreUnavailable,
             "cluster at Redis at host",
         ),
+        (exceptions.ClusterError("TTL exhausted."), StoreUnavailable, "moves our keys"),
+        (exceptions.ClusterDownError("CLUSTERDOWN The cluster is down"), StoreUnavailable, "at present"),
         (exceptions.SlotNotCoveredError("Slot 7 not covered"), StoreUnavailable, "Slot 7"),
         (exceptions.ReadOnlyError("You can't write"), StoreUnavailable, "replica at present"),
         (exceptions.ResponseError("MISCONF Errors writing to the AOF file"), StoreUnavailable, "its disk"),
