@@ -102,6 +102,20 @@ async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_
         await open_store(f"{own_redis.url()}?strict=true").open()
 
 
+async def test_a_user_without_a_right_to_the_channel_is_warned_of_it_and_works_without_hints(
+    own_redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tell(own_redis, "ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels")
+    async with opened(own_redis.url().replace("://", "://app:secret@")) as store:
+        found = await check(store, "hints")
+        assert not found.ok
+        assert found.fix == "redis-cli ACL SETUSER app '&{duetime}:hints'"
+        assert found.fix in caplog.text
+        await tell(own_redis, "ACL", "SETUSER", "app", "&{duetime}:hints")
+        assert (await check(store, "hints")).ok
+        assert (await read(store, await put(store))).state is State.PENDING
+
+
 @pytest.mark.covers("unreadable-row")
 async def test_a_row_that_somebody_has_edited_keeps_nobody_from_work(own_redis: RedisServer) -> None:
     async with opened(own_redis.url()) as store:

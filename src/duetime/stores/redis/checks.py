@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from redis.exceptions import NoPermissionError
+
 from duetime.stores.base import Check
 from duetime.stores.redis.calls import Calls
+from duetime.stores.redis.errors import translate
 
 Info: TypeAlias = Mapping[str, Any]
 
@@ -16,12 +19,12 @@ _OLDEST: Final = 7
 
 async def look(calls: Calls) -> list[Check]:
     """Return one finding for each setting that counts."""
-    return _worst(await calls.servers(), _version, _persistence, _eviction, _role)
+    return [*_worst(await calls.servers(), _version, _persistence, _eviction, _role), await _hints(calls)]
 
 
 async def look_closely(calls: Calls) -> list[Check]:
     """Return the same with what may be in a bad way at present."""
-    return _worst(await calls.servers(), _version, _persistence, _eviction, _role, _disk, _memory)
+    return [*await look(calls), *_worst(await calls.servers(), _disk, _memory)]
 
 
 def _worst(servers: Mapping[str, Info], *examinations: Callable[[Info], Check]) -> list[Check]:
@@ -99,3 +102,21 @@ def _role(info: Info) -> Check:
     ok = info.get("role", "master") == "master"
     detail = "the server is a primary" if ok else "the server is a replica, which takes no changes"
     return Check(name="role", ok=ok, detail=detail, fix=None if ok else "point the URL at the primary")
+
+
+async def _hints(calls: Calls) -> Check:
+    client: Any = calls.client
+    channel = f"{calls.tag}:hints"
+    try:
+        # To a worker that there is not.
+        await client.publish(channel, "* worker -")
+    except NoPermissionError:
+        return Check(
+            name="hints",
+            ok=False,
+            detail="the user has no right to the channel for hints: workers look for jobs at intervals instead",
+            fix=f"redis-cli ACL SETUSER {calls.address.username or 'default'} '&{channel}'",
+        )
+    except Exception as error:
+        raise translate(error, str(calls.address)) from error
+    return Check(name="hints", ok=True, detail="workers tell each other of new jobs")
