@@ -11,21 +11,37 @@ from duetime.failpoints import InjectedFault
 
 _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ("NOAUTH", StoreUnusable, "{place} wants a password; put it into the URL: redis://:password@host"),
-    ("WRONGPASS", StoreUnusable, "{place} refuses the user or the password in the URL"),
+    ("WRONGPASS", StoreUnusable, "{place} refuses the user or the password in the URL; check both"),
     (
         "NOPERM",
         StoreUnusable,
         "the user may not do this at {place} ({error}); see its rights with ACL GETUSER",
     ),
     # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
-    ("READONLY", StoreUnavailable, "{place} is a replica at present ({error})"),
-    ("LOADING", StoreUnavailable, "{place} is still reading its data ({error})"),
-    ("MASTERDOWN", StoreUnavailable, "{place} is a replica that has lost its primary ({error})"),
-    ("CLUSTERDOWN", StoreUnavailable, "the cluster at {place} cannot serve us at present ({error})"),
+    ("READONLY", StoreUnavailable, "{place} is a replica at present ({error}); connect to the primary"),
+    ("LOADING", StoreUnavailable, "{place} is still reading its data ({error}); wait for it"),
+    (
+        "MASTERDOWN",
+        StoreUnavailable,
+        "{place} is a replica that has lost its primary ({error}); connect to the primary",
+    ),
+    (
+        "CLUSTERDOWN",
+        StoreUnavailable,
+        "the cluster at {place} cannot serve us at present ({error}); see CLUSTER INFO",
+    ),
     ("OOM", StoreUnavailable, "{place} has no memory left ({error}); raise its maxmemory or prune"),
-    ("MISCONF", StoreUnavailable, "{place} cannot write to its disk and takes no changes ({error})"),
-    ("NOREPLICAS", StoreUnavailable, "{place} has fewer replicas than min-replicas-to-write ({error})"),
-    ("BUSY", StoreUnavailable, "{place} is busy with somebody's script ({error})"),
+    (
+        "MISCONF",
+        StoreUnavailable,
+        "{place} cannot write to its disk and takes no changes ({error}); make room there",
+    ),
+    (
+        "NOREPLICAS",
+        StoreUnavailable,
+        "{place} has fewer replicas than min-replicas-to-write ({error}); start them",
+    ),
+    ("BUSY", StoreUnavailable, "{place} is busy with somebody's script ({error}); end it: FUNCTION KILL"),
     ("certificate is not valid for", StoreUnusable, "{error}; use a name in the URL that it is valid for"),
     (
         "certificate verify failed",
@@ -42,7 +58,11 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
         StoreUnusable,
         "{place} does not speak TLS ({error}); use its port for TLS, or redis:// instead of rediss://",
     ),
-    ("unknown command", StoreUnusable, "{place} is older than Redis 7, which this store needs ({error})"),
+    (
+        "unknown command",
+        StoreUnusable,
+        "{place} is older than Redis 7, which this store needs ({error}); upgrade it",
+    ),
 )
 
 _TELLING: Final = (exceptions.ResponseError, exceptions.ConnectionError, exceptions.RedisClusterException)
@@ -53,19 +73,35 @@ _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     (
         exceptions.AuthenticationError,
         StoreUnusable,
-        "{place} refuses the user or the password in the URL ({error})",
+        "{place} refuses the user or the password in the URL ({error}); check both",
     ),
-    (exceptions.TimeoutError, StoreUnavailable, "{place} did not answer in time"),
-    (exceptions.ConnectionError, StoreUnavailable, "{place} cannot be reached: {error}"),
+    (
+        exceptions.TimeoutError,
+        StoreUnavailable,
+        "{place} did not answer in time; see whether it is busy or cut off",
+    ),
+    (
+        exceptions.ConnectionError,
+        StoreUnavailable,
+        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
+    ),
     (
         exceptions.ClusterError,
         StoreUnavailable,
         "{place} moves our keys to another server ({error}); wait until it has, or end it with CLUSTER SETSLOT",
     ),
     (exceptions.RedisError, StoreError, "{place} refused a call: {error}"),
-    (exceptions.RedisClusterException, StoreUnavailable, "the cluster at {place} cannot serve us: {error}"),
-    (TimeoutError, StoreUnavailable, "{place} did not answer in time"),
-    (OSError, StoreUnavailable, "{place} cannot be reached: {error}"),
+    (
+        exceptions.RedisClusterException,
+        StoreUnavailable,
+        "the cluster at {place} cannot serve us: {error}; see CLUSTER INFO",
+    ),
+    (TimeoutError, StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
+    (
+        OSError,
+        StoreUnavailable,
+        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
+    ),
     (ValueError, ConfigError, "the URL for {place} cannot be used: {error}"),
 )
 """Looked through in order; the narrower come first."""

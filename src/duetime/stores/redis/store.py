@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Final, Self
 
-from duetime.errors import SchemaMismatch, StoreUnusable
+from duetime.errors import SchemaMismatch, StoreError, StoreUnusable
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.ids import new_token
 from duetime.model.instants import Instant, Micros
@@ -77,10 +77,10 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
             remedy = f"run `duetime migrate --url {self._url}`" if older else "use a newer version of duetime"
             raise SchemaMismatch(
                 f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
-                f"{status.wanted}: {remedy}"
+                f"{status.wanted}; {remedy}"
             )
         for weak in [found for found in await look(self._calls) if not found.ok]:
-            text = f"{self._calls.address}: {weak.detail}; to mend it: {weak.fix}"
+            text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:
                 raise StoreUnusable(text)
             log.warning("%s", text)
@@ -153,7 +153,7 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
             facts, _ = await self._calls.read("meta", FACTS)
             self._identity = facts["store_id"] or None
         if self._identity is None:
-            raise SchemaMismatch("nothing is stored in this namespace yet: run `duetime migrate`")
+            raise SchemaMismatch("nothing is stored in this namespace yet; run `duetime migrate`")
         return self._identity
 
     async def now(self) -> Instant:
@@ -177,7 +177,18 @@ class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, 
         rows = Check(
             name="rows",
             ok=not aside,
-            detail=f"{aside} jobs cannot be read, because somebody has edited them",
+            detail=f"{aside} jobs cannot be read, because somebody has edited them"
+            if aside
+            else "all can be read",
             fix=f"look at them: ZRANGE {self._calls.tag}:aside 0 -1" if aside else None,
         )
-        return [schema, rows, *await look_closely(self._calls)]
+        found = [schema, rows, *await look_closely(self._calls)]
+        return [*found, await self._try_to_write()] if fits else found
+
+    async def _try_to_write(self) -> Check:
+        """Tell whether a change can be made, by one that changes nothing."""
+        try:
+            await self.migrate()
+        except StoreError as error:
+            return Check.refused("writes", error)
+        return Check(name="writes", ok=True, detail="the server takes changes")
