@@ -164,3 +164,49 @@ async def test_whoever_is_connected_to_a_primary_that_became_a_replica_looks_whe
         records = await fleet.ended(app.scheduler.store, [running.id, later])
 
     assert {(r.state, r.crashes) for r in records.values()} == {(State.SUCCEEDED, 0)}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.covers("lagging-replica")
+async def test_under_load_only_jobs_of_the_last_moments_are_lost_and_all_others_end_with_one_record(
+    own_redis: RedisServer, replica: RedisServer, switch: Switch, fleet_at: FleetAt
+) -> None:
+    fleet = fleet_at(switch.url)
+    app = fleet.app()
+    kept, doubtful = list[JobId](), list[JobId]()
+    ends, lagging = asyncio.Event(), asyncio.Event()
+    moments = 0
+
+    async def load() -> None:
+        while not ends.is_set():
+            began = moments
+            job_id = await accepted(app, app.work.call(0.02))
+            (doubtful if lagging.is_set() or began != moments else kept).append(job_id)
+
+    async def more(jobs: list[JobId]) -> None:
+        enough = len(jobs) + 100
+        await until(lambda: len(jobs) > enough, what=lambda: f"work: {len(jobs)}")
+
+    async with app.scheduler:
+        await fleet.start_many(2, lease="3s")
+        await follows(replica, own_redis)
+        clients = [asyncio.create_task(load()) for _ in range(4)]
+        await more(kept)
+        lagging.set()
+        await follows(replica, own_redis)
+        await tell(replica, "REPLICAOF", "NO", "ONE")
+        await more(doubtful)
+        moments += 1
+        await take_over(switch, replica, own_redis)
+        lagging.clear()
+        await more(kept)
+        ends.set()
+        await asyncio.gather(*clients)
+        store = app.scheduler.store
+        there = [record.id for record in await available(lambda: store.get(doubtful))]
+        records = await fleet.ended(store, [*kept, *there], within=60)
+        counts = await store.counts()
+
+    assert {record.state for record in records.values()} == {State.SUCCEEDED}
+    assert counts == {("default", State.SUCCEEDED): len(kept) + len(there)}
+    assert len(there) < len(doubtful), "nothing was lost: this tests nothing"
