@@ -9,7 +9,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon copy-check lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the li
 
 bench-marathon: $(INSTALLED) servers ## Drain a million jobs, and see whether anything grows (JOBS=100000, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.marathon $(if $(filter command line environment,$(origin JOBS)),--jobs $(JOBS)) $(BENCH_ARGS)
+
+copy-check: $(INSTALLED) servers ## Copy 100,000 jobs and 1,000 schedules between each pair of stores, interrupted once
+	COPY_JOBS=100000 COPY_SCHEDULES=1000 $(BIN)/python -m pytest tests/integration/test_copy.py --durations=0 $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .

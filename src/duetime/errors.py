@@ -31,6 +31,9 @@ DuetimeError
 │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
 │   ├── SchemaMismatch     its tables are older or newer than this code
 │   └── Unsupported        this store does not do that
+├── CopyError
+│   ├── CopyRefused        a copy that may not begin: workers run, or the target is not empty
+│   └── CopyDiffers        what was copied is not what the source has now; run it again
 ├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
 ├── NotInJob               (RuntimeError) `current_job()` was called outside a job
 └── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
@@ -224,6 +227,18 @@ class SchemaMismatch(StoreError):
 
 class Unsupported(StoreError):
     """This store does not offer the verb."""
+
+
+class CopyError(DuetimeError):
+    """A store could not be copied to another."""
+
+
+class CopyRefused(CopyError):
+    """A copy that may not begin; nothing was written."""
+
+
+class CopyDiffers(CopyError):
+    """Source and target are not the same: something has written to one of them meanwhile."""
 
 
 class NotOpen(DuetimeError, RuntimeError):

@@ -25,12 +25,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def chosen(config: pytest.Config) -> list[str]:
+    """The kinds of stores that `--store` chose."""
+    return _STORES[config.getoption("--store")]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    chosen = _STORES[metafunc.config.getoption("--store")]
+    kinds = chosen(metafunc.config)
     if "store_url" in metafunc.fixturenames:
-        metafunc.parametrize("store_url", chosen, indirect=True)
+        metafunc.parametrize("store_url", kinds, indirect=True)
     if "sql_url" in metafunc.fixturenames:
-        metafunc.parametrize("sql_url", [kind for kind in chosen if kind in SQL], indirect=True)
+        metafunc.parametrize("sql_url", [kind for kind in kinds if kind in SQL], indirect=True)
 
 
 @pytest.fixture

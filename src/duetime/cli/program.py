@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from duetime.cli.completion import completion
+from duetime.cli.copy import copy
 from duetime.cli.cron import cron
 from duetime.cli.demo import demo
 from duetime.cli.doctor import doctor
@@ -83,6 +84,7 @@ for command in (
     queues,
     prune,
     migrate,
+    copy,
     doctor,
     cron,
     completion,

@@ -7,6 +7,7 @@ another `StoreError` when it cannot be used.
 
 from __future__ import annotations
 
+from duetime.stores.base.moving_verbs import MovingStore
 from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
@@ -52,6 +53,7 @@ __all__ = [
     "JobStore",
     "LimitedClaims",
     "Loan",
+    "MovingStore",
     "NextDue",
     "Orphan",
     "Outlook",

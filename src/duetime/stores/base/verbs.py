@@ -15,6 +15,7 @@ from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
 from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
+from duetime.stores.base.moving_verbs import MovingStore
 from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (
     CancelAnswer,
@@ -323,7 +324,9 @@ class ReadStore(Protocol):
         ...
 
 
-class Store(JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, Protocol):
+class Store(
+    JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, MovingStore, Protocol
+):
     """A durable home for jobs and schedules."""
 
     @property

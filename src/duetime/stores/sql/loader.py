@@ -155,6 +155,31 @@ class Statements:
     limits_on: Statement
     queue_limits: Statement
     counts: Statement
+    whole_queues: Statement
+    whole_gates: Statement
+    whole_workers: Statement
+    whole_commands: Statement
+    whole_jobs: Statement
+    whole_attempts: Statement
+    whole_logs: Statement
+    whole_schedules: Statement
+    whole_entries: Statement
+    put_queues: Statement
+    put_gates: Statement
+    put_workers: Statement
+    put_commands: Statement
+    put_jobs: Statement
+    put_attempts: Statement
+    put_logs: Statement
+    put_schedules: Statement
+    put_entries: Statement
+    remove_queues: Statement
+    remove_gates: Statement
+    remove_workers: Statement
+    remove_commands: Statement
+    remove_jobs: Statement
+    remove_schedules: Statement
+    remove_entries: Statement
     has_schema: Statement
     migration_lock: Statement
     schema_version: Statement

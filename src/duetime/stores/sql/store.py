@@ -39,6 +39,7 @@ from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueuing import SOON, Enqueuing
 from duetime.stores.sql.loader import load
+from duetime.stores.sql.moving import Moving
 from duetime.stores.sql.queueing import Queueing
 from duetime.stores.sql.scheduling import Scheduling
 from duetime.stores.sql.scripts import jobs as on_jobs
@@ -51,7 +52,7 @@ _STRETCH: Final = 1_000
 """How many jobs a prune looks at, and removes at the most."""
 
 
-class SqlStore(Queueing, Commanding, Scheduling):
+class SqlStore(Queueing, Commanding, Scheduling, Moving):
     """A store on a SQL database, through its driver and its dialect."""
 
     def __init__(

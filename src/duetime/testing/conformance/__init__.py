@@ -46,6 +46,7 @@ _MODULES = (
     "lives",
     "loans",
     "moves",
+    "moving",
     "policies",
     "queue_limits",
     "rates",
@@ -58,6 +59,7 @@ _MODULES = (
     "schedules",
     "settle",
     "sights",
+    "story",
     "suite",
     "times",
     "turns",
@@ -93,6 +95,7 @@ from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
+from duetime.testing.conformance.moving import TestExchange, TestMovedOn, TestStretches
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
@@ -132,6 +135,7 @@ __all__ = [
     "TestDueSchedules",
     "TestEnqueue",
     "TestEntries",
+    "TestExchange",
     "TestFencing",
     "TestFire",
     "TestGates",
@@ -146,6 +150,7 @@ __all__ = [
     "TestLogs",
     "TestLostAnswers",
     "TestLostReplies",
+    "TestMovedOn",
     "TestNextDue",
     "TestOccurrences",
     "TestPauseAndDelete",
@@ -171,6 +176,7 @@ __all__ = [
     "TestSight",
     "TestSnooze",
     "TestStreaks",
+    "TestStretches",
     "TestTime",
     "TestTimesToLive",
     "TestTurns",

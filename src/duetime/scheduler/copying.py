@@ -1,0 +1,175 @@
+"""Copies all that one store has to another: a first walk over both mends what differs, a second one compares."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from duetime.errors import CopyDiffers, CopyRefused
+from duetime.model import copying
+from duetime.model.command import CommandKind, NewCommand
+from duetime.model.copying import Tally
+from duetime.model.ids import new_job_id
+from duetime.model.instants import SECOND, Micros
+from duetime.model.whole import LAST_KEY, Kind, Whole
+from duetime.stores.base import Store
+
+Progress: TypeAlias = Callable[[Kind, int], None]
+"""Told how many records of a kind one of the two walks has come past."""
+
+_ALL: Final = 2**31 - 1
+_LOOK: Final = 0.1
+_WHY: Final = "the store is about to be copied"
+
+
+class Place(NamedTuple):
+    """A store and what messages call it."""
+
+    store: Store
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What was copied, or would be."""
+
+    tallies: Mapping[Kind, Tally]
+    """What the source has, and with it the target."""
+    written: int = 0
+    """How many records this run had to write."""
+    resumed: bool = False
+    """Whether a run before this one had begun."""
+
+
+async def rehearse(source: Place, target: Place | None, *, drain: bool, progress: Progress) -> Copied:
+    """Refuse what `copy` would refuse, read everything, and write nothing; `None`: a target without tables."""
+    resumed = target is not None and await _admit(source, target)
+    if not drain:
+        await _no_workers(source)
+    tallies = dict.fromkeys(Kind, Tally())
+    for kind in Kind:
+        async for part in _walk(source.store, kind):
+            tallies[kind] = tallies[kind].plus(part.records)
+            progress(kind, len(part.records))
+    return Copied(tallies=tallies, resumed=resumed)
+
+
+async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, progress: Progress) -> Copied:
+    """Make the target the same as the source, and see that it is; what an earlier run has written stays.
+
+    `drain`: how long workers of the source have to stop; `None`: there must be none. Raises `CopyRefused` before
+    anything is written, and `CopyDiffers` where something else has written meanwhile.
+    """
+    resumed = await _admit(source, target)
+    if drain is not None:
+        await _drain(source.store, wait=drain)
+    await _no_workers(source, target)
+    identity = await source.store.identity()
+    facts: dict[str, object] = {"from": source.name}
+    await _note(target.store, identity, verb=copying.BEGUN, who=who, facts=facts)
+    work = _Work(source.store, target.store, copying.mark_of(identity), progress)
+    written = 0
+    for kind in Kind:
+        written += await work.mend(kind)
+    tallies = {kind: await work.compare(kind) for kind in Kind}
+    await _no_workers(source, target)
+    facts |= {kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in tallies.items()}
+    await _note(target.store, identity, verb=copying.ENDED, who=who, facts=facts)
+    return Copied(tallies=tallies, written=written, resumed=resumed)
+
+
+async def _admit(source: Place, target: Place) -> bool:
+    """Tell whether a copy that was begun before goes on; raises `CopyRefused` for a target that is something else."""
+    identity = await source.store.identity()
+    if await target.store.identity() == identity:
+        raise CopyRefused(f"{source.name} and {target.name} are the same store; name two different ones")
+    await _no_workers(target)
+    marks = await target.store.entries(copying.MARKS, limit=_ALL)
+    there = [kind for kind in Kind if await target.store.stretch(kind, after="", until=LAST_KEY, limit=1)]
+    return copying.check_target(marks, there, source=identity, where=target.name)
+
+
+async def _drain(store: Store, *, wait: Micros) -> None:
+    """Have all workers stop as after a signal, and wait until they have or until the time is over."""
+    alive = [worker.id for worker in await store.workers() if worker.state == "alive"]
+    await store.send(
+        [NewCommand(id=new_job_id(), worker=worker, kind=CommandKind.STOP, reason=_WHY) for worker in alive]
+    )
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait / SECOND):
+            while any(worker.state == "alive" for worker in await store.workers()):  # noqa: ASYNC110 -- of other processes
+                await asyncio.sleep(_LOOK)
+
+
+async def _no_workers(*places: Place) -> None:
+    for place in places:
+        copying.check_workers(await place.store.workers(), where=place.name)
+
+
+async def _note(store: Store, source: str, *, verb: str, who: str, facts: Mapping[str, object]) -> None:
+    mark = copying.mark(source, verb=verb, at=await store.now(), who=who, facts=facts)
+    await store.exchange(Kind.AUDIT, [mark.key], [mark])
+
+
+class _Stretch(NamedTuple):
+    """Records of the source, and the keys between which they are all that there is."""
+
+    after: str
+    until: str
+    records: list[Whole]
+
+
+class _Work(NamedTuple):
+    """Two stores, walked through side by side."""
+
+    source: Store
+    target: Store
+    mark: str
+    """The entry of the target that tells of the copy itself."""
+    progress: Progress
+
+    async def mend(self, kind: Kind) -> int:
+        """Write what differs, and tell how many records that were."""
+        written = 0
+        async for part in _walk(self.source, kind):
+            gone, put = copying.mending(part.records, await self._there(kind, part))
+            await self.target.exchange(kind, gone, put)
+            written += len(put)
+            self.progress(kind, len(part.records))
+        return written
+
+    async def compare(self, kind: Kind) -> Tally:
+        """Count both sides; raises `CopyDiffers` unless they are the same."""
+        ours, theirs = Tally(), Tally()
+        async for part in _walk(self.source, kind):
+            ours = ours.plus(part.records)
+            theirs = theirs.plus(await self._there(kind, part))
+            self.progress(kind, len(part.records))
+        if ours != theirs:
+            raise CopyDiffers(
+                f"{kind} differ: the source has {ours.count:,} with the checksum {ours.shown}, the copy has "
+                f"{theirs.count:,} with {theirs.shown}; something has written to one of them meanwhile: stop it, and run "
+                "the same command again"
+            )
+        return ours
+
+    async def _there(self, kind: Kind, part: _Stretch) -> list[Whole]:
+        found = await self.target.stretch(kind, after=part.after, until=part.until, limit=_ALL)
+        return [record for record in found if record.key != self.mark]
+
+
+async def _walk(store: Store, kind: Kind) -> AsyncIterator[_Stretch]:
+    """Yield all records of a kind by key, a few at a time if they are heavy."""
+    after, most, weight = "", 0, 0
+    while True:
+        most = copying.next_stretch(most, weight)
+        records = await store.stretch(kind, after=after, until=LAST_KEY, limit=most)
+        is_last = len(records) < most
+        until = LAST_KEY if is_last else records[-1].key
+        yield _Stretch(after, until, records)
+        if is_last:
+            return
+        after, weight = until, copying.weight(records)

@@ -1,0 +1,248 @@
+"""Everything moves from any store to any other, once, whatever interrupts it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from duetime import failpoints
+from duetime.errors import CopyDiffers, CopyRefused, StoreUnavailable
+from duetime.failpoints import InjectedFault
+from duetime.model.copying import MARKS
+from duetime.model.instants import SECOND
+from duetime.model.states import State
+from duetime.model.whole import LAST_KEY, Kind, Whole
+from duetime.scheduler.copying import Copied, Place, copy, rehearse
+from duetime.stores.base import Store
+from duetime.stores.open import open_store
+from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import hire, job, put
+from duetime.testing.conformance.story import tell
+from tests.integration.kit import Fleet
+from tests.support.stores import chosen
+
+JOBS: Final = int(os.environ.get("COPY_JOBS", "2000"))
+SCHEDULES: Final = int(os.environ.get("COPY_SCHEDULES", "100"))
+BATCH: Final = 1_000
+ALL: Final = 2**31 - 1
+
+Records = Mapping[Kind, list[Whole]]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "pair" in metafunc.fixturenames:
+        kinds = chosen(metafunc.config)
+        pairs = [(source, target) for source in kinds for target in kinds]
+        metafunc.parametrize("pair", pairs, ids=[f"{source}-to-{target}" for source, target in pairs])
+
+
+@asynccontextmanager
+async def opened(url: str, *, namespace: str = "duetime") -> AsyncGenerator[Place]:
+    store = open_store(url, namespace=namespace)
+    await store.open()
+    try:
+        yield Place(store, url)
+    finally:
+        await store.close()
+
+
+async def records(store: Store) -> Records:
+    return {kind: await store.stretch(kind, after="", until=LAST_KEY, limit=ALL) for kind in Kind}
+
+
+async def fill(store: Store, story: Records) -> None:
+    for kind, whole in story.items():
+        for first in range(0, len(whole), BATCH):
+            await store.exchange(kind, [], whole[first : first + BATCH])
+
+
+async def run(source: Place, target: Place, *, drain: int | None = None) -> Copied:
+    return await copy(source, target, drain=drain, who="me", progress=silent)
+
+
+def silent(_kind: Kind, _count: int) -> None:
+    """Nobody looks."""
+
+
+async def copied(source: Store, target: Store) -> bool:
+    """Whether two stores have the same records, but for what tells of the copy."""
+    ours, theirs = await records(source), dict(await records(target))
+    theirs[Kind.AUDIT] = [record for record in theirs[Kind.AUDIT] if not record.key.startswith("copy-")]
+    return ours == theirs
+
+
+class Story(NamedTuple):
+    """What a store has after days of work, and where."""
+
+    url: str
+    records: Records
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """Told once for all tests, which only read it."""
+    clock = FakeClock()
+    url = f"sqlite:///{tmp_path_factory.mktemp('story') / 'story.db'}"
+    store = open_store(url, clock=clock)
+    await store.open()
+    try:
+        await tell(store, clock, jobs=JOBS, schedules=SCHEDULES)
+        return Story(url, await records(store))
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def urls(pair: tuple[str, str], request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str]:
+    """The addresses of two empty stores."""
+    source, target = (request.getfixturevalue(f"{kind}_url") for kind in pair)
+    return source, f"sqlite:///{tmp_path / 'copy.db'}" if pair == ("sqlite", "sqlite") else target
+
+
+@pytest_asyncio.fixture
+async def two(tmp_path: Path) -> AsyncGenerator[tuple[Place, Place]]:
+    """Two empty stores, where it is of no importance of which kind."""
+    here, there = (f"sqlite:///{tmp_path / name}" for name in ("here.db", "there.db"))
+    async with opened(here) as source, opened(there) as target:
+        yield source, target
+
+
+@pytest.mark.timeout(60 if JOBS <= BATCH * 2 else 3_600)
+@pytest.mark.covers("copy-keeps-everything", "copy-interrupted")
+async def test_a_copy_has_everything_also_if_it_was_interrupted(urls: tuple[str, str], story: Story) -> None:
+    async with opened(urls[0]) as source, opened(urls[1], namespace="elsewhere") as target:
+        await fill(source.store, story.records)
+        failpoints.arm("after:exchange:raise:6")
+        try:
+            with pytest.raises((InjectedFault, StoreUnavailable), match="told to fail"):
+                await run(source, target)
+        finally:
+            failpoints.arm(None)
+        assert not await copied(source.store, target.store)
+        done = await run(source, target)
+        assert done.resumed
+        assert 0 < done.written < sum(map(len, story.records.values()))
+        assert await copied(source.store, target.store)
+        assert await records(source.store) == story.records, "the source is as it was"
+        assert done.tallies[Kind.JOBS].count == JOBS
+        assert done.tallies[Kind.SCHEDULES].count == SCHEDULES
+
+
+@pytest.mark.timeout(60 if JOBS <= BATCH * 2 else 3_600)
+@pytest.mark.covers("copy-interrupted")
+async def test_a_copy_that_was_killed_goes_on(store_url: str, story: Story) -> None:
+    killed = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "duetime.cli", "copy", story.url, store_url],
+        env=os.environ | {failpoints.VARIABLE: "after:exchange:kill:6"},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    async with opened(story.url) as source, opened(store_url) as target:
+        assert await target.store.counts() != {}, "it was half way"
+        done = await run(source, target)
+        assert done.resumed
+        assert await copied(source.store, target.store)
+
+
+@pytest.mark.covers("copy-of-a-live-store")
+async def test_workers_of_the_source_are_drained_first_or_nothing_is_copied(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    app, gate = fleet.app(), fleet.gate()
+    async with opened(f"sqlite:///{tmp_path / 'copy.db'}") as target, app.scheduler as scheduler:
+        source = Place(scheduler.store, fleet.url)
+        await fleet.start()
+        job = await app.wait_for.enqueue(gate.path)
+        await fleet.entry("start", job=job.id)
+        for drain in (None, 1):
+            with pytest.raises(CopyRefused, match=r"workers run on .*; stop them"):
+                await run(source, target, drain=drain)
+        with pytest.raises(CopyRefused, match="workers run on"):
+            await rehearse(source, target, drain=False, progress=silent)
+        assert await records(target.store) == {kind: [] for kind in Kind}, "nothing was written"
+        gate.open()
+        await run(source, target, drain=20 * SECOND)
+        (stored,) = await target.store.get([job.id])
+        assert stored.state is State.SUCCEEDED
+
+
+async def test_workers_of_the_target_are_refused(two: tuple[Place, Place]) -> None:
+    source, target = two
+    await hire(target.store, "early")
+    with pytest.raises(CopyRefused, match=r"workers run on .*there.db: early \(host, process 1\)"):
+        await run(source, target)
+
+
+@pytest.mark.covers("copy-of-a-live-store")
+async def test_what_is_written_meanwhile_is_noticed_and_comes_with_the_next_run(
+    two: tuple[Place, Place],
+) -> None:
+    source, target = two
+    waits, goes = await put(source.store), await put(source.store)
+
+    def write(kind: Kind, _count: int) -> None:
+        if kind is Kind.AUDIT:
+            source.store.enqueue_blocking([job()])
+
+    with pytest.raises(CopyDiffers, match=r"jobs differ: the source has 3 .* the copy has 2 .* again"):
+        await copy(source, target, drain=None, who="me", progress=write)
+    await source.store.cancel([goes], reason="changed its mind")
+    await source.store.exchange(Kind.JOBS, [waits], [])
+    done = await run(source, target)
+    assert done.resumed
+    assert done.written == 2
+    assert await copied(source.store, target.store)
+    assert await target.store.get([waits]) == []
+
+
+async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(
+    two: tuple[Place, Place],
+) -> None:
+    source, target = two
+    await put(source.store)
+    await run(source, target)
+    (mark,) = await target.store.entries(MARKS, limit=9)
+    assert (mark.who, mark.verb, mark.detail["from"]) == ("me", "copy ended", source.name)
+    assert mark.detail["jobs"]["records"] == 1
+    with pytest.raises(CopyRefused, match="copied from there in full"):
+        await run(source, target)
+
+
+async def test_a_copy_of_a_copy_keeps_the_history_of_the_first(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    first, second = two
+    await put(first.store)
+    await run(first, second)
+    async with opened(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        await run(second, third)
+        assert len(await third.store.entries(MARKS, limit=9)) == 2
+
+
+async def test_the_same_store_twice_and_a_store_in_use_are_refused(two: tuple[Place, Place]) -> None:
+    source, target = two
+    async with opened(source.name) as again:
+        with pytest.raises(CopyRefused, match="are the same store"):
+            await run(source, again)
+    await put(target.store)
+    with pytest.raises(CopyRefused, match=r"is not empty, it has jobs; copy to an empty"):
+        await run(source, target)
+
+
+async def test_a_rehearsal_counts_and_writes_nothing(two: tuple[Place, Place]) -> None:
+    source, target = two
+    await put(source.store)
+    found = await rehearse(source, target, drain=False, progress=silent)
+    assert [tally.count for tally in found.tallies.values()] == [0, 0, 0, 1, 0, 0]
+    assert await records(target.store) == {kind: [] for kind in Kind}

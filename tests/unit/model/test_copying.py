@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duetime.errors import CopyRefused
+from duetime.model.audit import StoredEntry
+from duetime.model.copying import (
+    BEGUN,
+    ENDED,
+    MARKS,
+    Tally,
+    check_target,
+    check_workers,
+    mark,
+    mark_of,
+    mending,
+    next_stretch,
+    weight,
+)
+from duetime.model.whole import COLUMNS, Kind, Whole
+from duetime.model.worker import StoredWorker, WorkerState, WorkerStats
+
+KEYS = st.sampled_from("abcde")
+STORES = st.dictionaries(KEYS, st.integers(0, 2))
+
+
+def records(store: dict[str, int]) -> list[Whole]:
+    return [Whole((key, value), (((key, 1, "part"),),)) for key, value in sorted(store.items())]
+
+
+@given(STORES, STORES)
+def test_what_is_mended_is_the_same_and_what_was_the_same_is_left_alone(
+    source: dict[str, int], target: dict[str, int]
+) -> None:
+    gone, put = mending(records(source), records(target))
+    mended = [record for record in records(target) if record.key not in gone] + put
+    assert sorted(mended) == records(source)
+    untouched = {key for key in source if target.get(key) == source[key]}
+    assert untouched.isdisjoint(gone)
+    assert untouched.isdisjoint(record.key for record in put)
+
+
+def test_a_difference_in_a_part_is_one() -> None:
+    whole, less = Whole(("a",), ((("a", 1), ("a", 2)),)), Whole(("a",), ((("a", 1),),))
+    assert mending([whole], [less]) == (["a"], [whole])
+
+
+def test_a_checksum_does_not_depend_on_the_order_nor_on_the_stretches() -> None:
+    some = records({"a": 1, "b": 2, "c": 3})
+    assert Tally().plus(some) == Tally().plus(some[::-1]) == Tally().plus(some[:1]).plus(some[1:])
+    assert Tally().plus(some).count == 3
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Whole(("a", 2), ((("a", "x"),),)),
+        Whole(("a", "1"), ((("a", "x"),),)),
+        Whole(("a", 1), ((("a", "y"),),)),
+        Whole(("a", 1), ((),)),
+        Whole(("a", None), ((("a", "x"),),)),
+    ],
+)
+def test_a_checksum_tells_records_apart(other: Whole) -> None:
+    assert Tally().plus([other]).shown != Tally().plus([Whole(("a", 1), ((("a", "x"),),))]).shown
+
+
+def test_stretches_grow_unless_their_records_are_heavy() -> None:
+    first = next_stretch(0, 0)
+    assert first < next_stretch(first, 1_000) <= 2 * first
+    longest = next_stretch(10_000, 0)
+    assert next_stretch(longest, 0) == longest
+    assert next_stretch(longest, 400_000_000) < longest // 50
+    assert next_stretch(1, 400_000_000) == 1
+
+
+def test_text_weighs_also_in_parts() -> None:
+    light, heavy = (weight([Whole(("abc",), ((("abc", text),),))]) for text in ("", "x" * 1_000))
+    assert heavy - light == 1_000
+
+
+def test_a_mark_has_the_columns_of_an_entry() -> None:
+    entry = mark("abc", verb=BEGUN, at=5, who="me", facts={"from": "sqlite:///a.db"})
+    assert dict(zip(COLUMNS[Kind.AUDIT], entry.row, strict=True)) == {
+        "id": mark_of("abc"),
+        "at": 5,
+        "who": "me",
+        "verb": BEGUN,
+        "target": MARKS,
+        "detail": '{"source": "abc", "from": "sqlite:///a.db"}',
+    }
+
+
+def entry(source: str, verb: str) -> StoredEntry:
+    return StoredEntry(id=mark_of(source), at=0, who="me", verb=verb, target=MARKS, detail={})
+
+
+def test_an_empty_target_is_new_and_one_that_was_begun_goes_on() -> None:
+    assert not check_target([], [], source="abc", where="there")
+    assert check_target([entry("abc", BEGUN)], [Kind.JOBS], source="abc", where="there")
+
+
+@pytest.mark.parametrize("marks", [[], [entry("xyz", BEGUN)], [entry("xyz", ENDED)]])
+def test_a_target_with_something_else_in_it_is_refused(marks: list[StoredEntry]) -> None:
+    with pytest.raises(CopyRefused, match="there is not empty, it has jobs, audit; copy to an empty"):
+        check_target(marks, [Kind.JOBS, Kind.AUDIT], source="abc", where="there")
+
+
+def test_a_copy_that_has_ended_is_not_made_again() -> None:
+    with pytest.raises(CopyRefused, match=r"in full at 1970-01-01T00:00:00\+00:00 and may have run jobs"):
+        check_target([entry("abc", ENDED)], [Kind.JOBS], source="abc", where="there")
+
+
+def worker(name: str, state: WorkerState) -> StoredWorker:
+    return StoredWorker(
+        id=name,
+        state=state,
+        host="h",
+        host_key=None,
+        pid=7,
+        pid_started=None,
+        version="0",
+        queues=(),
+        tasks=(),
+        declares=(),
+        fires=False,
+        slots=1,
+        started_at=0,
+        beat_at=0,
+        lease_until=0,
+        stats=WorkerStats(),
+    )
+
+
+def test_workers_that_live_are_named_the_first_few_of_them() -> None:
+    check_workers([worker("a", "stopped"), worker("b", "dead")], where="there")
+    with pytest.raises(CopyRefused, match=r"run on there: w0 \(h, process 7\), .* and 2 more; stop them"):
+        check_workers([worker(f"w{n}", "alive") for n in range(7)], where="there")
