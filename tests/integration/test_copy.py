@@ -42,6 +42,8 @@ Records = Mapping[Kind, list[Whole]]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
         kinds = chosen(metafunc.config)
+        if len(kinds) > 1 and "redis" not in kinds:
+            kinds = [*kinds, "redis"]
         pairs = [(source, target) for source in kinds for target in kinds]
         metafunc.parametrize("pair", pairs, ids=[f"{source}-to-{target}" for source, target in pairs])
 

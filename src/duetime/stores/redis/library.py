@@ -27,6 +27,7 @@ _FILES: Final = (
     "reads",
     "retention",
     "schedules",
+    "moving",
 )
 """In this order: each uses what stands before it."""
 

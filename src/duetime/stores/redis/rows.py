@@ -307,7 +307,7 @@ def worker_info(worker: WorkerInfo) -> dict[str, object]:
 def worker(fields: dict[str, str], now: Instant) -> StoredWorker:
     """Build a record from the fields of a worker; one whose lease is over is dead, though nobody may have said so."""
     said: dict[str, Any] = {"host_key": None, "pid_started": None, **fields}
-    said |= {name: msgspec.json.decode(fields[name]) for name in ("queues", "tasks", "declares")}
+    said |= {name: msgspec.json.decode(fields.get(name, "null")) for name in ("queues", "tasks", "declares")}
     if fields["state"] == "alive" and int(fields["lease_until"]) < now:
         said["state"] = "dead"
     return msgspec.convert(said | {"stats": said}, StoredWorker, strict=False)

@@ -20,6 +20,7 @@ from duetime.stores.redis.commanding import Commanding
 from duetime.stores.redis.connect import Address
 from duetime.stores.redis.limiting import Limiting, Round, Walk
 from duetime.stores.redis.listen import Listener
+from duetime.stores.redis.moving import Moving
 from duetime.stores.redis.queueing import Queueing
 from duetime.stores.redis.reading import Reading
 from duetime.stores.redis.retaining import Retaining
@@ -34,7 +35,9 @@ VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
 
 
-class RedisStore(Scheduling, Claiming, Settling, Working, Commanding, Queueing, Limiting, Reading, Retaining):
+class RedisStore(
+    Scheduling, Claiming, Settling, Working, Commanding, Queueing, Limiting, Reading, Retaining, Moving
+):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(

@@ -35,7 +35,7 @@ from duetime.testing.conformance.kit import (
 )
 
 ODD = 'ünï ☃ 😀 "quoted" \\ | {} \n'
-RATE = Gate(most=3, count=3, period=MINUTE)
+RATE = Gate(most=2, count=2, period=MINUTE)
 BATCH = 1_000
 
 

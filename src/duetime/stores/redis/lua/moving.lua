@@ -1,0 +1,164 @@
+-- Whole records, for those who move everything to another store.
+
+-- The kinds of records beside jobs: the hash of each, and how its key comes into the indexes and out of them.
+local nouns = {queues = {hash = 'queue'}, gates = {hash = 'gatehouse'}, workers = {hash = 'worker'},
+               schedules = {hash = 'schedule'}, audit = {hash = 'entry', index = 'noted'}}
+
+local function unlist(id, ...)
+  for _, name in ipairs({...}) do redis.call('ZREM', key(name), id) end
+end
+
+function nouns.queues.list(id, row)
+  redis.call('ZADD', key('queues'), 0, id)
+  if row.most or row.rate_count then redis.call('ZADD', key('limited'), 0, id) end
+end
+
+function nouns.queues.unlist(id)
+  unlist(id, 'queues', 'limited')
+end
+
+function nouns.gates.list(id)
+  redis.call('ZADD', key('gates'), 0, id)
+end
+
+function nouns.gates.unlist(id)
+  unlist(id, 'gates')
+end
+
+function nouns.workers.list(id, row, told)
+  redis.call('ZADD', key('workers'), row.started_at, id)
+  if row.state == 'alive' then redis.call('ZADD', key('leases'), row.lease_until, id) end
+  for _, command in ipairs(told) do
+    write(key('command', command.id), command, NONE)
+    redis.call('ZADD', key('commands', id), command.created_at, command.id)
+    redis.call('ZADD', command.done_at and key('answered') or key('told', id), command.done_at or command.created_at,
+               command.id)
+  end
+end
+
+function nouns.workers.unlist(id)
+  for _, command in ipairs(redis.call('ZRANGE', key('commands', id), 0, -1)) do
+    unlist(command, 'answered')
+    redis.call('DEL', key('command', command))
+  end
+  redis.call('DEL', key('commands', id), key('told', id))
+  unlist(id, 'workers', 'leases')
+end
+
+function nouns.schedules.list(id, row)
+  redis.call('ZADD', key('schedules'), 0, id)
+  write_schedule(id, {}, row)
+end
+
+function nouns.schedules.unlist(id)
+  unlist(id, 'schedules', 'next', 'until')
+end
+
+function nouns.audit.list(id, row)
+  redis.call('ZADD', key('entries', row.target), row.at, id)
+  redis.call('ZADD', key('noted'), row.at, id)
+end
+
+function nouns.audit.unlist(id)
+  local target = redis.call('HGET', key('entry', id), 'target')
+  if target then redis.call('ZREM', key('entries', target), id) end
+  unlist(id, 'noted')
+end
+
+local function index_of(kind)
+  return key(nouns[kind] and nouns[kind].index or kind)
+end
+
+local function pack_fields(name, columns)
+  local values = redis.call('HMGET', name, unpack(columns))
+  for place in ipairs(columns) do values[place] = values[place] or nil end
+  return pack_row(values, #columns)
+end
+
+local function pack_list(packed)
+  return array(#packed) .. table.concat(packed)
+end
+
+local function pack_told(worker, columns)
+  local packed = {}
+  for _, id in ipairs(columns and redis.call('ZRANGE', key('commands', worker), 0, -1) or {}) do
+    packed[#packed + 1] = pack_fields(key('command', id), columns)
+  end
+  return pack_list(packed)
+end
+
+local function pack_logs(id)
+  local packed, parts = {}, redis.call('HGETALL', key('logs', id))
+  for place = 1, #parts, 2 do
+    local fence, line = string.match(parts[place], '^(%d+)|(%d+)$')
+    packed[#packed + 1] = '\147' .. cmsgpack.pack(tonumber(fence), tonumber(line)) .. parts[place + 1]
+  end
+  return pack_list(packed)
+end
+
+-- Pack records: a job with its tries and its logs, any other with its key before its fields, and what it was told.
+local function pack_records(ids, asked)
+  local packed = {}
+  for _, id in ipairs(ids) do
+    if asked.kind == 'jobs' then
+      local row = rows.pack(id, asked.columns)
+      packed[#packed + 1] = row and '\147' .. row .. pack_list(redis.call('HVALS', key('attempts', id))) .. pack_logs(id)
+    else
+      packed[#packed + 1] = '\147' .. cmsgpack.pack(id) .. pack_fields(key(nouns[asked.kind].hash, id), asked.columns)
+        .. pack_told(id, asked.told)
+    end
+  end
+  return packed
+end
+
+-- Of kinds that are listed by key.
+verb('stretch', READS, function(asked)
+  local ids = redis.call('ZRANGE', index_of(asked.kind), '(' .. asked.after, '[' .. asked.till, 'BYLEX', 'LIMIT', 0,
+                         asked.most)
+  return reply({last = #ids == asked.most and ids[#ids] or nil}, pack_records(ids, asked))
+end)
+
+-- Of kinds that are listed by time: all keys, for the asker to put in order, and some records.
+verb('all_keys', READS, function(asked)
+  return reply({keys = redis.call('ZRANGE', index_of(asked.kind), 0, -1)})
+end)
+
+verb('some', READS, function(asked)
+  return reply({}, pack_records(asked.keys, asked))
+end)
+
+local function remove(kind, id)
+  local noun = nouns[kind]
+  if noun then
+    noun.unlist(id)
+    redis.call('DEL', key(noun.hash, id))
+  elseif rows.read(id) then
+    rows.remove(id)
+  end
+end
+
+local function store_job(record)
+  local id = record.row.id
+  rows.add(record.row)
+  for _, try in ipairs(record.tries) do redis.call('HSET', key('attempts', id), try[2], pack_row(try, #ATTEMPT)) end
+  for _, log in ipairs(record.logs) do
+    redis.call('HSET', key('logs', id), joined(log[1], log[2]), pack_row({log[3], log[4]}, 2))
+  end
+end
+
+-- Remove records and store others; one that is there stays.
+verb('exchange', WRITES, function(asked)
+  local kind = asked.kind
+  for _, id in ipairs(asked.gone) do remove(kind, id) end
+  rows.flush()
+  for _, record in ipairs(asked.records) do
+    local there = redis.call('ZSCORE', index_of(kind), record.key)
+    if not there and kind == 'jobs' then
+      store_job(record)
+    elseif not there then
+      write(key(nouns[kind].hash, record.key), record.row, NONE)
+      nouns[kind].list(record.key, record.row, record.told)
+    end
+  end
+  return reply({})
+end)
