@@ -297,6 +297,33 @@ async def test_jobs_of_another_process_are_heard_of_as_jobs(path: Path, way: str
         assert await hint == Hint("jobs" if way == "events" else "any")
 
 
+async def test_a_store_that_listens_once_more_hears_nobody_before_its_first_look(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, may_look = asyncio.Event(), asyncio.Event()
+    look = SqliteDriver._data_version
+
+    async def hold(driver: SqliteDriver) -> int:
+        looks.set()
+        await may_look.wait()
+        return await look(driver)
+
+    async with opened(f"sqlite:///{path}") as store:
+        before = asyncio.create_task(first_hint(store))
+        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
+            await asyncio.sleep(0.001)
+        before.cancel()
+        monkeypatch.setattr(SqliteDriver, "_data_version", hold)
+        again = asyncio.create_task(first_hint(store))
+        await looks.wait()
+        assert not store.hears_others
+        may_look.set()
+        while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
+            await asyncio.sleep(0.001)
+        again.cancel()
+        await asyncio.gather(before, again, return_exceptions=True)
+
+
 async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
     monkeypatch.setattr(watch, "_OWN_STORM", 0.0)

@@ -188,6 +188,8 @@ class SqliteDriver:
         if path is None or nudges is None:
             return
         on_touch = nudges.heard_by(partial(subscriber.put, Hint("jobs")))
+        # Until its first look: a commit from before that is not told to it, whatever another has seen.
+        self._hears_others = False
         while True:
             try:
                 writes_since = self._database.writer.writes_since
