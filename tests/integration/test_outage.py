@@ -109,10 +109,15 @@ async def recover(store: Store, *, most: int) -> int:
     raise AssertionError(f"it is not through after {most} rounds")
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no round be cut into pieces because the machine is slow."""
+    monkeypatch.setattr(firing, "_BREATH", 3600 * SECOND)
+
+
 async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_policy_says(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(firing, "_BREATH", 3600 * SECOND)
     clock = FakeClock()
     scheduler = declare(store_url, clock, schedules=SCHEDULES)
     await drain(scheduler)

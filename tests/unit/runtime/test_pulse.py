@@ -12,6 +12,7 @@ from duetime.model.command import Command
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import JobId
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.runtime import pulse as module
 from duetime.runtime.identity import Identity
 from duetime.runtime.pulse import Lease, Pulsation
 from duetime.runtime.timekeeper import Timekeeper
@@ -333,8 +334,14 @@ async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off()
     assert store.events == ["stopping; 1 job may end within the grace time"]
 
 
-async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_blocked() -> None:
+async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.02)
+    monkeypatch.setattr(module, "BLOCK_LIMIT", 20 * MILLISECOND)
     store, listener = CommandingStore("stacks"), Listener()
+    # What blocks a loop is a job, and while one runs the loop is watched closely.
+    listener.reported = WorkerStats(running=1)
     pulse = pulsation(store, listener, lease=3600 * SECOND)
     await pulse.start()
     # Nobody asks: a loop that is blocked passes no hints on.
