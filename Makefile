@@ -1,7 +1,7 @@
 PYTHON ?= python3
 PORT ?= 10001
-# Test processes; 0 runs everything in one, which is what a debugger wants.
-JOBS ?= 2
+# Test processes: more than there are processors, since many tests wait; 0 runs all in one, for a debugger.
+JOBS ?= 4
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
@@ -14,9 +14,8 @@ INSTALLED := .venv/.installed
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(INSTALLED) servers compiled ## Run the tests (JOBS=2, PYTEST_ARGS=...)
+test: $(INSTALLED) servers compiled ## Run the tests (JOBS=4, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
-	$(if $(PYTEST_ARGS),,$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --store=pgbouncer tests/conformance)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)

@@ -33,7 +33,9 @@ def chosen(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     kinds = chosen(metafunc.config)
     if "store_url" in metafunc.fixturenames:
-        metafunc.parametrize("store_url", kinds, indirect=True)
+        # The suite that every store passes, PostgreSQL passes behind a pooler as well.
+        pooled = metafunc.config.getoption("--store") == "all" and "make_store" in metafunc.fixturenames
+        metafunc.parametrize("store_url", [*kinds, "pgbouncer"] if pooled else kinds, indirect=True)
     if "sql_url" in metafunc.fixturenames:
         metafunc.parametrize("sql_url", [kind for kind in kinds if kind in SQL], indirect=True)
 
