@@ -17,6 +17,7 @@ class Switch:
         self._target = target
         self._connections = set[asyncio.Task[None]]()
         self._port = 0
+        self._flow = _open()
 
     @property
     def url(self) -> str:
@@ -41,25 +42,38 @@ class Switch:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
+    def freeze(self) -> None:
+        """Pass nothing more on for whoever is connected, without a word."""
+        self._flow.clear()
+        self._flow = _open()
+
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
+        flow = self._flow
         with suppress(OSError, asyncio.CancelledError):
             there, here = await asyncio.open_connection(HOST, self._target.port)
             try:
                 async with asyncio.TaskGroup() as both:
-                    both.create_task(_pump(reader, here))
-                    both.create_task(_pump(there, writer))
+                    both.create_task(_pump(reader, here, flow))
+                    both.create_task(_pump(there, writer, flow))
             finally:
                 here.close()
         writer.close()
 
 
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+def _open() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event
+
+
+async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter, flow: asyncio.Event) -> None:
     with suppress(OSError):
         while data := await source.read(65_536):
+            await flow.wait()
             sink.write(data)
             await sink.drain()
     sink.close()

@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
+from duetime.errors import NotOpen
 from duetime.stores.base import Hint
 from duetime.stores.open import open_store
 from duetime.stores.redis.connect import Address
 from duetime.stores.redis.lines import Lines
 from duetime.testing.conformance.kit import put
+from tests.integration.redis.kit import tell
 from tools.servers import RedisServer
 
 WAIT = ("BLPOP", "nothing", 30)
@@ -68,6 +71,21 @@ async def test_a_connection_that_the_server_has_closed_is_made_anew(client: Redi
     await client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     await asyncio.sleep(0.05)
     assert await lines.call("ECHO", "second") == b"second"
+
+
+async def test_a_call_that_waits_for_its_turn_is_not_made_after_the_end(
+    redis: RedisServer, client: Redis
+) -> None:
+    lines = Lines(client.connection_pool, most=1, timeout=10)
+    made, waits = asyncio.create_task(lines.call(*WAIT)), asyncio.create_task(lines.call("ECHO", "late"))
+    await waiting(client)
+    lines.close()
+    await client.aclose()
+    with pytest.raises(RedisError):
+        await made
+    with pytest.raises(NotOpen):
+        await waits
+    assert len(await tell(redis, "CLIENT LIST")) == 1, "the one that asks"
 
 
 async def test_whoever_may_make_one_call_at_once_hears_and_loads_functions_all_the_same(

@@ -86,7 +86,11 @@ async def test_a_replica_takes_no_changes_until_it_is_promoted(own_redis: RedisS
 
 @pytest.mark.parametrize(
     ("setting", "name"),
-    [(("appendonly", "no"), "persistence"), (("maxmemory-policy", "allkeys-lru"), "eviction")],
+    [
+        (("appendonly", "no"), "persistence"),
+        (("appendfsync", "no"), "persistence"),
+        (("maxmemory-policy", "allkeys-lru"), "eviction"),
+    ],
 )
 @pytest.mark.covers("server-forgets")
 async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_is_asked_for(
@@ -100,6 +104,15 @@ async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_
         assert found.fix in caplog.text
     with pytest.raises(StoreUnusable):
         await open_store(f"{own_redis.url()}?strict=true").open()
+
+
+async def test_a_user_who_may_not_ask_about_the_server_can_use_it(own_redis: RedisServer) -> None:
+    rights = ("~*", "&*", "+@all", "-info", "-config")
+    await tell(own_redis, "ACL", "SETUSER", "app", "on", ">secret", *rights)
+    async with opened(own_redis.url().replace("://", "://app:secret@") + "?strict=true") as store:
+        assert (await read(store, await put(store))).state is State.PENDING
+        for name in ("version", "persistence", "eviction"):
+            assert "does not tell" in (await check(store, name)).detail
 
 
 async def test_a_user_without_a_right_to_the_channel_is_warned_of_it_and_works_without_hints(

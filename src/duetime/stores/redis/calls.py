@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
@@ -77,7 +78,9 @@ class Calls:
 
     async def close(self) -> None:
         """Let go of every connection."""
-        client, self._client, self._lines = self._client, None, None
+        client, self._client, lines, self._lines = self._client, None, self._lines, None
+        if lines is not None:
+            lines.close()
         if client is not None:
             await close(client)
 
@@ -107,9 +110,9 @@ class Calls:
         client: Any = self.client
         try:
             if not isinstance(client, RedisCluster):
-                return {"": await client.info()}
+                return {"": await _told(client)}
             await client.initialize()
-            return {node.name: await node.execute_command("INFO") for node in client.get_primaries()}
+            return {node.name: await _told(node) for node in client.get_primaries()}
         except Exception as error:
             raise translate(error, str(self.address)) from error
 
@@ -141,6 +144,15 @@ class Calls:
             # The address may lead to the new primary, but nobody looks as long as the old one answers.
             await self.client.connection_pool.disconnect()
         return translate(error, str(self.address))
+
+
+async def _told(server: Any) -> dict[str, Any]:
+    """Ask a server about itself; many users may not."""
+    told: dict[str, Any] = {}
+    for words in (("INFO",), ("CONFIG GET", "appendfsync")):
+        with contextlib.suppress(ResponseError):
+            told |= await server.execute_command(*words)
+    return told
 
 
 async def _load(client: Any) -> None:

@@ -41,21 +41,32 @@ def _named(server: str, check: Check) -> Check:
 
 
 def _version(info: Info) -> Check:
-    version = str(info.get("redis_version", "0"))
+    if "redis_version" not in info:
+        return Check(name="version", ok=True, detail="the server does not tell its version")
+    version = str(info["redis_version"])
     ok = int(version.partition(".")[0]) >= _OLDEST
     fix = None if ok else f"upgrade to Redis {_OLDEST} or later"
     return Check(name="version", ok=ok, detail=f"the server is Redis {version}", fix=fix)
 
 
 def _persistence(info: Info) -> Check:
-    if info.get("aof_enabled", 1):
-        return Check(name="persistence", ok=True, detail="every change is written to the append-only file")
-    return Check(
-        name="persistence",
-        ok=False,
-        detail="no append-only file is kept: a restart of the server loses jobs",
-        fix="redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
-    )
+    if "aof_enabled" not in info:
+        return Check(name="persistence", ok=True, detail="the server does not tell how it keeps its data")
+    if not info["aof_enabled"]:
+        return Check(
+            name="persistence",
+            ok=False,
+            detail="no append-only file is kept: a restart of the server loses jobs",
+            fix="redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
+        )
+    if info.get("appendfsync") == "no":
+        return Check(
+            name="persistence",
+            ok=False,
+            detail="appendfsync is no: if its machine fails, the server loses half a minute",
+            fix="redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
+        )
+    return Check(name="persistence", ok=True, detail="every change is written to the append-only file")
 
 
 def _disk(info: Info) -> Check:
@@ -78,7 +89,9 @@ def _disk(info: Info) -> Check:
 
 
 def _eviction(info: Info) -> Check:
-    policy = str(info.get("maxmemory_policy") or "noeviction")
+    if "maxmemory_policy" not in info:
+        return Check(name="eviction", ok=True, detail="the server does not tell its maxmemory-policy")
+    policy = str(info["maxmemory_policy"])
     ok = policy == "noeviction"
     detail = f"maxmemory-policy is {policy}" + ("" if ok else ": when memory is full, the server drops jobs")
     fix = None if ok else "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"

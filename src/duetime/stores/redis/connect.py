@@ -209,8 +209,8 @@ async def close(client: Redis | RedisCluster) -> None:
 
 
 def _hosts(netloc: str, port: int) -> list[tuple[str, int]]:
-    named = [host.partition(":") for host in netloc.rpartition("@")[2].split(",")]
-    return [(host or "localhost", int(given or port)) for host, _, given in named]
+    named = [urlsplit(f"//{place}") for place in netloc.rpartition("@")[2].split(",")]
+    return [(place.hostname or "localhost", place.port or port) for place in named]
 
 
 def _number(options: dict[str, Any], name: str, default: int, *, most: int) -> int:

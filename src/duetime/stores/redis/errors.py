@@ -59,6 +59,11 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
         "{place} does not speak TLS ({error}); use its port for TLS, or redis:// instead of rediss://",
     ),
     (
+        "non local key",
+        StoreUnavailable,
+        "{place} moves our keys to another server ({error}); wait until it has",
+    ),
+    (
         "unknown command",
         StoreUnusable,
         "{place} is older than Redis 7, which this store needs ({error}); upgrade it",

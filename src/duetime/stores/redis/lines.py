@@ -7,6 +7,8 @@ from typing import Any
 
 from redis.asyncio import ConnectionPool
 
+from duetime.errors import NotOpen
+
 
 class Lines:
     """Makes calls on connections that are taken from a pool once and kept.
@@ -20,10 +22,17 @@ class Lines:
         self._timeout = timeout
         self._turns = asyncio.Semaphore(most)
         self._free: list[Any] = []
+        self._closed = False
+
+    def close(self) -> None:
+        """Make no more calls, not even those that wait for their turn; the lines themselves are the pool's to close."""
+        self._closed = True
 
     async def call(self, *words: Any) -> Any:
         """Return what the server answers."""
         async with asyncio.timeout(self._timeout), self._turns:
+            if self._closed:
+                raise NotOpen("the store is not open")
             line: Any = self._free.pop() if self._free else await self._new()
             try:
                 # Also connects one again that was lost, be it by what went wrong in the call before.
@@ -32,6 +41,9 @@ class Lines:
                 return await line.read_response(disable_decoding=True)
             finally:
                 self._free.append(line)
+                if self._closed:
+                    # It may have been connected behind the back of who closed them all.
+                    await line.disconnect(nowait=True)
 
     async def _new(self) -> Any:
         line: Any = await self._pool.get_connection()

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import logging
 import random
 from collections.abc import AsyncIterator
 from typing import Final
 
 import msgspec
-from redis.exceptions import RedisClusterException, RedisError
 
-from duetime.errors import DuetimeError
 from duetime.stores.base import Hint
 from duetime.stores.redis.calls import Calls
 
+log = logging.getLogger("duetime.store")
+
 _CHECK: Final = 15.0
 """How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_ANSWER: Final = 5.0
+"""How long it may take to answer."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _INSIST: Final = 0.05
@@ -63,11 +65,15 @@ class Listener:
         """
         pause = _FIRST_PAUSE
         while True:
-            with contextlib.suppress(RedisError, RedisClusterException, DuetimeError, OSError):
+            try:
                 await self._listen()
-            pause = _FIRST_PAUSE if self.up else min(pause * 2, _LONGEST_PAUSE)
-            if self.up:
-                self._turn(up=False)
+            except Exception as error:  # noqa: BLE001 - who gives up hears nothing any more, and nobody knows
+                log.debug("hints of other processes do not arrive at present: %s", error)
+            finally:
+                heard = self.up
+                if heard:
+                    self._turn(up=False)
+            pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1))
 
     async def _listen(self) -> None:
@@ -76,9 +82,11 @@ class Listener:
             while True:
                 message = await heard.get_message(timeout=_CHECK)
                 if message is None:
-                    # Raises when nobody answers; the answer itself is passed over.
                     await heard.ping()
-                elif message["type"] == "subscribe":
+                    message = await heard.get_message(timeout=_ANSWER)
+                if message is None:
+                    raise TimeoutError("the server does not answer")
+                if message["type"] == "subscribe":
                     self._turn(up=True)
                 elif message["type"] == "message":
                     self._hear(message["data"])

@@ -42,10 +42,11 @@ async def test_sentinels_are_asked_by_tls_if_their_primary_is(scheme: str, kind:
 
 
 async def test_a_cluster_is_looked_for_at_each_of_its_addresses() -> None:
-    client: Any = Address.of("redis+cluster://one.example,two.example:7").client()
+    client: Any = Address.of("redis+cluster://one.example,two.example:7,[::1]:8").client()
     assert [(node.host, node.port) for node in client.startup_nodes] == [
         ("one.example", 6379),
         ("two.example", 7),
+        ("::1", 8),
     ]
     await close(client)
 
