@@ -43,6 +43,7 @@ from duetime.runtime.stacks import describe_stacks
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.threads import ThreadRunner
 from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.unheard import Unheard
 from duetime.runtime.vague import VagueHints
 from duetime.stores.base import Hint, Pulse, Store
 
@@ -95,6 +96,7 @@ class Worker:
             raise
         self._running = True
         self._hints.start()
+        self._unheard.start()
         self._settler.start()
         self._marker.start()
         self._reporter.start()
@@ -315,6 +317,7 @@ class Worker:
             crowd, look_for_jobs=lambda: self._fetcher.hear(Hint("any")), look_around=self._look_around
         )
         self._hints = HintListener(store, health, self._hear)
+        self._unheard = Unheard(store, health, crowd=crowd, look=self._look_for_changes)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
@@ -334,6 +337,7 @@ class Worker:
         self._threads.close()
         # Heard to the last, since someone may cancel a job, or have the worker stop now, while it drains.
         await self._hints.stop()
+        await self._unheard.stop()
         await self._pulse.stop()
         self._herald.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(LAST_WAIT)
@@ -360,6 +364,9 @@ class Worker:
     def _look_around(self) -> None:
         """Look for workers, changed schedules and requests that nobody has hinted at in so many words."""
         self._janitor.look_soon()
+        self._look_for_changes()
+
+    def _look_for_changes(self) -> None:
         self._firer.wakeup.set()
         self._pulse.ask()
 

@@ -1,0 +1,45 @@
+"""Stands in for the hints of other processes where those do not arrive."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Final
+
+from duetime.runtime.crowd import Crowd
+from duetime.runtime.service import Health, Service
+from duetime.stores.base import Store
+
+DEAF: Final = 1.0
+"""Seconds between looks for what others would have hinted at."""
+_LONGEST: Final = 3.0
+"""The same in a large fleet."""
+_SPACING: Final = 0.01
+"""Seconds between the looks of all workers, on average."""
+_HEARING: Final = 10.0
+"""Seconds after which it is asked again whether hints arrive."""
+
+
+class Unheard(Service):
+    """Looks for requests to this worker and for changed schedules, for as long as nobody can tell of them.
+
+    New jobs are looked for by whoever has slots for them.
+    """
+
+    name = "stand-in for hints"
+
+    def __init__(self, store: Store, health: Health, *, crowd: Crowd, look: Callable[[], None]) -> None:
+        super().__init__(health)
+        self._store = store
+        self._crowd = crowd
+        self._look = look
+        self._was_deaf = False
+
+    async def round(self) -> float:
+        """Look, unless hints arrive; once they are missing for a moment only, they may be about to."""
+        deaf = not self._store.hears_others
+        if deaf and self._was_deaf:
+            self._look()
+        self._was_deaf = deaf
+        pause = self._crowd.share(DEAF, spacing=_SPACING, at_most=_LONGEST) if deaf else _HEARING
+        return pause * random.uniform(0.8, 1.2)
