@@ -22,8 +22,8 @@ class Dialect:
     """The same, worked out once for all rows; the planner cannot guess how much lies before it."""
     each: Callable[[str, Columns], str]
     """Reads the batch in a JSON parameter as a table."""
-    pairs: str
-    """Reads the JSON object `rows` as a table of `key` and `value`, which are text."""
+    pairs: str | None
+    """Reads the JSON object `rows` as a table of `key` and `value`, which are text; None where a batch is quicker."""
     locking: str
     """Locks the rows of a SELECT until the transaction ends."""
     skip_locked: str
@@ -32,13 +32,18 @@ class Dialect:
     """Insists on the index `{0}` of the jobs, behind the name of the table."""
     parameter: Callable[[str, int], str]
     """Writes the parameter with this name, which is the nth of its statement."""
-    unrolled: frozenset[str]
+    unrolled: frozenset[str] = frozenset()
     """The statements that are quicker when they get their batch row by row."""
     looks_before_storing: bool
     """Whether it costs next to nothing to look for what is stored already; if not, many jobs are stored unlooked."""
+    in_steps: bool = False
+    """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Single words that it knows by another name."""
     claims_per_statement: bool
     """Whether one claim statement serves all queues; if not, there is one for each."""
 
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
-        return {"now": self.now, "now_once": self.now_once, "pairs": self.pairs, "locking": self.locking}
+        pairs = {"at_one_time": "{at_any_time}"} if self.pairs is None else {"pairs": self.pairs}
+        return {"now": self.now, "now_once": self.now_once, "locking": self.locking, **pairs}

@@ -27,6 +27,10 @@ class Statement(NamedTuple):
 
     The answer is then the rows of the batch that have changed something.
     """
+    choice: Statement | None = None
+    """If there is one, it comes first and tells the keys of the rows and the time; both are parameters of the rest."""
+    answer: Statement | None = None
+    """If there is one, it comes last and its rows are the answer; if not, the keys are."""
 
 
 class Query(NamedTuple):

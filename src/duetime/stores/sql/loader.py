@@ -185,9 +185,14 @@ class Statements:
     schema_version: Statement
     store_id: Statement
 
-    def __init__(self, write: Callable[[str], Statement]) -> None:
-        """`write` returns the statement of a name."""
-        vars(self)["_write"] = write
+    def __init__(self, write: Callable[[str], Statement], *, paired: bool = True) -> None:
+        """`write` returns the statement of a name; `paired`: `enqueue_alike` reads an object rather than a batch."""
+        vars(self).update(_write=write, _paired=paired)
+
+    def is_paired(self) -> bool:
+        """Whether jobs that fall due together are handed over as one object of their arguments by id."""
+        paired: bool = vars(self)["_paired"]
+        return paired
 
     if not TYPE_CHECKING:  # To it, the names above are all that there is.
 
@@ -244,16 +249,23 @@ def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: st
         raise BadStatement(message)
     fragments = {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
     fill = Filler(dialect, namespace, fragments)
+    return Statements(lambda name: _write(name, named[name], dialect, fill), paired=dialect.pairs is not None)
 
-    def write(name: str) -> Statement:
-        body = named[name]
-        return (
-            unroll(name, body, fill)
-            if name in dialect.unrolled
-            else compile_statement(name, fill(body), dialect)
-        )
 
-    return Statements(write)
+def _write(name: str, body: str, dialect: Dialect, fill: Filler) -> Statement:
+    if name in dialect.unrolled:
+        return unroll(name, body, fill)
+    if not dialect.in_steps:
+        return compile_statement(name, fill(body), dialect)
+    # Here, since most workers never need it.
+    from duetime.stores.sql.stepwise import in_steps
+
+    steps = in_steps(body)
+    choice, answer = [
+        None if text is None else compile_statement(name, fill(text), dialect)
+        for text in (steps.choice, steps.answer)
+    ]
+    return compile_statement(name, fill(steps.change), dialect)._replace(choice=choice, answer=answer)
 
 
 class Filler:
@@ -301,6 +313,8 @@ def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
             order.append(parameter)
         return dialect.parameter(parameter, order.index(parameter) + 1)
 
+    for word, other in dialect.words:
+        sql = sql.replace(word, other)
     return Statement(name, _PARAMETER.sub(place, sql), tuple(order))
 
 

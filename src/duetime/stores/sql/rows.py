@@ -104,8 +104,11 @@ def one_job(job: NewJob) -> dict[str, object] | None:
     return values
 
 
-def alike_jobs(jobs: Sequence[NewJob]) -> Alike | None:
-    """Return jobs of one kind that ask for nothing special; None if that is not what they are."""
+def alike_jobs(jobs: Sequence[NewJob], *, paired: bool = True) -> Alike | None:
+    """Return jobs of one kind that ask for nothing special; None if that is not what they are.
+
+    `paired`: arguments by id are wanted where they say it all.
+    """
     if jobs[0][_SPECIAL:] != _NOTHING_SPECIAL:
         return None
     ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
@@ -113,7 +116,7 @@ def alike_jobs(jobs: Sequence[NewJob]) -> Alike | None:
         return None
     kind = dict(zip(_KIND, (tasks[0], *jobs[0][_COMMON:_SPECIAL]), strict=True))
     pairs = dict(zip(ids, payloads, strict=True))
-    if not _is_one(due) or len(pairs) < len(jobs):
+    if not paired or not _is_one(due) or len(pairs) < len(jobs):
         return Alike({**kind, "rows": batch(zip(ids, payloads, due, strict=True))}, dated=True)
     rows = _storable(pairs, lambda: {job_id: clean_text(payload) for job_id, payload in pairs.items()})
     return Alike({**kind, "due_at": due[0], "rows": rows}, dated=False)

@@ -79,7 +79,11 @@ def test_every_statement_is_used() -> None:
 def test_no_statement_hides_in_python() -> None:
     told = re.compile(r'"(?:SELECT|INSERT|UPDATE|DELETE|WITH) ')
     files = [*HOME.glob("*.py"), *HOME.glob("scripts/*.py"), *HOME.glob("sqlite/*.py")]
-    assert [path.name for path in files if path.name != "dialect.py" and told.search(path.read_text())] == []
+    assert [
+        path.name
+        for path in files
+        if path.name not in {"dialect.py", "stepwise.py"} and told.search(path.read_text())
+    ] == []
 
 
 FILES = [*HOME.glob("statements/*.sql"), *HOME.glob("*/overrides.sql")]

@@ -70,7 +70,7 @@ def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -
     if len(jobs) == 1:
         if (values := rows.one_job(jobs[0])) is not None:
             return Query(sql.enqueue_one, values)
-    elif (alike := rows.alike_jobs(jobs)) is not None:
+    elif (alike := rows.alike_jobs(jobs, paired=sql.is_paired())) is not None:
         if alike.dated:
             return Query(sql.enqueue_dated_fresh if fresh else sql.enqueue_dated, alike.values)
         return Query(sql.enqueue_fresh if fresh else sql.enqueue_alike, alike.values)

@@ -248,6 +248,7 @@ def _waiting(
             values = {
                 "rows": rows.batch(group),
                 "most": group[0][-1],
+                "ahead": 0,
                 "tasks": tasks,
                 "worker": demand.worker,
             }

@@ -5,7 +5,7 @@
 -- index, and the walk stops at the limit; CROSS JOIN and the named index insist on that. All rows come packed
 -- in one: Python's lock is taken and left once for every row that SQLite returns. Each is packed where it is found,
 -- because a row that leaves the inner query has all its columns copied, and without what few jobs ask for.
-WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+WITH {priorities}
 SELECT '[' || coalesce(group_concat(claim, ','), '') || ']', json_group_array(place)
 FROM (
     SELECT j.rowid AS place, CASE
@@ -47,13 +47,9 @@ WHERE rowid IN (SELECT value FROM json_each(:chosen))
 -- Tell whether there are any tables of ours.
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
 
--- name: migration_lock
--- Nothing to do: the transaction is the only writer already.
-SELECT 1
-
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
-WITH RECURSIVE priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)),
+WITH RECURSIVE {priorities},
 waiting (name) AS (
     SELECT min(j.queue) FROM {jobs} AS j {index claim}
     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL

@@ -22,7 +22,8 @@ RETURNING {command_columns}
 
 -- name: finish_command
 -- Keep what came of a command.
-UPDATE {commands} SET done_at = {now}, outcome = :outcome WHERE id = :id AND done_at IS NULL
+UPDATE {commands} SET done_at = {now}, outcome = :outcome
+WHERE id = :id AND done_at IS NULL
 
 -- name: drop_commands
 -- Give up what nobody is left to carry out.

@@ -3,11 +3,11 @@
 -- name: cancel
 -- Cancel what has not been claimed and flag what has; the state is hidden from the planner as in `held`.
 UPDATE {jobs} SET
-    state = CASE WHEN {jobs}.state = 'pending' THEN 'cancelled' ELSE {jobs}.state END,
     finished_at = CASE WHEN {jobs}.state = 'pending' THEN {now} ELSE finished_at END,
     reason = CASE WHEN {jobs}.state = 'pending' THEN CAST(:reason AS text) ELSE reason END,
     cancel_requested_at = coalesce(cancel_requested_at, {now}),
-    cancel_reason = coalesce(cancel_reason, CAST(:reason AS text))
+    cancel_reason = coalesce(cancel_reason, CAST(:reason AS text)),
+    state = CASE WHEN {jobs}.state = 'pending' THEN 'cancelled' ELSE {jobs}.state END
 FROM {each rows: id text} AS r
 WHERE {named} AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
 RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks

@@ -4,14 +4,14 @@
 -- Store a job that asks for nothing special, without the cost of a batch.
 INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task, :queue, :priority, :on_crash,
-        CAST(:retries AS integer), CAST(:timeout AS bigint), 'pending', {now})
+        CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {now})
 ON CONFLICT DO NOTHING
 
--- fragment: insert_alike
+-- fragment: alike
 -- What jobs of one kind have in common comes once.
-INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+(id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS text), CAST(:queue AS text),
-       CAST(:priority AS integer), CAST(:on_crash AS text), CAST(:retries AS integer), CAST(:timeout AS bigint),
+       CAST(:priority AS bigint), CAST(:on_crash AS text), CAST(:retries AS bigint), CAST(:timeout AS bigint),
        'pending', {now_once}
 
 -- fragment: at_one_time
@@ -26,24 +26,24 @@ WHERE true
 
 -- name: enqueue_alike
 -- The same for jobs of one kind that fall due together.
-{insert_alike}
+INSERT INTO {jobs} {alike}
 {at_one_time}
 ON CONFLICT DO NOTHING
 
 -- name: enqueue_fresh
 -- The same for jobs that should all be new; where one is stored already, the database refuses them all.
-{insert_alike}
+INSERT INTO {jobs} {alike}
 {at_one_time}
 
 -- name: enqueue_dated
 -- The same for jobs of one kind that fall due one by one.
-{insert_alike}
+INSERT INTO {jobs} {alike}
 {at_any_time}
 ON CONFLICT DO NOTHING
 
 -- name: enqueue_dated_fresh
 -- The same for such jobs that should all be new.
-{insert_alike}
+INSERT INTO {jobs} {alike}
 {at_any_time}
 
 -- name: enqueue
@@ -84,12 +84,38 @@ SELECT j.schedule, j.occurrence, j.id
 FROM {each rows: schedule text, occurrence int} AS r
 JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND (j.occurrence IS NULL) IS FALSE
 
+-- fragment: first_of
+-- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
+-- priorities and literals instead of columns of a batch insist on that.
+{claimable} AND j.priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND j.due_at <= {now} + :ahead
+AND {known_task}
+AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+
+-- name: claim
+-- Choose jobs of one queue, for `take`, and hand them over packed in one row.
+SELECT coalesce(json_arrayagg(json_array(
+           j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
+           j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at, j.unique_key,
+           j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl)), '[]'),
+       coalesce(json_arrayagg(json_array(j.id)), '[]')
+FROM (
+    SELECT * FROM {jobs} AS j {index claim}
+    WHERE j.queue = json_value(:queues, '$[0][0]') AND {first_of} AND j.priority < :below_priority
+      AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
+      AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+      AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = json_value(:queues, '$[0][0]')
+                      AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL))
+    ORDER BY j.priority, j.due_at, j.id LIMIT :limit
+    {skip_locked j}
+) AS j
+
 -- name: take
 -- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.
 UPDATE {jobs} SET
-    state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
+    state = 'running', fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker,
     started_at = CASE WHEN :unstarted = 0 THEN {now_once} END
-WHERE id IN (SELECT r.id FROM {each chosen: id text} AS r)
+FROM {each chosen: id text} AS r
+WHERE {named}
 
 -- name: claims_under
 -- Look up what a claim had handed out, when its answer was lost.
@@ -168,7 +194,7 @@ DELETE FROM {attempts} WHERE outcome = 'snoozed' AND (job_id, fence) IN (
 -- is limited only the future counts: whether the rest may start is for `claim_limited` to tell. At gates the next
 -- hundred are looked at; if none is for this worker, the last of them is when to look further.
 -- What is materialized would otherwise be worked out anew at every mention.
-WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)),
+WITH {priorities},
 served (name, after) AS MATERIALIZED (
     SELECT d.name, CASE WHEN q.most IS NOT NULL OR q.rate_count IS NOT NULL THEN {now} ELSE -1 END
     FROM {each queues: name text} AS d
@@ -179,7 +205,7 @@ served (name, after) AS MATERIALIZED (
         SELECT j.due_at FROM {jobs} AS j {index claim}
         WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = s.name AND j.priority = p.n
           AND j.due_at > s.after
-          AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+          AND {known_task}
         ORDER BY j.due_at, j.id LIMIT 1
     )
     FROM served AS s CROSS JOIN priorities AS p
@@ -194,7 +220,7 @@ SELECT {now}, min(CASE WHEN first.after < 0 THEN first.due_at END),
            )
            FROM (
                SELECT j.task, j.queue, j.due_at FROM {jobs} AS j {index gated_due}
-               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at > {now} AND j.due_at >= 0
+               WHERE {at_gate} AND j.due_at > {now} AND j.due_at >= 0
                ORDER BY j.due_at LIMIT 100
            ) AS near
        ),

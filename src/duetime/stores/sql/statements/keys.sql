@@ -1,12 +1,15 @@
 -- Unique keys.
 
+-- fragment: has_key
+-- True for the job that has the key of a row.
+j.unique_key = r.unique_key AND j.unique_key IS NOT NULL AND j.key_held = 1
+AND (j.finished_at IS NULL OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
+
 -- name: key_holders
 -- Tell the time, which requests are stored, and which jobs have their keys.
 SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_until
 FROM {each rows: id text, task text, unique_key text} AS r
-JOIN {jobs} AS j ON j.task = r.task AND j.unique_key = r.unique_key
-WHERE j.unique_key IS NOT NULL AND j.key_held = 1
-  AND (j.finished_at IS NULL OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
+JOIN {jobs} AS j ON j.task = r.task AND {has_key}
 UNION ALL
 SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_until
 FROM {each rows: id text, task text, unique_key text} AS r

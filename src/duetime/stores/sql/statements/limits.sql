@@ -3,24 +3,21 @@
 -- fragment: limits_in_use
 -- Whether a queue is limited or a job waits at a gate. ORDER BY and LIMIT keep it a probe whatever the planner learnt.
 (EXISTS (SELECT 1 FROM {queues} AS lq WHERE lq.most IS NOT NULL OR lq.rate_count IS NOT NULL)
- OR coalesce((SELECT lj.due_at FROM {jobs} AS lj {index gated_due}
-              WHERE lj.state = 'pending' AND lj.waits = 0 AND lj.gate IS NOT NULL AND lj.due_at >= 0
-              ORDER BY lj.due_at LIMIT 1), -1) >= 0)
+ OR coalesce((SELECT j.due_at FROM {jobs} AS j {index gated_due}
+              WHERE {at_gate} AND j.due_at >= 0
+              ORDER BY j.due_at LIMIT 1), -1) >= 0)
 
 -- name: limited_queues
 -- Tell how full the limited queues are, and when the first of their jobs without a gate is due.
-WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+WITH {priorities}
 SELECT q.name, q.most, q.rate_count, q.rate_period, q.starts,
        (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = q.name), {now},
-       (SELECT min(first.due_at) FROM (
-           SELECT (
-               SELECT j.due_at FROM {jobs} AS j {index claim}
-               WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
-                 AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
-               ORDER BY j.due_at, j.id LIMIT 1
-           ) AS due_at
-           FROM priorities AS p
-       ) AS first)
+       (SELECT min((
+            SELECT j.due_at FROM {jobs} AS j {index claim}
+            WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
+              AND {known_task}
+            ORDER BY j.due_at, j.id LIMIT 1
+        )) FROM priorities AS p)
 FROM {each queues: name text} AS d
 JOIN {queues} AS q ON q.name = d.name
 WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
@@ -30,40 +27,44 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 -- through all that runs for it.
 j.schedule IS NOT NULL AND j.state IN ('pending', 'running') AND CASE WHEN j.state = 'running' THEN true ELSE false END
 
--- name: waiting_gates
--- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
--- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
--- that fell due last, so that a new job is found at once, even behind very many gates. Where these are all that is due,
--- there is no walk: it would pass by the gates of the future, too.
+-- fragment: walk
+-- From range to range of the index of gates.
 -- For SQLite the end of a range is given in full, since it starts to look at what is equal, and its bounds go through
 -- coalesce: with the affinity of a column it would use no more than the first of them.
-WITH RECURSIVE walk (task, gate, queue, priority, due_at, schedule, step) AS (
+walk (task, gate, queue, priority, due_at, schedule, step) AS (
     SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, 1
     FROM {each tasks: name text, gate text, queue text, priority int} AS t
     JOIN {jobs} AS j ON j.id = (
-        SELECT n.id FROM {jobs} AS n {index gated}
-        WHERE n.state = 'pending' AND n.waits = 0 AND n.gate IS NOT NULL
-          AND n.task = t.name
-          AND (n.gate, n.queue, n.priority, n.due_at) > (t.gate, t.queue, t.priority, 9223372036854775807)
-        ORDER BY n.gate, n.queue, n.priority, n.due_at, n.id LIMIT 1
+        SELECT j.id FROM {jobs} AS j {index gated}
+        WHERE {at_gate}
+          AND j.task = t.name
+          AND (j.gate, j.queue, j.priority, j.due_at) > (t.gate, t.queue, t.priority, 9223372036854775807)
+        ORDER BY j.gate, j.queue, j.priority, j.due_at, j.id LIMIT 1
     )
     WHERE (SELECT count(*) FROM latest) = :latest
     UNION ALL
     SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, walk.step + 1
     FROM walk
     JOIN {jobs} AS j ON j.id = (
-        SELECT n.id FROM {jobs} AS n {index gated}
-        WHERE n.state = 'pending' AND n.waits = 0 AND n.gate IS NOT NULL
-          AND n.task = walk.task
-          AND (n.gate, n.queue, n.priority, n.due_at)
+        SELECT j.id FROM {jobs} AS j {index gated}
+        WHERE {at_gate}
+          AND j.task = walk.task
+          AND (j.gate, j.queue, j.priority, j.due_at)
             > (coalesce(walk.gate, ''), coalesce(walk.queue, ''), coalesce(walk.priority, 0), 9223372036854775807)
-        ORDER BY n.gate, n.queue, n.priority, n.due_at, n.id LIMIT 1
+        ORDER BY j.gate, j.queue, j.priority, j.due_at, j.id LIMIT 1
     )
     WHERE walk.step < :steps
-), latest AS (
+)
+
+-- name: waiting_gates
+-- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
+-- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
+-- that fell due last, so that a new job is found at once, even behind very many gates. Where these are all that is due,
+-- there is no walk: it would pass by the gates of the future, too.
+WITH RECURSIVE {walk}, latest AS (
     SELECT j.task, j.gate, j.queue, j.priority, j.due_at, j.schedule, 0 AS step
     FROM {jobs} AS j {index gated_due}
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at <= {now} AND j.due_at >= 0
+    WHERE {at_gate} AND j.due_at <= {now} AND j.due_at >= 0
     ORDER BY j.due_at DESC LIMIT :latest
 ), found AS (
     SELECT w.*, w.due_at <= {now}
@@ -124,21 +125,22 @@ FROM {each queues: name text} AS r
 SELECT j.id, j.gate, j.queue, j.priority, j.due_at
 FROM {each rows: task text, gate text, queue text, priority int} AS r
 CROSS JOIN {jobs} AS j {index gated}
-WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.task = r.task AND j.gate = r.gate
+WHERE {at_gate} AND j.task = r.task AND j.gate = r.gate
   AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
   AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
 LIMIT :most
+{skip_locked j}
 
 -- name: in_queues
 -- Choose due jobs without a gate in a limited queue that is locked, as `claim` does.
-WITH priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+WITH {priorities}
 SELECT j.id, j.gate, j.queue, j.priority, j.due_at
 FROM {each rows: queue text} AS r
 CROSS JOIN priorities AS p
 CROSS JOIN {jobs} AS j {index claim}
 WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = r.queue AND j.priority = p.n
   AND j.due_at <= {now}
-  AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+  AND {known_task}
   AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
 LIMIT :most
 
@@ -168,7 +170,7 @@ WHERE {queues}.name = r.name
 {gates}.seen_at + coalesce({gates}.rate_period, 0) < {now}
 AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = {gates}.name)
 AND NOT EXISTS (SELECT 1 FROM {jobs} AS j {index gated}
-                WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
+                WHERE {at_gate}
                   AND j.task = {gates}.task AND j.gate = {gates}.name)
 
 -- name: idle_gates
@@ -182,7 +184,7 @@ RETURNING name
 
 -- name: set_queue_limit
 -- Limit a queue, or no longer; starts that were counted still count.
-INSERT INTO {queues} AS q (name, most, rate_count, rate_period) VALUES (:queue, :most, :rate_count, :rate_period)
+INSERT INTO {queues} (name, most, rate_count, rate_period) VALUES (:queue, :most, :rate_count, :rate_period)
 ON CONFLICT (name) DO UPDATE SET most = excluded.most, rate_count = excluded.rate_count,
                                  rate_period = excluded.rate_period
 

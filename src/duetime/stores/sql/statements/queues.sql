@@ -2,13 +2,14 @@
 
 -- name: pause_queue
 -- Hand out nothing more from a queue.
-INSERT INTO {queues} AS q (name, paused_at, paused_reason) VALUES (:queue, {now}, :reason)
-ON CONFLICT (name) DO UPDATE SET paused_at = coalesce(q.paused_at, excluded.paused_at),
+INSERT INTO {queues} (name, paused_at, paused_reason) VALUES (:queue, {now}, :reason)
+ON CONFLICT (name) DO UPDATE SET paused_at = coalesce({queues}.paused_at, excluded.paused_at),
                                  paused_reason = excluded.paused_reason
 
 -- name: resume_queue
 -- Hand out jobs of a queue again.
-UPDATE {queues} SET paused_at = NULL, paused_reason = NULL WHERE name = :queue AND paused_at IS NOT NULL
+UPDATE {queues} SET paused_at = NULL, paused_reason = NULL
+WHERE name = :queue AND paused_at IS NOT NULL
 
 -- name: paused_queues
 -- Read the queues that hand out nothing.
@@ -32,7 +33,7 @@ WITH RECURSIVE waiting (name) AS (
     SELECT (SELECT j.queue FROM {jobs} AS j {index claim}
             WHERE {claimable} AND j.queue > waiting.name ORDER BY j.queue LIMIT 1)
     FROM waiting WHERE waiting.name IS NOT NULL
-), priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+), {priorities}
 SELECT q.name, p.n,
        (SELECT count(*) FROM (
             SELECT 1 FROM {jobs} AS j {index claim}
@@ -52,7 +53,7 @@ WHERE q.name IS NOT NULL
 SELECT gated.queue, gated.due, count(*)
 FROM (
     SELECT j.queue, j.due_at <= {now} AS due FROM {jobs} AS j
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
+    WHERE {at_gate} AND j.due_at >= 0
     ORDER BY j.due_at LIMIT :most
 ) AS gated
 GROUP BY gated.queue, gated.due
@@ -80,7 +81,7 @@ LIMIT :limit
 -- name: purgeable_gated
 -- The same for jobs that wait at gates.
 SELECT j.id FROM {jobs} AS j
-WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
+WHERE {at_gate} AND j.due_at >= 0
   AND j.queue = :queue AND j.created_at <= :before
 ORDER BY j.due_at
 LIMIT :limit

@@ -54,7 +54,7 @@ FROM (
     UNION ALL
     SELECT * FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
     UNION ALL
-    SELECT * FROM {jobs} {index gated} WHERE state = 'pending' AND waits = 0 AND gate IS NOT NULL
+    SELECT j.* FROM {jobs} AS j {index gated} WHERE {at_gate}
 ) AS live
 WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
@@ -70,3 +70,7 @@ ORDER BY coalesce(id, '') DESC LIMIT :limit
 -- Read the tries of a job that ended without ending it.
 SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
 FROM {attempts} WHERE job_id = :job_id ORDER BY fence
+
+-- name: upcoming
+-- Read the jobs that fall due first.
+SELECT {now}, {job_columns} FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit

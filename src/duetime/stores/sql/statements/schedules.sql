@@ -85,9 +85,9 @@ RETURNING {jobs}.schedule, {jobs}.span_first, {jobs}.occurrence
 -- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
 -- somebody had cancelled them before.
 UPDATE {jobs} {index history} SET
+                  callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END,
                   cancel_requested_at = coalesce(cancel_requested_at, {now}),
-                  cancel_reason = coalesce(cancel_reason, r.reason),
-                  callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END
+                  cancel_reason = coalesce(cancel_reason, r.reason)
 FROM {each rows: name text, reason text, only int, drawn int} AS r
 WHERE {planted} AND {jobs}.state = 'running' AND {jobs}.started_at IS NULL
 RETURNING {jobs}.worker
@@ -154,7 +154,8 @@ WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 
 
 -- name: delete_schedule
 -- Forget a schedule; its jobs stay.
-DELETE FROM {schedules} WHERE name = :name RETURNING name
+DELETE FROM {schedules} WHERE name = :name
+RETURNING name
 
 -- name: schedules
 -- Read all schedules.

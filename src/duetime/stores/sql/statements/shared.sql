@@ -2,7 +2,8 @@
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
 -- an array of arrays, read as a table with these columns. `{now}` is the store's clock. A dialect replaces a
--- whole statement only where its shape differs.
+-- whole statement only where its shape differs. An UPDATE sets no column before another that reads it: some databases
+-- would read what was set.
 
 -- fragment: claim_columns
 -- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.
@@ -37,13 +38,29 @@ AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
           result_error text} AS s
 )
 
+-- fragment: priorities
+-- All there are.
+priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+
+-- fragment: known_task
+-- True for jobs of the tasks that a worker knows.
+j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
+
 -- fragment: claimable
 -- What the claim index holds.
 j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
 
+-- fragment: at_gate
+-- What the indexes of gates hold.
+j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
+
 -- name: clock
 -- Tell the store's time.
 SELECT {now}
+
+-- name: migration_lock
+-- Nothing to do, where the transaction is the only writer already or each statement of a migration can be repeated.
+SELECT 1
 
 -- name: schema_version
 -- Tell the version of the tables.

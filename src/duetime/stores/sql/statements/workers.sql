@@ -6,36 +6,36 @@ EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS 
 
 -- name: register
 -- Add a living worker; registering twice under one id renews it, unless it was declared dead.
-INSERT INTO {workers} AS w (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, session,
-                            started_at, beat_at, lease_until)
+INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, session,
+                       started_at, beat_at, lease_until)
 VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots, :session,
         {now}, {now}, {now} + :lease)
-ON CONFLICT (id) DO UPDATE SET beat_at = excluded.beat_at, lease_until = excluded.lease_until
-WHERE w.state = 'alive'
-RETURNING beat_at
+ON CONFLICT (id) DO UPDATE SET
+    beat_at = CASE WHEN {workers}.state = 'alive' THEN excluded.beat_at ELSE {workers}.beat_at END,
+    lease_until = CASE WHEN {workers}.state = 'alive' THEN excluded.lease_until ELSE {workers}.lease_until END
+RETURNING {now}
+
+-- fragment: hundredth
+-- When the hundredth job of a queue and priority falls due.
+(SELECT j.due_at FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
+ ORDER BY j.due_at, j.id LIMIT 1 OFFSET 99)
 
 -- fragment: next_job
 -- When the next job of `queues` and `tasks` falls due that no limit applies to, or sooner. Of each queue and priority the
 -- next hundred are looked at, since a lease must not wait for others' backlog; if none is for this worker, the last of
 -- them is when to look further, by `next_due`.
 (
-    SELECT min((
-        SELECT coalesce(
-            min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
-            CASE WHEN count(*) = 100 THEN max(near.due_at) END
-        )
-        FROM (
-            SELECT j.task, j.due_at FROM {jobs} AS j {index claim}
-            WHERE {claimable} AND j.queue = q.name AND j.priority = p.column1
-            ORDER BY j.due_at, j.id LIMIT 100
-        ) AS near
-    ))
-    FROM {each queues: name text} AS q
-    CROSS JOIN (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS p
-    WHERE NOT EXISTS (
-        SELECT 1 FROM {queues} AS c
-        WHERE c.name = q.name AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL)
-    )
+    WITH {priorities}
+    SELECT min(coalesce((
+        SELECT j.due_at FROM {jobs} AS j {index claim}
+        WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
+          AND {known_task}
+          AND j.due_at <= coalesce({hundredth}, 9223372036854775807)
+        ORDER BY j.due_at, j.id LIMIT 1
+    ), {hundredth}))
+    FROM {each queues: name text} AS q CROSS JOIN priorities AS p
+    WHERE NOT EXISTS (SELECT 1 FROM {queues} AS c WHERE c.name = q.name
+                      AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL))
 )
 
 -- fragment: is_forsaken
@@ -79,7 +79,8 @@ FROM {jobs} WHERE state = 'running' AND worker = :worker
 
 -- name: retire
 -- Mark a worker as stopped.
-UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0 WHERE id = :worker AND state = 'alive'
+UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0
+WHERE id = :worker AND state = 'alive'
 
 -- name: peers
 -- List the other living workers whose processes can be looked at from here.
@@ -98,7 +99,9 @@ SELECT {is_forsaken}
 
 -- name: expire
 -- Mark workers as dead whose lease is over.
-UPDATE {workers} SET state = 'dead' WHERE state = 'alive' AND lease_until < {now} RETURNING id
+UPDATE {workers} SET state = 'dead'
+WHERE state = 'alive' AND lease_until < {now}
+RETURNING id
 
 -- name: orphans
 -- List the claims of workers that are not alive, or that nobody knows.
