@@ -18,6 +18,11 @@ def not_accepted(tx: object, native: str) -> InvalidTransaction:
     )
 
 
+def gone() -> InvalidTransaction:
+    """Return the error for a connection of no use any more."""
+    return InvalidTransaction("tx is closed, or was given back to its pool")
+
+
 def no_transaction(how: str) -> InvalidTransaction:
     """Return the error for a connection on which every statement would be committed by itself."""
     return InvalidTransaction(f"tx has no transaction open; {how}")

@@ -13,8 +13,8 @@ from duetime.errors import (
     StoreUnusable,
 )
 from duetime.stores.sql.driver import Duplicate
+from duetime.stores.sql.pooled.errors import Place
 from duetime.stores.sql.postgres.errors import (
-    Place,
     is_conflict,
     is_lost,
     spares_connection,
@@ -30,7 +30,7 @@ PLACE = Place.of("postgresql://ann:s3cret@db.example:5432/jobs")
     [
         (asyncpg.InvalidPasswordError("no s3cret"), StoreUnusable, "ann may not log in at db.example:5432"),
         (asyncpg.InvalidAuthorizationSpecificationError("no"), StoreUnusable, "check the user"),
-        (asyncpg.InvalidCatalogNameError("no"), StoreUnusable, "createdb jobs"),
+        (asyncpg.InvalidCatalogNameError("no"), StoreUnusable, 'there is no database "jobs"'),
         (asyncpg.InsufficientPrivilegeError("no"), StoreUnusable, "grant ann"),
         (asyncpg.UndefinedTableError("no"), SchemaMismatch, "duetime migrate"),
         (asyncpg.ReadOnlySQLTransactionError("no"), StoreUnavailable, "read-only"),

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from itertools import count
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
-from duetime.stores.sql.postgres.errors import Place, translate
+from duetime.model.clock import Clock
+from duetime.stores.sql.borrowing import gone
+from duetime.stores.sql.driver import Script
+from duetime.stores.sql.pooled.errors import OwnErrors, Place
+from duetime.stores.sql.postgres.errors import JUDGE, translate
+from duetime.stores.sql.postgres.play import play
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+T = TypeVar("T")
+
 Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 
 _CONNECT_TIMEOUT: Final = 5.0
@@ -50,22 +58,6 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 
 
-class OwnErrors:
-    """Raises what the driver raises as our own errors; has no state, because every verb enters it."""
-
-    __slots__ = ("_place",)
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, Exception) and (translated := translate(error, self._place)) is not error:
-            raise translated from error
-
-
 class Connector:
     """Makes connections to one database.
 
@@ -74,13 +66,20 @@ class Connector:
     for its process id, which differs from the one that a pooler gives its clients.
     """
 
+    judge = JUDGE
+    most_tries = 5
+    accepts = "an asyncpg connection"
+    alchemy = "postgresql"
+    how = "use it inside `async with connection.transaction():`"
+    announces = True
+
     def __init__(self, dsn: str, *, pooler: Pooler = "auto") -> None:
         self._dsn = dsn
         self._certain = pooler != "auto"
         self.pooled = pooler == "transaction"
         """Whether there is a pooler in between; unless told, certain after the first connection."""
         self.place = Place.of(dsn)
-        self._errors = OwnErrors(self.place)
+        self._errors = OwnErrors(self.place, translate)
 
     @property
     def begin(self) -> str:
@@ -120,6 +119,21 @@ class Connector:
     def errors(self) -> OwnErrors:
         """Raise what the driver raises as our own errors."""
         return self._errors
+
+    def taken(self, tx: object) -> Connection | None:
+        """Return a caller's connection, also where a pool has handed it out; None for what is none."""
+        given: Any = tx
+        if isinstance(tx, PoolConnectionProxy):
+            # It loses its connection when it is given back.
+            inner: Connection | None = getattr(given, "_con", None)
+            if inner is None:
+                raise gone()
+            return inner
+        return given if isinstance(tx, asyncpg.Connection) else None
+
+    def play(self, connection: Connection, script: Script[T], clock: Clock | None) -> Awaitable[T]:
+        """Run a script to its end."""
+        return play(connection, script, clock)
 
     async def restore(self, connection: Connection) -> None:
         """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""

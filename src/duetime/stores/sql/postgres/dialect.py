@@ -38,7 +38,6 @@ POSTGRES = Dialect(
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     index="",
     parameter=lambda _, n: f"${n}",
-    unrolled=frozenset(),
     # A fourth of what it takes to store a job.
     looks_before_storing=False,
     claims_per_statement=True,

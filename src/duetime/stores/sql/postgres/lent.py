@@ -14,10 +14,10 @@ from duetime.model.clock import Clock
 from duetime.model.ids import new_token
 from duetime.model.instants import MILLISECOND, Micros
 from duetime.stores.sql.driver import Script
+from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import STATEMENT_TIMEOUT, Connection, Connector
 from duetime.stores.sql.postgres.errors import is_lost, was_never_sent
 from duetime.stores.sql.postgres.play import play
-from duetime.stores.sql.postgres.pool import Pool
 
 if TYPE_CHECKING:
     _Connection = asyncpg.Connection[asyncpg.Record]
@@ -72,7 +72,9 @@ class LentPostgres:
     blocking = False
     expired = False
 
-    def __init__(self, pool: Pool, connector: Connector, *, clock: Clock | None, timeout: Micros) -> None:
+    def __init__(
+        self, pool: Pool[Connection], connector: Connector, *, clock: Clock | None, timeout: Micros
+    ) -> None:
         self._pool = pool
         self._connector = connector
         self._clock = clock

@@ -9,8 +9,8 @@ from typing import Any, Final
 import asyncpg
 
 from duetime.errors import StoreError
+from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import Connection, Connector, pauses
-from duetime.stores.sql.postgres.pool import Pool
 
 _TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
 # Heartbeats go over this connection: for one statement in ten seconds, to plan it takes longer than to run it.
@@ -26,7 +26,7 @@ class Marks:
         self._missing: set[str] = set()
         self._restoring: asyncio.Task[None] | None = None
         self._closed = False
-        self.pool = Pool(self._connect, size=1)
+        self.pool: Pool[Connection] = Pool(self._connect, size=1)
 
     async def take(self, connection: Connection, name: str) -> bool:
         """Set a mark; False where sessions are not ours or somebody else has this very mark."""

@@ -11,8 +11,8 @@ import msgspec
 
 from duetime.errors import DuetimeError
 from duetime.stores.base import Hint
+from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import Connection
-from duetime.stores.sql.postgres.pool import Pool
 
 _SPACING: Final = 0.002
 """The shortest time between two notifications of one process, in seconds."""
@@ -56,7 +56,9 @@ class Notifier:
     that moment, and no other is left, waits for the notification.
     """
 
-    def __init__(self, pool: Pool, *, channel: str, sender: str, verbs: Pool | None = None) -> None:
+    def __init__(
+        self, pool: Pool[Connection], *, channel: str, sender: str, verbs: Pool[Connection] | None = None
+    ) -> None:
         self._pool = pool
         self._verbs = verbs
         """Whose unused connections are taken while ours is not open."""
@@ -106,7 +108,7 @@ class Notifier:
         except DuetimeError:
             return False
 
-    async def _send(self, pool: Pool, connection: Connection, text: str) -> bool:
+    async def _send(self, pool: Pool[Connection], connection: Connection, text: str) -> bool:
         keep = False
         try:
             # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import asyncpg
+
 from duetime.model.clock import Clock
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.postgres.connect import Connection
 
 T = TypeVar("T")
 
 
-async def play(connection: Connection, steps: Script[T], clock: Clock | None) -> T:
+async def play(connection: asyncpg.Connection[asyncpg.Record], steps: Script[T], clock: Clock | None) -> T:
     """Run a script to its end; with a clock of our own, all of it at one moment."""
     now = clock.now() if clock else None
     try:

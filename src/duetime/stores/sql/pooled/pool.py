@@ -1,6 +1,6 @@
 """A small pool of connections.
 
-asyncpg has a pool of its own, which resets each connection when it comes back. That is a round trip for every
+Drivers have pools of their own, which reset each connection when it comes back. That is a round trip for every
 verb, and we leave nothing behind that would have to be reset.
 """
 
@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Generic
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.postgres.connect import Connection
+from duetime.stores.sql.pooled.connection import C, Connection
 
 _PATIENCE: Final = 30.0
 """How long a caller waits for a connection to become free, in seconds."""
@@ -24,22 +24,22 @@ _GRACE: Final = 5.0
 _GOODBYE: Final = 1.0
 
 
-class Pool:
+class Pool(Generic[C]):
     """Up to `size` connections, opened when needed; the one used last is used next, waiters go first come first served."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]], *, size: int) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[C]], *, size: int) -> None:
         self._connect = connect
         self._size = size
         self._taken = 0
         """Places in use: by idle and busy connections, and by those that are being opened."""
-        self._idle: list[tuple[Connection, float]] = []
-        self._busy: set[Connection] = set()
-        self._waiters: deque[asyncio.Future[Connection | None]] = deque()
+        self._idle: list[tuple[C, float]] = []
+        self._busy: set[C] = set()
+        self._waiters: deque[asyncio.Future[C | None]] = deque()
         self._trimming: asyncio.TimerHandle | None = None
         self._all_back: asyncio.Event | None = None
         """Set once the pool is closed and its last connection came back; None while it is open."""
 
-    async def acquire(self) -> Connection:
+    async def acquire(self) -> C:
         """Return a connection for the caller alone, which must be released."""
         self._check_open()
         if connection := self.unused():
@@ -49,7 +49,7 @@ class Pool:
             return await self._open()
         return await self._wait()
 
-    def unused(self) -> Connection | None:
+    def unused(self) -> C | None:
         """Return the connection that was used last, if nobody uses it; it must be released."""
         while self._idle:
             connection, _ = self._idle.pop()
@@ -59,7 +59,7 @@ class Pool:
             self._taken -= 1
         return None
 
-    def release(self, connection: Connection, *, keep: bool) -> None:
+    def release(self, connection: C, *, keep: bool) -> None:
         """Take a connection back; one that is not to be kept is closed and gives its place to whoever waits."""
         self._busy.discard(connection)
         if not keep or connection.is_closed():
@@ -105,7 +105,7 @@ class Pool:
         if self._all_back is not None:
             raise NotOpen("the store is closed; use it inside `async with scheduler`")
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> C:
         """Open a connection in a place that is already taken for it."""
         try:
             connection = await self._connect()
@@ -118,8 +118,8 @@ class Pool:
         self._busy.add(connection)
         return connection
 
-    async def _wait(self) -> Connection:
-        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+    async def _wait(self) -> C:
+        waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         try:
             async with asyncio.timeout(_PATIENCE):
@@ -133,7 +133,7 @@ class Pool:
             raise
         return await self._open() if connection is None else connection
 
-    def _withdraw(self, waiter: asyncio.Future[Connection | None]) -> None:
+    def _withdraw(self, waiter: asyncio.Future[C | None]) -> None:
         """Forget a waiter who gave up, passing on what it was given in the same moment."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
@@ -151,7 +151,7 @@ class Pool:
         else:
             self._taken -= 1
 
-    def _next_waiter(self) -> asyncio.Future[Connection | None] | None:
+    def _next_waiter(self) -> asyncio.Future[C | None] | None:
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():

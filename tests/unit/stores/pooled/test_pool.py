@@ -7,9 +7,9 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.postgres import pool as module
+from duetime.stores.sql.pooled import pool as module
+from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import Connection
-from duetime.stores.sql.postgres.pool import Pool
 
 
 class FakeConnection:

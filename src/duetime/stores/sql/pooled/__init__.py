@@ -1,0 +1,1 @@
+"""What databases on a network have in common: connections that are pooled, get lost and collide."""

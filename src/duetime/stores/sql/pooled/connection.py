@@ -1,0 +1,132 @@
+"""What we ask of a driver's connections, and of whoever makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from duetime.model.clock import Clock
+from duetime.model.instants import Micros
+from duetime.stores.sql.driver import Script
+
+
+class Connection(Protocol):
+    """A connection that a pool can keep."""
+
+    def is_closed(self) -> bool:
+        """Whether it is of no use any more, as far as can be told without asking the server."""
+        ...
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def terminate(self) -> None:
+        """Close it at once."""
+        ...
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it in order."""
+        ...
+
+    async def execute(self, query: str, /) -> object:
+        """Run a text that answers nothing."""
+        ...
+
+
+C = TypeVar("C", bound=Connection)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """What the errors of a driver mean for what was being done."""
+
+    is_conflict: Callable[[BaseException], bool]
+    """Whether the whole script can be run again, because the transaction of this one came to nothing."""
+    is_lost: Callable[[BaseException], bool]
+    """Whether the connection is gone."""
+    was_never_sent: Callable[[BaseException], bool]
+    """Whether the driver found the connection unusable before it sent anything."""
+    spares_connection: Callable[[BaseException], bool]
+    """Whether the connection can go on to be used once its transaction is rolled back."""
+    misses_savepoint: Callable[[BaseException], bool]
+    """Whether a savepoint was not there any more, because its transaction had been ended."""
+    misses_table: Callable[[BaseException], bool]
+    """Whether a table or a column was not there."""
+    is_aborted: Callable[[BaseException], bool]
+    """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
+
+
+class Connector(Protocol[C]):
+    """Makes connections to one database."""
+
+    @property
+    def judge(self) -> Judge:
+        """Tells what errors mean."""
+        ...
+
+    @property
+    def most_tries(self) -> int:
+        """How often a script is run that collides with others."""
+        ...
+
+    @property
+    def pooled(self) -> bool:
+        """Whether there is a pooler in between, so that also a single statement needs a transaction."""
+        ...
+
+    @property
+    def begin(self) -> str:
+        """The text that begins a transaction of ours."""
+        ...
+
+    def errors(self) -> AbstractContextManager[None]:
+        """Raise what the driver raises as our own errors."""
+        ...
+
+    async def connect(self) -> C:
+        """Return a connection that is ready for scripts; raise only our own errors."""
+        ...
+
+    def play(self, connection: C, script: Script[T], clock: Clock | None, /) -> Awaitable[T]:
+        """Run a script to its end; with a clock of our own, all of it at one moment."""
+        ...
+
+    @property
+    def accepts(self) -> str:
+        """What callers may give."""
+        ...
+
+    @property
+    def alchemy(self) -> str:
+        """What SQLAlchemy calls the database."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How they begin a transaction on it."""
+        ...
+
+    @property
+    def announces(self) -> bool:
+        """Whether a commit of theirs can carry an announcement."""
+        ...
+
+    def taken(self, tx: object, /) -> C | None:
+        """Return a caller's connection as we use it; None for what is none."""
+        ...
+
+
+class LendingConnector(Connector[C], Protocol[C]):
+    """One whose connections can be lent to handlers as they are."""
+
+    async def bound(self, connection: C, timeout: Micros, /) -> None:
+        """Have the server end what a handler does on this connection when we cannot, and not before."""
+        ...
+
+    def handed_out(self, connection: C, /) -> object:
+        """Return what a handler gets of a connection."""
+        ...

@@ -1,0 +1,172 @@
+"""Connections of drivers that have cursors, as PEP 249 has them, in an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import selectors
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from duetime.errors import StoreUnusable
+from duetime.model.clock import Clock
+from duetime.model.instants import SECOND, Micros
+from duetime.stores.sql.driver import Row, Script
+from duetime.stores.sql.pooled.connection import Judge
+from duetime.stores.sql.pooled.errors import OwnErrors, Place
+from duetime.stores.sql.pooled.meanings import Codes
+from duetime.stores.sql.stepwise import unfold
+
+T = TypeVar("T")
+
+# An eighth of what the default one takes to be made.
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_GRACE = 5
+"""How much later than we the server ends a transaction of a handler, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One of the servers that a driver speaks to."""
+
+    version: str
+    """What finds the first two numbers of its version in what it says of itself, and in no other's."""
+    oldest: tuple[int, int]
+    """The first version that will do."""
+    settings: str
+    """What is set on each connection, parted by semicolons."""
+    bounds: str
+    """Sets how long a transaction may be idle, in seconds."""
+    spelling: tuple[str, str] | None = None
+    """A word of ours, and what it is called here."""
+
+
+class Session:
+    """A connection as pools and scripts use it."""
+
+    __slots__ = ("_plain", "kind", "raw")
+
+    def __init__(self, raw: Any, kind: Kind, plain: type[Any]) -> None:
+        self.raw = raw
+        self.kind = kind
+        self._plain = plain
+
+    def is_closed(self) -> bool:
+        """Whether it was closed, by us or by the server."""
+        raw = self.raw
+        return not raw.connected or bool(raw._stream_broken) or _has_news(raw._transport)  # noqa: SLF001 -- no public name says it
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open, or the next statement begins one."""
+        return bool(self.raw.get_transaction_status()) or not self.raw.get_autocommit()
+
+    def terminate(self) -> None:
+        """Close it at once."""
+        self.raw.close()
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it in order."""
+        async with asyncio.timeout(timeout):
+            await self.raw.ensure_closed()
+
+    async def execute(self, query: str, /) -> None:
+        """Run a text that answers nothing."""
+        await self.raw.query(self._spelled(query))
+
+    async def fetch(self, query: str, values: Mapping[str, object], /) -> list[Row]:
+        """Run a statement; one that returns no rows answers how many it has found."""
+        cursor = self.raw.cursor(self._plain)
+        await cursor.execute(self._spelled(query), values)
+        return [(cursor.rowcount,)] if cursor.description is None else list(await cursor.fetchall())
+
+    def _spelled(self, query: str) -> str:
+        return query.replace(*self.kind.spelling) if self.kind.spelling else query
+
+
+@dataclass(frozen=True, kw_only=True)
+class CursorConnector:
+    """Makes connections to one database whose statements take steps."""
+
+    open: Callable[[], Awaitable[Any]]
+    owned: type[Any]
+    """The driver's connections."""
+    plain: type[Any]
+    """Its cursors whose rows are tuples, whatever those of a caller's connection usually are."""
+    accepts: str
+    alchemy: str
+    how: str
+    place: Place
+    codes: Codes
+    most_tries: int
+    kinds: Mapping[str, Kind]
+    """The servers that will do, by name."""
+    announces: bool = False
+    pooled: bool = False
+    begin: str = "BEGIN"
+
+    @property
+    def judge(self) -> Judge:
+        """What errors mean for what was being done."""
+        return self.codes.judge
+
+    def errors(self) -> OwnErrors:
+        """Raise what the driver raises as our own errors."""
+        return OwnErrors(self.place, self.codes.translate)
+
+    async def connect(self) -> Session:
+        """Return a connection that is ready for scripts; raise only our own errors."""
+        with self.errors():
+            raw = await self.open()
+            try:
+                session = self._session(raw)
+                for text in session.kind.settings.split(";"):
+                    await session.execute(text)
+            except BaseException:
+                raw.close()
+                raise
+        return session
+
+    def _session(self, raw: Any) -> Session:
+        told = str(raw.get_server_info())
+        for kind in self.kinds.values():
+            found = re.search(kind.version, told)
+            if found and (int(found[1]), int(found[2])) >= kind.oldest:
+                return Session(raw, kind, self.plain)
+        known = " or ".join(f"{name} {kind.oldest[0]}.{kind.oldest[1]}" for name, kind in self.kinds.items())
+        raise StoreUnusable(f"the server says it is {told}; use {known}, or a later one")
+
+    async def play(self, session: Session, script: Script[T], clock: Clock | None, /) -> T:
+        """Run a script to its end; with a clock of our own, all of it at one moment."""
+        now = clock.now() if clock else None
+        steps = unfold(script, within=session.is_in_transaction())
+        try:
+            query = next(steps)
+            while True:
+                rows = await session.fetch(query.statement.sql, {"now": now, **query.params})
+                query = steps.send(rows)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    async def bound(self, session: Session, timeout: Micros, /) -> None:
+        """Have the server end an idle transaction of a handler when we cannot, and not before."""
+        await session.execute(session.kind.bounds.format(timeout // SECOND + _GRACE))
+
+    def taken(self, tx: object, /) -> Session | None:
+        """Return a caller's connection as we use it; None for what is none."""
+        return self._session(tx) if isinstance(tx, self.owned) else None
+
+    def handed_out(self, session: Session, /) -> object:
+        """Return what a handler gets of a connection."""
+        raw: object = session.raw
+        return raw
+
+
+def _has_news(transport: asyncio.Transport | None) -> bool:
+    """Whether the server has said something unasked: that it goes, though the event loop has not come to read it yet."""
+    if transport is None:
+        return True
+    with _Selector() as selector:
+        selector.register(transport.get_extra_info("socket"), selectors.EVENT_READ)
+        return bool(selector.select(0))
