@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
 
+import asyncmy
 import asyncpg
 import pytest
 import pytest_asyncio
@@ -13,8 +15,10 @@ import pytest_asyncio
 from duetime.model.clock import Clock
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
+from duetime.stores.sql.loader import TABLES
 from duetime.testing.conformance import MakeStore, TestRandomLives
-from tools.servers import Postgres
+from tests.support.mariadb import connected, fetch
+from tools.servers import MariaDb, Postgres
 
 NAMESPACE = "duetime"
 
@@ -27,12 +31,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared_database(postgres: Postgres) -> Iterator[str]:
+def shared_postgres(postgres: Postgres) -> Iterator[str]:
     """One PostgreSQL database for the whole suite: emptying it is far quicker than making a new one."""
     name = f"conformance_{secrets.token_hex(8)}"
     postgres.create_database(name)
     yield name
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def shared_mariadb(mariadb: MariaDb) -> Iterator[str]:
+    """One MariaDB database for the whole suite."""
+    name = f"conformance_{secrets.token_hex(8)}"
+    mariadb.create_database(name)
+    yield name
+    mariadb.drop_database(name)
+
+
+_SHARED = {"postgres": "shared_postgres", "pgbouncer": "shared_postgres", "mariadb": "shared_mariadb"}
 
 
 @pytest.fixture
@@ -41,7 +57,8 @@ def store_url(request: pytest.FixtureRequest) -> str:
     if request.param in {"sqlite", "redis"}:
         url: str = request.getfixturevalue(f"{request.param}_url")
     else:
-        url = request.getfixturevalue(request.param).url(request.getfixturevalue("shared_database"))
+        shared = request.getfixturevalue(_SHARED[request.param])
+        url = request.getfixturevalue(request.param).url(shared)
     return url
 
 
@@ -61,27 +78,29 @@ async def make_store(store_url: str) -> AsyncIterator[MakeStore]:
 
     yield make
     await asyncio.gather(*(store.close() for store in made))
-    if store_url.startswith("postgresql:"):
-        await empty(store_url)
+    await empty(store_url)
 
 
 async def empty(url: str) -> None:
     """Delete all that a test has left in the shared tables."""
+    erase = {"postgresql": _erase_postgres, "mariadb": _erase_mariadb}.get(url.partition(":")[0])
+    if erase is not None:
+        await erase(url, [f"DELETE FROM {NAMESPACE}_{table}" for table in TABLES if table != "meta"])
+
+
+async def _erase_postgres(url: str, statements: list[str]) -> None:
     connection = await asyncpg.connect(url, statement_cache_size=0)
     try:
-        for table in (
-            "jobs",
-            "attempts",
-            "logs",
-            "schedules",
-            "workers",
-            "commands",
-            "queues",
-            "gates",
-            "audit",
-        ):
-            await connection.execute(f"DELETE FROM {NAMESPACE}_{table}")
+        for statement in statements:
+            await connection.execute(statement)
     except asyncpg.UndefinedTableError:
         """The test had no use for them."""
     finally:
         await connection.close()
+
+
+async def _erase_mariadb(url: str, statements: list[str]) -> None:
+    async with connected(url) as connection:
+        with contextlib.suppress(asyncmy.ProgrammingError):  # The test had no use for them.
+            for statement in statements:
+                await fetch(connection, statement)

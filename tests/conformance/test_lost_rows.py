@@ -13,6 +13,7 @@ from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.conformance import StoreSuite
 from duetime.testing.conformance.kit import hire, put, read, rescue, take_one
+from tests.support.mariadb import connected, fetch
 
 FORGET_WORKER = "DELETE FROM duetime_workers WHERE id = 'w1'"
 FORGET_HOLDER = "UPDATE duetime_jobs SET worker = NULL"
@@ -40,6 +41,9 @@ async def execute(url: str, statement: str) -> None:
     elif url.startswith("redis:"):
         async with Redis.from_url(url) as client:
             await execute_on_redis(client, statement)
+    elif url.startswith("mariadb:"):
+        async with connected(url) as opened:
+            await fetch(opened, statement)
     else:
         connection = await asyncpg.connect(url, statement_cache_size=0)
         await connection.execute(statement)

@@ -15,7 +15,13 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
-_DRIVERS = {"sqlite": ("pysqlite", "aiosqlite"), "postgresql": ("psycopg", "asyncpg")}
+from tests.support.mariadb import connected
+
+_DRIVERS = {
+    "sqlite": ("pysqlite", "aiosqlite"),
+    "postgresql": ("psycopg", "asyncpg"),
+    "mariadb": ("pymysql", "asyncmy"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +96,27 @@ async def by_asyncpg_pool(url: str) -> AsyncIterator[Caller]:
 
 
 @asynccontextmanager
+async def by_asyncmy(url: str) -> AsyncIterator[Caller]:
+    async with connected(url) as connection:
+        await connection.begin()
+        yield Caller(
+            tx=connection,
+            execute=connection.query,
+            commit=connection.commit,
+            rollback=connection.rollback,
+        )
+
+
+@asynccontextmanager
+async def by_asyncmy_without_autocommit(url: str) -> AsyncIterator[Caller]:
+    async with by_asyncmy(url) as caller:
+        connection: Any = caller.tx
+        await connection.rollback()
+        await connection.autocommit(False)
+        yield caller
+
+
+@asynccontextmanager
 async def by_session(url: str) -> AsyncIterator[Caller]:
     engine = sa.create_engine(of_alchemy(url))
     with Session(engine) as session:
@@ -156,4 +183,5 @@ _ALCHEMY: dict[str, Calling] = {
 CALLERS: dict[str, dict[str, Calling]] = {
     "sqlite": {"native": by_sqlite3, "begun by hand": by_sqlite3_by_hand, **_ALCHEMY},
     "postgresql": {"native": by_asyncpg, "begun by hand": by_asyncpg_pool, **_ALCHEMY},
+    "mariadb": {"native": by_asyncmy, "begun by hand": by_asyncmy_without_autocommit, **_ALCHEMY},
 }

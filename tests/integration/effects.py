@@ -6,13 +6,17 @@ import inspect
 import sqlite3
 from typing import Any
 
+import asyncmy
 import asyncpg
 
 from duetime import Scheduler
+from tests.support.mariadb import connected, fetch
 
 
 async def run(connection: Any, sql: str) -> Any:
     """Run a statement on whichever connection it is."""
+    if isinstance(connection, asyncmy.Connection):
+        return await fetch(connection, sql)
     done = connection.execute(sql)
     return await done if inspect.isawaitable(done) else done
 
@@ -24,6 +28,9 @@ async def ask(scheduler: Scheduler, sql: str) -> list[Any]:
             rows = [row[0] for row in connection.execute(sql)]
         connection.close()
         return rows
+    if scheduler.url.startswith("mariadb"):
+        async with connected(scheduler.url) as other:
+            return [row[0] for row in await fetch(other, sql)]
     own: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(scheduler.url)
     try:
         return [row[0] for row in await own.fetch(sql)]

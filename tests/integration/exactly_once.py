@@ -6,7 +6,6 @@ Each worker is forked from this process, which has imported everything, so that 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import os
 import signal
@@ -21,18 +20,13 @@ import asyncpg
 
 from duetime import Scheduler, current_job
 from duetime.failpoints import arm, failpoint
+from tests.integration.effects import run
 from tests.integration.kit import until
+from tests.support.mariadb import connected
 
 STEPS: Final = ("started", "begun", "debited", "credited", "noted", "before:transaction", "after:transaction")
 """Where a transfer's first worker dies; the last two are right before and right after the commit."""
 CARELESS_STEPS: Final = ("started", "begun", "debited", "credited", "noted", "committed")
-
-
-async def run(connection: Any, sql: str) -> None:
-    """Run a statement on either kind of connection."""
-    done = connection.execute(sql)
-    if inspect.isawaitable(done):
-        await done
 
 
 async def move(connection: Any, source: int, target: int, amount: int) -> None:
@@ -87,6 +81,10 @@ class Bank:
                 yield file
             finally:
                 file.close()
+            return
+        if self.url.startswith("mariadb"):
+            async with connected(self.url) as other:
+                yield other
             return
         connection: asyncpg.Connection[asyncpg.Record] = await asyncpg.connect(self.url)
         try:

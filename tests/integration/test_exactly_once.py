@@ -14,7 +14,8 @@ import pytest
 
 from duetime import State
 from duetime.model.job import StoredJob
-from tests.integration.exactly_once import CARELESS_STEPS, STEPS, Bank, run
+from tests.integration.effects import run
+from tests.integration.exactly_once import CARELESS_STEPS, STEPS, Bank
 from tests.integration.kit import read_all
 from tests.integration.nursery import ROOT
 
@@ -61,8 +62,7 @@ def live_and_die(url: str) -> Any:
 async def rows(connection: Any, sql: str) -> list[tuple[Any, ...]]:
     if hasattr(connection, "fetch"):
         return [tuple(row) for row in await connection.fetch(sql)]
-    found: list[tuple[Any, ...]] = connection.execute(sql).fetchall()
-    return found
+    return list(await run(connection, sql))
 
 
 @pytest.mark.timeout(300)

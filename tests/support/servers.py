@@ -1,17 +1,29 @@
-"""The servers of one test run: a PostgreSQL shared by all test processes, a pgbouncer and a Redis for each."""
+"""The servers of one test run: a PostgreSQL and a MariaDB shared by all test processes, a pgbouncer and a Redis for each."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import NoReturn, Protocol
+from collections.abc import Callable, Iterator
+from typing import NoReturn, Protocol, TypeVar
+from uuid import uuid4
 
 import pytest
 
-from tools.servers import PgBouncer, Postgres, PostgresServer, RedisServer, ServerMissing
+from tools.servers import (
+    MariaDb,
+    MariaDbServer,
+    PgBouncer,
+    Postgres,
+    PostgresServer,
+    RedisServer,
+    ServerMissing,
+)
 from tools.servers.certificates import Authority
 
-_SHARED = pytest.StashKey[PostgresServer]()
+Server = TypeVar("Server", PostgresServer, MariaDbServer)
+
+_POSTGRES = pytest.StashKey[PostgresServer]()
+_MARIADB = pytest.StashKey[MariaDbServer]()
 
 
 class _Node(Protocol):
@@ -23,16 +35,18 @@ class _Node(Protocol):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: _Node) -> None:
-    """Start the shared PostgreSQL in the controlling process and tell each test process its port."""
-    try:
-        node.workerinput["postgres_port"] = _shared(node.config).port
-    except ServerMissing:
-        node.workerinput["postgres_port"] = None
+    """Start the shared servers in the controlling process and tell each test process their ports."""
+    chosen: str = node.config.getoption("--store")
+    if chosen != "mariadb":
+        node.workerinput["postgres_port"] = _port(node.config, _POSTGRES, PostgresServer)
+    if chosen in {"mariadb", "all"}:
+        node.workerinput["mariadb_port"] = _port(node.config, _MARIADB, _quick_mariadb)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if server := config.stash.get(_SHARED, None):
-        server.close()
+    for server in (config.stash.get(_POSTGRES, None), config.stash.get(_MARIADB, None)):
+        if server is not None:
+            server.close()
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +54,17 @@ def postgres(request: pytest.FixtureRequest) -> Postgres:
     """The PostgreSQL that all tests share; a test that wants to stop one takes `own_postgres`."""
     port = getattr(request.config, "workerinput", {}).get("postgres_port")
     try:
-        return Postgres(port) if port else _shared(request.config)
+        return Postgres(port) if port else _shared(request.config, _POSTGRES, PostgresServer)
+    except ServerMissing as missing:
+        _cannot_run(missing)
+
+
+@pytest.fixture(scope="session")
+def mariadb(request: pytest.FixtureRequest) -> MariaDb:
+    """The MariaDB that all tests share; a test that wants to stop one takes `own_mariadb`."""
+    port = getattr(request.config, "workerinput", {}).get("mariadb_port")
+    try:
+        return MariaDb(port) if port else _shared(request.config, _MARIADB, _quick_mariadb)
     except ServerMissing as missing:
         _cannot_run(missing)
 
@@ -61,6 +85,17 @@ def own_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL for this test alone, which it may stop, restart and kill."""
     try:
         server = PostgresServer()
+    except ServerMissing as missing:
+        _cannot_run(missing)
+    with server:
+        yield server
+
+
+@pytest.fixture
+def own_mariadb() -> Iterator[MariaDbServer]:
+    """A MariaDB for this test alone, which it may stop, restart and kill."""
+    try:
+        server = MariaDbServer()
     except ServerMissing as missing:
         _cannot_run(missing)
     with server:
@@ -100,12 +135,32 @@ def authority() -> Iterator[Authority]:
         yield made
 
 
-def _shared(config: pytest.Config) -> PostgresServer:
-    if _SHARED not in config.stash:
-        server = PostgresServer()
-        config.stash[_SHARED] = server
+@pytest.fixture
+def mariadb_database(mariadb: MariaDb) -> Iterator[str]:
+    """The name of an empty database of the shared MariaDB, dropped after the test."""
+    name = f"test_{uuid4().hex}"
+    mariadb.create_database(name)
+    yield name
+    mariadb.drop_database(name)
+
+
+def _quick_mariadb() -> MariaDbServer:
+    return MariaDbServer(fsync=False)
+
+
+def _port(config: pytest.Config, key: pytest.StashKey[Server], make: Callable[[], Server]) -> int | None:
+    try:
+        return _shared(config, key, make).port
+    except ServerMissing:
+        return None
+
+
+def _shared(config: pytest.Config, key: pytest.StashKey[Server], make: Callable[[], Server]) -> Server:
+    if key not in config.stash:
+        server = make()
+        config.stash[key] = server
         server.start()
-    return config.stash[_SHARED]
+    return config.stash[key]
 
 
 def _cannot_run(missing: ServerMissing) -> NoReturn:

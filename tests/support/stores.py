@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tools.servers import PgBouncer, Postgres, RedisServer
+from tools.servers import MariaDb, PgBouncer, Postgres, RedisServer
 
 _STORES = {
     "sqlite": ["sqlite"],
     "postgres": ["postgres"],
     "pgbouncer": ["pgbouncer"],
+    "mariadb": ["mariadb"],
     "redis": ["redis"],
     "all": ["sqlite", "postgres"],
 }
-SQL = frozenset({"sqlite", "postgres", "pgbouncer"})
+SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 """Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""
 
 
@@ -77,3 +78,9 @@ def redis_url(redis: RedisServer) -> str:
     """The address of an empty Redis database."""
     redis.flush()
     return redis.url()
+
+
+@pytest.fixture
+def mariadb_url(mariadb: MariaDb, mariadb_database: str) -> str:
+    """The address of an empty MariaDB database."""
+    return mariadb.url(mariadb_database)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from tools.servers.binaries import ServerMissing
+from tools.servers.mariadb import MariaDb, MariaDbServer
 from tools.servers.pgbouncer import PgBouncer
 from tools.servers.postgres import Postgres, PostgresServer
 from tools.servers.redis import RedisServer
 
-__all__ = ["PgBouncer", "Postgres", "PostgresServer", "RedisServer", "ServerMissing"]
+__all__ = [
+    "MariaDb",
+    "MariaDbServer",
+    "PgBouncer",
+    "Postgres",
+    "PostgresServer",
+    "RedisServer",
+    "ServerMissing",
+]

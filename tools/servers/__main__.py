@@ -12,6 +12,7 @@ from tools.servers.binaries import PROGRAMS, ServerMissing, find
 PACKAGES = {
     "postgres": "postgresql",
     "pgbouncer": "pgbouncer",
+    "mariadbd": "mariadb-server",
     "redis-server": "redis-server",
     "openssl": "openssl",
 }

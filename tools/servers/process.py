@@ -28,10 +28,10 @@ class ServerFailed(Exception):
 class ServerProcess:
     """A child process with a folder, a log and a loopback port, which dies with its parent on Linux."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, account: str = "postgres") -> None:
         self.port = free_port()
         self.folder = Path(tempfile.mkdtemp(prefix=f"duetime-{name}-"))
-        self._account = _unprivileged()
+        self._account = _unprivileged(account)
         if self._account:
             os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
         self._log = self.folder / "log"
@@ -131,9 +131,9 @@ def listening(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def _unprivileged() -> pwd.struct_passwd | None:
+def _unprivileged(account: str) -> pwd.struct_passwd | None:
     """Database servers refuse to run as root: give root's the account made for them, else nobody's."""
-    return next(_accounts("postgres", "nobody"), None) if os.geteuid() == 0 else None
+    return next(_accounts(account, "nobody"), None) if os.geteuid() == 0 else None
 
 
 def _accounts(*names: str) -> Iterator[pwd.struct_passwd]:
@@ -146,6 +146,6 @@ _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _end_with_parent() -> None:
-    # SIGQUIT ends PostgreSQL and pgbouncer alike at once, whoever is still connected.
+    # SIGQUIT ends PostgreSQL, pgbouncer and MariaDB alike at once, whoever is still connected.
     if _libc is not None:
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

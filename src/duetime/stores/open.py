@@ -13,7 +13,10 @@ from duetime.stores.base import Store
 
 Word = TypeVar("Word", bound=str)
 
-EXAMPLES: Final = "sqlite:///jobs.db or postgresql://user:password@host/database"
+EXAMPLES: Final = (
+    "sqlite:///jobs.db, postgresql://user:password@host/database, mariadb://user:password@host/database "
+    "or redis://host:6379/0"
+)
 
 _LARGEST_POOL: Final = 1_000
 _Pooler: TypeAlias = Literal["auto", "none", "transaction"]
@@ -34,7 +37,7 @@ _LIBPQ: Final = (
     "target_session_attrs",
     "user",
 )
-_LATER: Final = frozenset({"mysql", "mariadb", "valkey"})
+_LATER: Final = frozenset({"valkey"})
 
 
 def open_store(
@@ -53,6 +56,8 @@ def open_store(
         return _sqlite(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in {"postgresql", "postgres"}:
         return _postgres(url, namespace, clock, auto_migrate=auto_migrate)
+    if kind in {"mariadb", "mysql"}:
+        return _mariadb(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in {"redis", "rediss", "unix"}:
         return _redis(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in _LATER:
@@ -137,9 +142,7 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     parts = urlsplit(url)
     _check_ports(parts.netloc)
     options = _options(parts.query, {"pool", "pooler", *_LIBPQ})
-    pool = options.pop("pool", "10")
-    if not pool.isdecimal() or not 1 <= int(pool) <= _LARGEST_POOL:
-        raise ConfigError(f"pool must be a number from 1 to {_LARGEST_POOL}, the most connections to open")
+    pool = _pool(options)
     pooler: _Pooler = _choice(options, "pooler", _POOLERS)
     dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
     try:
@@ -149,10 +152,60 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     from duetime.stores.sql.postgres.dialect import POSTGRES
     from duetime.stores.sql.store import SqlStore
 
-    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=int(pool), pooler=pooler)
+    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=pool, pooler=pooler)
     return SqlStore(
         driver,
         POSTGRES,
+        namespace=namespace,
+        clock=clock or SystemClock(),
+        url=redact(url),
+        auto_migrate=auto_migrate,
+    )
+
+
+def _pool(options: dict[str, str]) -> int:
+    pool = options.pop("pool", "10")
+    if not pool.isdecimal() or not 1 <= int(pool) <= _LARGEST_POOL:
+        raise ConfigError(f"pool must be a number from 1 to {_LARGEST_POOL}, the most connections to open")
+    return int(pool)
+
+
+def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
+    from urllib.parse import unquote, urlsplit
+
+    parts = urlsplit(url)
+    _check_ports(parts.netloc)
+    options = _options(parts.query, {"pool", "socket", "ssl_ca"})
+    pool = _pool(options)
+    database = unquote(parts.path.lstrip("/"))
+    if not database:
+        raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
+    try:
+        from duetime.stores.sql.mariadb.connect import connector
+    except ImportError as error:
+        raise MissingDriver('MariaDB needs a driver: pip install "duetime[mysql]"') from error
+    from duetime.stores.sql.mariadb.checks import examine
+    from duetime.stores.sql.mariadb.dialect import MARIADB
+    from duetime.stores.sql.pooled.cursors import Session
+    from duetime.stores.sql.pooled.polling import PollingDriver
+    from duetime.stores.sql.store import SqlStore
+
+    made = connector(
+        url,
+        host=parts.hostname or "localhost",
+        port=parts.port or 3306,
+        user=unquote(parts.username or "") or None,
+        password=unquote(parts.password or ""),
+        database=database,
+        unix_socket=options.get("socket"),
+        ssl={"ca": options["ssl_ca"]} if "ssl_ca" in options else None,
+        connect_timeout=5,
+        read_timeout=35,
+    )
+    driver: PollingDriver[Session] = PollingDriver(made, clock=clock, pool=pool, examine=examine)
+    return SqlStore(
+        driver,
+        MARIADB,
         namespace=namespace,
         clock=clock or SystemClock(),
         url=redact(url),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.clock import Clock
@@ -20,13 +19,18 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 T = TypeVar("T")
-Execute: TypeAlias = "Callable[[Connection, Query, int | None], list[Row]]"
 
+_COMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
 _NUMBERED: Final = re.compile(r"\$(\d+)")
 _NO_TRANSACTION: Final = "25P01"
 _ABORTED: Final = "25P02"
 _MISSING: Final = frozenset({"42P01", "42703"})
 """Tables or columns that are not there."""
+_MISSING_ON_MYSQL: Final = frozenset({1054, 1146})
+_ENDED_ON_MYSQL: Final = frozenset({1205, 1213, 1305})
+"""Deadlocks and long waits, behind which there may be no savepoint any more."""
+_FAMILY: Final = {"mariadb": "mysql"}
+"""What SQLAlchemy calls by two names."""
 
 
 def is_alchemy(tx: object) -> bool:
@@ -49,13 +53,13 @@ class _Borrowed:
         from sqlalchemy.exc import SQLAlchemyError
 
         self._tx = tx
-        self._execute = _EXECUTE[dialect]
+        self._dialect = dialect
         self._clock = clock
         try:
             engine: Engine = _engine(tx)
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
-        if engine.dialect.name != dialect:
+        if _FAMILY.get(engine.dialect.name, engine.dialect.name) != dialect:
             raise another_database()
         # PostgreSQL prepares no transaction with a notification in it.
         self.announces = not _in_two_phases(tx)
@@ -73,12 +77,14 @@ class _Borrowed:
         from sqlalchemy.orm import Session
 
         now = self._clock.now() if self._clock else None
+        ways = _WAYS[self._dialect]
         try:
             connection = tx.connection() if isinstance(tx, Session) else tx
             with _writing(connection), connection.begin_nested():
-                return play(script(), lambda query: self._execute(connection, query, now))
+                steps: Script[T] = ways.steps(script())
+                return play(steps, lambda query: ways.execute(connection, query, now))
         except DBAPIError as error:
-            raise _translated(error) from error
+            raise _translated(error, ways.judge) from error
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
 
@@ -157,6 +163,8 @@ def _in_two_phases(tx: Any) -> bool:
 def _writing(connection: Connection) -> Generator[None]:
     """Begin what SQLAlchemy leaves for SQLite's driver to begin, and undo that if it was in vain."""
     if connection.dialect.name != "sqlite":
+        if connection.dialect.name in {"mariadb", "mysql"} and _commits_each(connection):
+            raise no_transaction(_COMMITS)
         yield
         return
     driver: Any = connection.connection.driver_connection
@@ -165,7 +173,7 @@ def _writing(connection: Connection) -> Generator[None]:
         yield
         return
     if driver.isolation_level is None:
-        raise no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+        raise no_transaction(_COMMITS)
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:
         yield
@@ -173,6 +181,13 @@ def _writing(connection: Connection) -> Generator[None]:
         if driver.in_transaction:
             connection.exec_driver_sql("ROLLBACK")
         raise
+
+
+def _commits_each(connection: Connection) -> bool:
+    """Whether every statement is committed by itself; on MySQL a savepoint is no error then."""
+    from sqlalchemy import select, text
+
+    return bool(connection.scalar(select(text("@@autocommit"))))
 
 
 def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
@@ -199,13 +214,28 @@ def _execute_postgres(connection: Connection, query: Query, now: int | None) -> 
     return list(found) if found.returns_rows else []
 
 
+def _execute_mysql(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    from duetime.stores.sql.mariadb.dialect import ON_MYSQL
+
+    sql, dialect = query.statement.sql, cast("Any", connection.dialect)
+    found = connection.exec_driver_sql(
+        sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, **query.params}
+    )
+    return list(found) if found.returns_rows else [(found.rowcount,)]
+
+
+def _unfolded(script: Script[T]) -> Script[T]:
+    from duetime.stores.sql.stepwise import unfold
+
+    return unfold(script, within=True)
+
+
 def _named(statement: Statement) -> str:
     # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
     return _NUMBERED.sub(r"(:p\1)", statement.sql)
 
 
-def _translated(error: Any) -> Exception:
-    judge = _judge_sqlite if isinstance(error.orig, sqlite3.Error) else _judge_postgres
+def _translated(error: Any, judge: Callable[[Any], Exception | None]) -> Exception:
     if (meant := judge(error.orig)) is not None:
         return meant
     if error.connection_invalidated:
@@ -213,7 +243,7 @@ def _translated(error: Any) -> Exception:
     return StoreError(f"your transaction refused a statement: {error.orig}")
 
 
-def _judge_sqlite(error: sqlite3.Error) -> Exception | None:
+def _judge_sqlite(error: Any) -> Exception | None:
     if misses_table(error):
         return another_database()
     if has_moved_on(error):
@@ -226,10 +256,35 @@ def _judge_sqlite(error: sqlite3.Error) -> Exception | None:
 def _judge_postgres(error: Any) -> Exception | None:
     state = getattr(error, "sqlstate", None)
     if state == _NO_TRANSACTION:
-        return no_transaction("the engine commits every statement by itself; use one without AUTOCOMMIT")
+        return no_transaction(_COMMITS)
     if state == _ABORTED:
         return aborted()
     return another_database() if state in _MISSING else None
 
 
-_EXECUTE: Final[dict[str, Execute]] = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres}
+def _judge_mysql(error: Any) -> Exception | None:
+    code = error.args[0] if error.args else None
+    if code in _ENDED_ON_MYSQL:
+        return StoreUnavailable(
+            f"others change the same rows; roll your transaction back and begin again ({error})"
+        )
+    return another_database() if code in _MISSING_ON_MYSQL else None
+
+
+def _as_it_is(script: Script[T]) -> Script[T]:
+    return script
+
+
+class _Ways(NamedTuple):
+    """How scripts run on one kind of database."""
+
+    execute: Callable[[Connection, Query, int | None], list[Row]]
+    judge: Callable[[Any], Exception | None]
+    steps: Callable[[Script[Any]], Script[Any]] = _as_it_is
+
+
+_WAYS: Final = {
+    "sqlite": _Ways(_execute_sqlite, _judge_sqlite),
+    "postgresql": _Ways(_execute_postgres, _judge_postgres),
+    "mysql": _Ways(_execute_mysql, _judge_mysql, _unfolded),
+}

@@ -1,0 +1,41 @@
+"""MariaDB's words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from duetime.stores.sql.dialect import Columns, Dialect
+
+ON_MYSQL: Final = ("utf8mb4_nopad_bin", "utf8mb4_0900_bin")
+"""A collation that takes texts letter by letter, and what MySQL calls it."""
+_TYPES: Final = {"text": f"longtext CHARSET utf8mb4 COLLATE {ON_MYSQL[0]}", "int": "bigint", "real": "double"}
+
+
+def _each(parameter: str, columns: Columns) -> str:
+    listed = ", ".join(f"{name} {_TYPES[kind]} PATH '$[{n}]'" for n, (name, kind) in enumerate(columns))
+    return f"json_table(:{parameter}, '$[*]' COLUMNS ({listed}))"
+
+
+# No unix_timestamp: it goes astray when clocks are set back, in a session of a caller that is not in UTC.
+_NOW: Final = "coalesce(:now, timestampdiff(microsecond, '1970-01-01', utc_timestamp(6)))"
+
+MARIADB = Dialect(
+    folder="mariadb",
+    now=_NOW,
+    now_once=_NOW,
+    each=_each,
+    # To list the keys of an object takes a time that grows with their square.
+    pairs=None,
+    locking="FOR UPDATE",
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    index="FORCE INDEX ({{jobs}}_{0})",
+    parameter=lambda name, _: f"%({name})s",
+    looks_before_storing=True,
+    claims_per_statement=False,
+    in_steps=True,
+    words=(
+        ("AS text)", "AS char)"),
+        ("AS bigint)", "AS signed)"),
+        ("AS MATERIALIZED (", "AS ("),
+    ),
+)

@@ -1,0 +1,54 @@
+-- Statements whose shape differs on MariaDB.
+
+-- fragment: priorities
+-- MySQL has other rows of constants than MariaDB.
+priorities (n) AS (SELECT 0 UNION ALL SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5
+                   UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8 UNION ALL SELECT 9)
+
+-- fragment: at_gate
+-- What the indexes of gates hold.
+j.gated = 1
+
+-- fragment: known_task
+-- Hidden from the planner, which would read all jobs that match, and sort them.
+CASE WHEN j.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN true END
+
+-- fragment: has_key
+-- What the index of keys holds.
+j.held_key = r.unique_key
+
+-- name: in_queues
+-- Choose due jobs without a gate in a limited queue that is locked.
+SELECT j.id, j.gate, j.queue, j.priority, j.due_at FROM {jobs} AS j {index claim}
+WHERE j.queue = json_value(:rows, '$[0][0]') AND {first_of}
+ORDER BY j.priority, j.due_at, j.id LIMIT :most
+{skip_locked j}
+
+-- fragment: walk
+-- All ranges of the index of gates, by their first keys alone; a comparison of rows would not find its place in the index.
+walk (task, gate, queue, priority, due_at, schedule, step) AS (
+    SELECT n.task, n.gate, n.queue, n.priority, n.due_at, (
+               SELECT j.schedule FROM {jobs} AS j {index gated} WHERE {at_gate} AND j.task = n.task AND j.gate = n.gate
+                 AND j.queue = n.queue AND j.priority = n.priority ORDER BY j.due_at LIMIT 1
+           ), n.step
+    FROM (
+        SELECT h.*, row_number() OVER (PARTITION BY h.task ORDER BY h.gate, h.queue, h.priority) AS step
+        FROM (
+            SELECT j.task, j.gate, j.queue, j.priority, min(j.due_at) AS due_at FROM {jobs} AS j {index gated}
+            WHERE {at_gate} GROUP BY j.task, j.gate, j.queue, j.priority
+        ) AS h
+        JOIN {each tasks: name text, gate text, queue text, priority int} AS t
+          ON t.name = h.task AND (h.gate, h.queue, h.priority) > (t.gate, t.queue, t.priority)
+    ) AS n
+    WHERE n.step <= :steps AND (SELECT count(*) FROM latest) = :latest
+)
+
+-- name: tally_waiting
+-- Count what waits in each queue, due and not.
+SELECT j.queue, j.priority, least(count(CASE WHEN j.due_at <= {now} THEN 1 END), :most),
+       least(count(CASE WHEN j.due_at > {now} THEN 1 END), :most)
+FROM {jobs} AS j {index claim} WHERE {claimable} GROUP BY j.queue, j.priority
+
+-- name: has_schema
+-- Tell whether there are any tables of ours.
+SELECT count(*) FROM information_schema.tables WHERE table_schema = database() AND table_name = '{meta}'

@@ -1,0 +1,158 @@
+"""MariaDB reads what it needs and no more, however many jobs wait."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, cast
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from duetime.stores.open import open_store
+from duetime.stores.sql.driver import Query, Script, Statement
+from duetime.stores.sql.loader import load
+from duetime.stores.sql.mariadb.dialect import MARIADB
+from duetime.stores.sql.pooled.cursors import CursorConnector, Session
+from tests.plans.kit import (
+    BATCH,
+    DUE,
+    LATER,
+    NEXT_DUE,
+    ROWS,
+    claim_values,
+    job_id,
+    pulse_values,
+    settle_values,
+    succeed_values,
+)
+from tests.support.mariadb import connected, fetch
+from tools.servers import MariaDb
+
+SQL = load(MARIADB, "duetime")
+ENDED = ROWS // 10
+"""How many jobs have ended; the first of them, as ids rise with time."""
+AWHILE = ENDED + BATCH
+"""Up to here they are due."""
+FILL = f"""
+INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash, finished_at, unique_key)
+SELECT lpad(seq, 32, '0'), 'greet', '{{}}', 'default', 5, CASE WHEN seq <= {ENDED} THEN 'succeeded' ELSE 'pending' END,
+       CASE WHEN seq <= {AWHILE} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry', CASE WHEN seq <= {ENDED} THEN 2 END,
+       CASE WHEN seq > {ENDED} THEN seq END
+FROM seq_1_to_{ROWS}
+"""
+HIRE = """
+INSERT INTO duetime_workers (id, state, host, pid, version, queues, tasks, slots, started_at, beat_at, lease_until)
+VALUES ('w', 'alive', 'h', 1, '1', '[]', '[]', 1, 1, 1, 1)
+"""
+
+
+@pytest.fixture(scope="module")
+def filled(mariadb: MariaDb) -> Iterator[str]:
+    """The address of a store with many jobs; tests undo what they do to it."""
+    name = f"plans_{uuid4().hex}"
+    url = mariadb.create_database(name)
+    asyncio.run(fill(url))
+    yield url
+    mariadb.drop_database(name)
+
+
+async def fill(url: str) -> None:
+    store = open_store(url)
+    await store.open()
+    await store.close()
+    async with connected(url) as connection:
+        for statement in (FILL, HIRE, "ANALYZE TABLE duetime_jobs"):
+            await fetch(connection, statement)
+
+
+class Reader:
+    """Runs statements in a transaction that comes to nothing, and counts the rows that they make the server read."""
+
+    def __init__(self, connector: CursorConnector, session: Session) -> None:
+        self._connector = connector
+        self._session = session
+
+    async def reads(self, statement: Statement, values: Mapping[str, object]) -> int:
+        before = await self._handled()
+        await self.run(statement, values)
+        return await self._handled() - before
+
+    async def run(self, statement: Statement, values: Mapping[str, object]) -> list[Any]:
+        def script() -> Script[list[Any]]:
+            return (yield Query(statement, values))
+
+        return await self._connector.play(self._session, script(), None)
+
+    async def let_run(self, count: int) -> None:
+        """Let jobs run, under the claim that the values of settlements name."""
+        await self._session.execute(
+            "UPDATE duetime_jobs SET state = 'running', fence = 1, claim_id = 'c', worker = 'w', finished_at = NULL "
+            f"WHERE id <= '{job_id(count)}'"
+        )
+
+    async def _handled(self) -> int:
+        found = await self._session.fetch("SHOW SESSION STATUS LIKE 'Handler_read_%%'", {})
+        return sum(int(count) for name, count in found if not name.endswith(("_deleted", "_retry")))
+
+
+@pytest_asyncio.fixture
+async def reader(filled: str) -> AsyncIterator[Reader]:
+    store = open_store(filled)
+    connector: CursorConnector = cast("Any", store)._driver._connector
+    session = await connector.connect()
+    await session.execute("BEGIN")
+    yield Reader(connector, session)
+    await session.execute("ROLLBACK")
+    await session.close()
+
+
+@pytest.mark.covers("claim-reads-index")
+async def test_a_claim_reads_the_jobs_that_it_takes(reader: Reader) -> None:
+    [(packed, chosen)] = await reader.run(SQL.claim, claim_values(limit=20))
+    assert len(json.loads(packed)) == len(json.loads(chosen)) == 20
+    assert await reader.reads(SQL.claim, claim_values(limit=20)) < 20 * 10
+
+
+async def test_a_claim_ahead_reads_past_nothing(reader: Reader) -> None:
+    values = {**claim_values(ahead=LATER, limit=20)}
+    assert await reader.reads(SQL.claim, values) < 20 * 10
+
+
+async def test_to_mark_jobs_as_claimed_looks_each_of_them_up(reader: Reader) -> None:
+    chosen = json.dumps([[job_id(ENDED + n)] for n in range(BATCH)])
+    assert await reader.reads(SQL.take, {**claim_values(), "chosen": chosen}) < BATCH * 10
+
+
+async def test_the_next_due_time_is_a_probe_for_each_queue_and_priority(reader: Reader) -> None:
+    assert await reader.reads(SQL.next_due, NEXT_DUE) < 500
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"), [(SQL.settle, settle_values()), (SQL.succeed, succeed_values())]
+)
+async def test_a_settlement_looks_up_its_jobs(
+    reader: Reader, statement: Statement, values: Mapping[str, object]
+) -> None:
+    await reader.let_run(BATCH)
+    assert await reader.reads(statement, values) < BATCH * 20
+
+
+async def test_a_heartbeat_reads_little_whatever_waits(reader: Reader) -> None:
+    assert await reader.reads(SQL.pulse, pulse_values()) < 2_000
+
+
+async def test_a_heartbeat_reads_the_jobs_of_others_once_at_the_most(reader: Reader) -> None:
+    # No range here has a bound that is told by a subquery.
+    assert await reader.reads(SQL.pulse, pulse_values("unknown")) < ROWS + 2_000
+
+
+async def test_a_key_is_looked_up_by_its_index(reader: Reader) -> None:
+    values = {
+        "rows": json.dumps([[f"new{n}", "greet", str(ENDED + 1 + n)] for n in range(BATCH)]),
+        "now": DUE,
+    }
+    assert len(await reader.run(SQL.key_holders, values)) == BATCH
+    assert await reader.reads(SQL.key_holders, values) < BATCH * 20
