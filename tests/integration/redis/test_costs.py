@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from duetime.stores.base import CancelAnswer, Store
+from duetime.model.instants import SECOND
+from duetime.model.job import Claim
+from duetime.model.terms import Terms
+from duetime.stores.base import CancelAnswer, Demand, Store
 from duetime.stores.open import open_store
-from duetime.testing.conformance.kit import hire, job, take_one
+from duetime.testing.conformance.kit import TASK, hire, job, take, take_one
 
 FEW, MANY = 10, 5_000
 
@@ -56,3 +59,49 @@ async def test_to_cancel_a_job_takes_as_many_steps_among_few_jobs_as_among_many(
             assert await cancelling(client, store, others=MANY) == few
     finally:
         await store.close()
+
+
+async def test_a_claim_reads_no_more_jobs_than_it_hands_out_however_many_tasks_have_some(
+    redis_url: str,
+) -> None:
+    store = open_store(redis_url)
+    await store.open()
+    tasks = [f"task-{number}" for number in range(20)]
+    due = await store.now() - SECOND
+    try:
+        async with Redis.from_url(redis_url) as client:
+            await hire(store, "w1")
+            for place, task in enumerate(tasks):
+                await store.enqueue([job(task=task, due_at=due + 20 * n + place) for n in range(MANY // 100)])
+            claims: list[Claim] = []
+
+            async def claim() -> None:
+                claims.extend(await take(store, tasks=tuple(tasks)))
+
+            cost = await commands(client, claim)
+            assert cost["cmdstat_hgetall"] == len(claims) == 100
+            assert [claim.due_at for claim in claims] == list(range(due, due + 100))
+    finally:
+        await store.close()
+
+
+async def test_a_look_at_the_gate_of_a_schedule_takes_as_long_whatever_waits_there(redis_url: str) -> None:
+    store = open_store(redis_url)
+    await store.open()
+    terms = Terms(gate="[schedule:s]")
+    demand = Demand(worker="w1", claim_id="c", queues=(("default", 1),), limit=1, tasks=(TASK,))
+    due = await store.now() - SECOND
+    costs = []
+    try:
+        async with Redis.from_url(redis_url) as client:
+            await hire(store, "w1")
+            for first, count in ((0, 200), (200, MANY)):
+                new = [
+                    job(schedule="s", occurrence=first + n + 1, due_at=due, terms=terms) for n in range(count)
+                ]
+                await store.enqueue(new)
+                await store.claim_limited(demand)
+                costs.append(await commands(client, lambda: store.claim_limited(demand)))
+    finally:
+        await store.close()
+    assert costs[1] == costs[0]

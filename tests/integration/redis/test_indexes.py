@@ -27,7 +27,7 @@ Index: TypeAlias = dict[str, dict[str, float]]
 _LIVE = {"pending", "running"}
 _OF_JOBS = (
     "jobs", "live", "claim", "lines", "gated", "gate", "places", "passed", "busy", "held", "holders", "unsuccessful",
-    "history", "occurrences", "succeeded", "failed",
+    "history", "running", "occurrences", "succeeded", "failed",
 )  # fmt: skip
 
 
@@ -72,6 +72,8 @@ def places_of_scheduled(job: Row) -> Iterator[tuple[str, str, float]]:
     yield f"history:{schedule}", job["id"], 0
     if job["state"] in _LIVE:
         yield f"live:{schedule}", job["id"], occurrence
+    if job["state"] == "running":
+        yield f"running:{schedule}", job["id"], 0
     if occurrence:
         yield f"occurrences:{schedule}", job["id"], occurrence
     if occurrence and job["state"] in {"succeeded", "failed"}:

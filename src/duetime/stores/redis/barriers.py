@@ -56,6 +56,8 @@ class Candidate(NamedTuple):
     id: str
     queue: str
     gate: str | None
+    part: str
+    """The part of an index that lists it."""
 
 
 class Survey(NamedTuple):
@@ -119,4 +121,7 @@ def read_starts(text: str | None) -> list[Instant]:
 
 
 def _candidates(found: Mapping[str, Any], *, queue: str, gate: str | None) -> list[Candidate]:
-    return [Candidate(job["priority"], job["due_at"], job["id"], queue, gate) for job in found["jobs"]]
+    return [
+        Candidate(job["priority"], job["due_at"], job["id"], queue, gate, job["part"])
+        for job in found["jobs"]
+    ]

@@ -86,7 +86,7 @@ class Calls:
 
     async def read(self, verb: str, decoder: Decoder[Answer], request: object = None) -> Answer:
         """Make a call that changes nothing."""
-        return decoder.decode(await self._call("FCALL_RO", verb, request, ()))
+        return _decoded(decoder, await self._call("FCALL_RO", verb, request, ()))
 
     async def write(
         self,
@@ -103,7 +103,7 @@ class Calls:
         failpoint(f"after:{verb}")
         for hint in told:
             self.subscribers.notify(hint)
-        return decoder.decode(answer)
+        return _decoded(decoder, answer)
 
     async def servers(self) -> dict[str, Mapping[str, Any]]:
         """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
@@ -119,7 +119,16 @@ class Calls:
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
         now = "" if self._clock is None else self._clock.now()
         said = [f"{hint.kind} {hint.name}" for hint in hints]
-        words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
+        words = (
+            command,
+            library().function(verb),
+            1,
+            self.tag,
+            now,
+            self.sender,
+            pack(request),
+            *said,
+        )
         client: Any = self.client
         send = client.execute_command if self._lines is None else self._lines.call
         for loads in range(_LOADS + 1):
@@ -153,6 +162,16 @@ async def _told(server: Any) -> dict[str, Any]:
         with contextlib.suppress(ResponseError):
             told |= await server.execute_command(*words)
     return told
+
+
+def _decoded(decoder: Decoder[Answer], answer: bytes) -> Answer:
+    """Read an answer, also when somebody has edited a row."""
+    try:
+        return decoder.decode(answer)
+    except UnicodeDecodeError:
+        from duetime.stores.redis.mending import mended
+
+        return decoder.decode(mended(answer))
 
 
 async def _load(client: Any) -> None:

@@ -121,7 +121,13 @@ class Limiting(Part):
             "gates": [found.gates[name].seen() for name in gates],
             "queues": [found.queues[name].seen() for name in queues],
             "jobs": [
-                {"id": job.id, "gate": job.gate, "queue": job.queue, "limited": job.queue in queues}
+                {
+                    "id": job.id,
+                    "gate": job.gate,
+                    "queue": job.queue,
+                    "part": job.part,
+                    "limited": job.queue in queues,
+                }
                 for job in chosen
             ],
         }

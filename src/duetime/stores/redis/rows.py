@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from duetime.model.spans import Cut
 
 Facts = dict[str, Any]
-ORPHANS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[tuple[Claim, str, Instant | None]]])
 FACTS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Any]])
 """For answers whose rows are none, or are looked at one by one."""
 
@@ -45,7 +44,22 @@ class _Claims:
             return facts, [Claim(*row) for row in found]
 
 
+class _Orphans:
+    """Reads claims on what dead workers had, each with who that was and since when it ran; edited rows as they are."""
+
+    _typed: Final = msgspec.msgpack.Decoder(tuple[Facts, list[tuple[Claim, str, Instant | None]]])
+
+    def decode(self, packed: bytes, /) -> tuple[Facts, list[tuple[Claim, str, Instant | None]]]:
+        """Return facts and orphans."""
+        try:
+            return self._typed.decode(packed)
+        except msgspec.ValidationError:
+            facts, found = FACTS.decode(packed)
+            return facts, [(Claim(*row), worker, started_at) for row, worker, started_at in found]
+
+
 CLAIMS: Final = _Claims()
+ORPHANS: Final = _Orphans()
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 

@@ -2,7 +2,7 @@
 
 local claims = {}
 
--- How many rows of one line are looked at for some that are safe to hold.
+-- How many rows of one line are passed over for some that are safe to hold.
 local LOOKED_AT = 1000
 
 local function split(line)
@@ -23,38 +23,60 @@ local function lines_of(queue, tasks, below)
   return found
 end
 
--- Return the first jobs of a line that are due in a stretch of time, with their due times.
-local function first_of(line, demand, most, offset)
-  local from = demand.ahead == 0 and '-inf' or string.format('(%d', now)
-  return redis.call('ZRANGE', key('claim', line), from, string.format('%d', now + demand.ahead), 'BYSCORE',
-                    'LIMIT', offset, most, 'WITHSCORES')
-end
-
 local function safe_to_hold(job)
   return job.on_crash == 'retry' and job.crashes == 0
 end
 
--- Add jobs of one line that may be taken, in order.
-local function gather(found, line, demand, most)
-  local offset, taken = 0, 0
-  repeat
-    local some = first_of(line, demand, most, offset)
-    for place = 1, #some, 2 do
-      local readable, job = pcall(rows.read, some[place])
-      if not (readable and job and rows.sound(job)) then
-        rows.set_aside(line, some[place])
-      elseif taken < most and (not demand.unstarted or safe_to_hold(job)) then
-        job.line = line
-        found[#found + 1], taken = job, taken + 1
-      end
-    end
-    offset = offset + most
-  until taken >= most or #some < 2 * most or offset >= LOOKED_AT
+-- Read on in a line: so many of its jobs that are due in a stretch of time, with their due times.
+local function read_on(head, demand)
+  local from = demand.ahead == 0 and '-inf' or past(now)
+  head.found = redis.call('ZRANGE', key('claim', head.line), from, string.format('%d', now + demand.ahead), 'BYSCORE',
+                          'LIMIT', head.offset, head.step, 'WITHSCORES')
+  head.place, head.offset = 1, head.offset + head.step
 end
 
-local function sooner(one, other)
-  if one.due_at ~= other.due_at then return one.due_at < other.due_at end
-  return one.id < other.id
+-- Return the id that a line has in front, or nothing at its end.
+local function front(head, demand)
+  local through = head.place > #head.found
+  if through and #head.found == 2 * head.step and head.skipped < LOOKED_AT then read_on(head, demand) end
+  return head.found[head.place]
+end
+
+-- Return the line whose first job comes before those of the others.
+local function foremost(heads, demand)
+  local first, first_id, first_due
+  for _, head in ipairs(heads) do
+    local id = front(head, demand)
+    if id and #heads == 1 then return head, id end
+    local due = id and tonumber(head.found[head.place + 1])
+    if id and (not first or due < first_due or (due == first_due and id < first_id)) then
+      first, first_id, first_due = head, id, due
+    end
+  end
+  return first, first_id
+end
+
+-- Add jobs of some lines that may be taken, in order. Only rows are read that are taken, as far as that can be known.
+local function gather(chosen, lines, demand, most)
+  local heads = {}
+  for place, line in ipairs(lines) do
+    heads[place] = {line = line, offset = 0, skipped = 0, step = math.max(10, math.ceil((most - #chosen) / #lines))}
+    read_on(heads[place], demand)
+  end
+  while #chosen < most do
+    local head, id = foremost(heads, demand)
+    if not head then return end
+    head.place = head.place + 2
+    local job = rows.read(id)
+    if not (job and rows.sound(job)) then
+      rows.set_aside(id, 'claim', head.line)
+    elseif not demand.unstarted or safe_to_hold(job) then
+      job.line = head.line
+      chosen[#chosen + 1] = job
+    else
+      head.skipped = head.skipped + 1
+    end
+  end
 end
 
 -- Mark a job as claimed, and return its claim.
@@ -80,11 +102,8 @@ end
 local function choose(queue, demand, tasks, most)
   local chosen, groups = {}, lines_of(queue, tasks, demand.below_priority)
   for priority = 0, demand.below_priority - 1 do
-    local found, lines = {}, groups[tostring(priority)] or {}
-    for _, line in ipairs(lines) do gather(found, line, demand, most - #chosen) end
-    -- One line is in order.
-    if #lines > 1 then table.sort(found, sooner) end
-    for place = 1, math.min(#found, most - #chosen) do chosen[#chosen + 1] = found[place] end
+    local lines = groups[tostring(priority)]
+    if lines then gather(chosen, lines, demand, most) end
     if #chosen >= most then break end
   end
   return chosen
@@ -99,7 +118,7 @@ verb('claim', WRITES, function(demand)
     if most > 0 and queues.open(pair[1]) then
       for _, job in ipairs(choose(pair[1], demand, tasks, most)) do
         local readable, claim = pcall(take_from_line, job, demand)
-        if readable then taken[#taken + 1] = claim else rows.set_aside(job.line, job.id) end
+        if readable then taken[#taken + 1] = claim else rows.set_aside(job.id, 'claim', job.line) end
       end
     end
   end
@@ -110,7 +129,7 @@ verb('claims_under', READS, function(asked)
   local found = {}
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
     for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
-      if redis.call('HGET', key('job', id), 'claim_id') == asked.claim_id then
+      if redis.pcall('HGET', key('job', id), 'claim_id') == asked.claim_id then
         local job = rows.read(id)
         job.claimed_at = now
         found[#found + 1] = rows.packed(job, CLAIM)

@@ -8,7 +8,7 @@ end)
 local function pack_standing(id)
   local row = rows.pack(id, JOB)
   if not row then return nil end
-  local reason, claim_id = unpack(redis.call('HMGET', key('job', id), 'cancel_reason', 'claim_id'))
+  local reason, claim_id = unpack(redis.pcall('HMGET', key('job', id), 'cancel_reason', 'claim_id'))
   return '\147' .. row .. cmsgpack.pack(reason or nil, claim_id or nil)
 end
 
@@ -95,7 +95,7 @@ verb('purgeable', READS, function(asked)
     repeat
       local ids = redis.call('ZRANGE', name, offset, offset + asked.limit - 1)
       for _, id in ipairs(ids) do
-        local queue, created_at = unpack(redis.call('HMGET', key('job', id), 'queue', 'created_at'))
+        local queue, created_at = unpack(redis.pcall('HMGET', key('job', id), 'queue', 'created_at'))
         if queue == asked.queue and tonumber(created_at) <= asked.before then found[#found + 1] = id end
       end
       offset = offset + asked.limit

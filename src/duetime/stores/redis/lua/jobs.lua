@@ -60,7 +60,7 @@ local function as_seen(asked)
   for _, want in ipairs(asked) do
     local id = holder_of(want)
     if id ~= want.holder then return false end
-    if id and id ~= want.id and redis.call('HGET', key('job', id), 'state') ~= want.state then return false end
+    if id and id ~= want.id and redis.pcall('HGET', key('job', id), 'state') ~= want.state then return false end
   end
   return true
 end

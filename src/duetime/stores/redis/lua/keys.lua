@@ -20,6 +20,7 @@
 --   {ns}:history:<schedule>       zset   the jobs of a schedule, by id
 --   {ns}:occurrences:<schedule>   zset   the jobs of a schedule, by occurrence
 --   {ns}:live:<schedule>          zset   what it has not finished, by occurrence; 0 for what was triggered by hand
+--   {ns}:running:<schedule>       zset   what of it runs
 --   {ns}:succeeded:<schedule>     zset   those that went well, by occurrence
 --   {ns}:failed:<schedule>        zset   those that failed, by occurrence
 --   {ns}:keys                     hash   task|key -> the job that has the key

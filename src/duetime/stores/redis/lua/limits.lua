@@ -3,17 +3,9 @@
 local limits = {}
 
 -- Of a schedule whose jobs wait for each other, all that runs counts, whatever gate it came through.
-local function running_of(schedule)
-  local count = 0
-  for _, id in ipairs(redis.call('ZRANGE', key('live', schedule), 0, -1)) do
-    if redis.call('HGET', key('job', id), 'state') == 'running' then count = count + 1 end
-  end
-  return count
-end
-
 local function running_at(gate)
   local schedule = string.match(gate, '^%[schedule:(.*)%]$')
-  return schedule and running_of(schedule) or redis.call('ZCARD', key('passed', gate))
+  return redis.call('ZCARD', schedule and key('running', schedule) or key('passed', gate))
 end
 
 local function running_in(queue)
@@ -24,10 +16,12 @@ local function due(name, most)
   return redis.call('ZRANGE', name, '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
 end
 
--- Return ids with due times in pairs as a list of jobs.
-local function listed(found, jobs, priority)
+-- Return ids with due times in pairs as a list of jobs, each with the part of an index that lists it.
+local function listed(found, jobs, priority, part)
   for place = 1, #found, 2 do
-    jobs[#jobs + 1] = {id = found[place], due_at = tonumber(found[place + 1]), priority = tonumber(priority)}
+    jobs[#jobs + 1] = {
+      id = found[place], due_at = tonumber(found[place + 1]), priority = tonumber(priority), part = part,
+    }
   end
   return jobs
 end
@@ -37,7 +31,7 @@ local function survey_queue(name, tasks, most)
   local facts, waiting = queues.read(name), {}
   for _, line in ipairs(within('lines', name)) do
     local priority, task = string.match(line, '|(%d+)|([^|]*)$')
-    if tasks[task] then listed(due(key('claim', line), most), waiting, priority) end
+    if tasks[task] then listed(due(key('claim', line), most), waiting, priority, line) end
   end
   return {
     name = name, most = facts.most or nil, count = facts.rate_count or nil, period = facts.rate_period or nil,
@@ -49,7 +43,7 @@ end
 local function survey_place(place, served, tasks, most)
   local task, gate, queue, priority = string.match(place, '^([^|]*)|(.*)|([^|]*)|(%d+)$')
   if not tasks[task] or not served[queue] or queues.paused(queue) then return nil end
-  local waiting = listed(due(key('gate', place), most), {}, priority)
+  local waiting = listed(due(key('gate', place), most), {}, priority, place)
   if #waiting == 0 then return nil end
   return {
     task = task, gate = gate, queue = queue, jobs = waiting, running = running_at(gate),
@@ -63,7 +57,9 @@ local function latest_places(most)
   local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
     local job = rows.read(id)
-    if job then found[joined(job.task, job.gate, job.queue, job.priority)] = true end
+    if job and job.gate and rows.sound(job) then
+      found[joined(job.task, job.gate, job.queue, job.priority)] = true
+    end
   end
   return found, #ids < most
 end
@@ -110,6 +106,18 @@ local function still_open(list, kind, running)
   return open
 end
 
+-- Of queues, return those whose limits are the same, too; the limits of tasks are known to the worker's code only.
+local function still_open_queues(list)
+  local open = still_open(list, 'queue', running_in)
+  for name, barrier in pairs(open) do
+    local now_set = queues.read(name)
+    local same = (now_set.most or nil) == barrier.most and (now_set.rate_count or nil) == barrier.count
+      and (now_set.rate_period or nil) == barrier.period
+    if not same then open[name] = nil end
+  end
+  return open
+end
+
 local function count_start(barrier)
   if barrier then barrier.started = (barrier.started or 0) + 1 end
 end
@@ -124,17 +132,27 @@ local function note_gate(barrier)
 end
 
 
+-- Whether a job is still what was chosen, in a queue that is still handed out under the limits it was.
+local function as_chosen(job, want)
+  return job.state == 'pending' and job.due_at <= now and job.gate == want.gate and job.queue == want.queue
+    and not queues.paused(want.queue) and queues.limited(want.queue) == want.limited
+end
+
+local function seize(id, want, asked)
+  local job = rows.insist(id)
+  return as_chosen(job, want) and claims.take(job, asked)
+end
+
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
 verb('seize', WRITES, function(asked)
   local taken = {}
   if not workers.alive(asked.worker) then return reply({}) end
-  local gates = still_open(asked.gates, 'gatehouse', running_at)
-  local halls = still_open(asked.queues, 'queue', running_in)
+  local gates, halls = still_open(asked.gates, 'gatehouse', running_at), still_open_queues(asked.queues)
   for _, want in ipairs(asked.jobs) do
-    local job = rows.read(want.id)
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
-    if job and job.state == 'pending' and job.due_at <= now and (job.gate or nil) == want.gate and passes then
-      taken[#taken + 1] = claims.take(job, asked)
+    local claim = passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked)
+    if claim then
+      taken[#taken + 1] = claim
       count_start(gates[want.gate])
       count_start(want.limited and halls[want.queue])
     end

@@ -54,7 +54,7 @@ local function tally(ids)
   local counts, packed = {}, {}
   for _, id in ipairs(ids) do
     local queue, state, due_at, started_at =
-      unpack(redis.call('HMGET', key('job', id), 'queue', 'state', 'due_at', 'started_at'))
+      unpack(redis.pcall('HMGET', key('job', id), 'queue', 'state', 'due_at', 'started_at'))
     if queue and state then
       local kind = joined(state, flag(tonumber(due_at or 0) <= now), flag(started_at), queue)
       counts[kind] = (counts[kind] or 0) + 1

@@ -32,8 +32,9 @@ local function hint(kind, name)
   said[kind .. ' ' .. (name or '')] = '*'
 end
 
+-- What is written stays written where the user may not publish: hints may be lost.
 local function publish()
-  for text, sender in pairs(said) do redis.call('PUBLISH', key('hints'), sender .. ' ' .. text) end
+  for text, sender in pairs(said) do redis.pcall('PUBLISH', key('hints'), sender .. ' ' .. text) end
 end
 
 local READS = {'no-writes'}

@@ -7,7 +7,7 @@ local PRUNABLE = {
 -- Whether the result or the error of a job is there.
 local function has_more(id)
   for _, name in ipairs({'result', 'error', 'traceback'}) do
-    if redis.call('HEXISTS', key('job', id), name) == 1 then return true end
+    if redis.pcall('HEXISTS', key('job', id), name) == 1 then return true end
   end
   return false
 end
@@ -18,8 +18,8 @@ verb('prunable', READS, function(asked)
   local found = {}
   for _, id in ipairs(ids) do
     local job = rows.glance(id, PRUNABLE)
-    if job and job.finished_at then
-      if redis.call('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
+    if job and job.finished_at and STATES[job.state] then
+      if redis.pcall('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
       found[#found + 1] = '\146' .. rows.packed(job, PRUNABLE) .. cmsgpack.pack(has_more(id))
     end
   end
@@ -65,11 +65,10 @@ end
 -- Remove jobs that have ended and empty others; answer how many went.
 verb('prune', FREES, function(asked)
   local gone = 0
-  for _, outlived in ipairs(asked.outlived) do forget(outlived.id, outlived.note) end
+  for _, outlived in ipairs(asked.outlived) do rows.with(outlived.id, 'jobs', '', forget, outlived.note) end
   for _, id in ipairs(asked.gone) do
-    if redis.call('HEXISTS', key('job', id), 'finished_at') == 1 then
-      rows.remove(id)
-      gone = gone + 1
+    if redis.pcall('HEXISTS', key('job', id), 'finished_at') == 1 then
+      if rows.with(id, 'jobs', '', rows.remove) then gone = gone + 1 end
     end
   end
   return reply({gone = gone})

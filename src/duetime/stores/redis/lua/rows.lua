@@ -22,6 +22,8 @@ local function blank()
   }, ABSENT)
 end
 
+local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
+
 local CLAIM = {
   'id', 'fence', 'claim_id', 'task', 'payload', 'queue', 'priority', 'due_at', 'claimed_at', 'failures', 'crashes',
   'blames', 'on_crash', 'retries', 'timeout', 'schedule', 'occurrence', 'cancel_requested_at', 'unique_key', 'tags',
@@ -39,10 +41,10 @@ local function put_column(row, name, value)
   if NUMBERS[name] then row[name] = tonumber(value) else row[name] = value end
 end
 
--- Read a job, by column; nothing in place of a job that there is not. All of it: that takes a third of the time that it
--- takes to ask for as many columns as the indexes go by.
+-- Read a job, by column; nothing in place of a job that there is not, or where somebody has put something else. All of
+-- it: that takes a third of the time that it takes to ask for as many columns as the indexes go by.
 function rows.read(id)
-  local values = redis.call('HGETALL', key('job', id))
+  local values = redis.pcall('HGETALL', key('job', id))
   if #values == 0 then return nil end
   local row = blank()
   for place = 1, #values, 2 do put_column(row, values[place], values[place + 1]) end
@@ -51,7 +53,7 @@ end
 
 -- Read a few columns, where many jobs are looked at and their arguments are of no interest.
 function rows.glance(id, columns)
-  local values = redis.call('HMGET', key('job', id), 'id', unpack(columns))
+  local values = redis.pcall('HMGET', key('job', id), 'id', unpack(columns))
   if not values[1] then return nil end
   local row = blank()
   for place, name in ipairs(columns) do put_column(row, name, values[place + 1] or nil) end
@@ -66,10 +68,10 @@ function rows.packed(row, columns)
   return pack_row(values, #columns)
 end
 
--- Pack a job as a row of columns; nothing in place of one that there is not.
+-- Pack a job as a row of columns; nothing in place of one that there is not, or of whose state nobody can tell.
 function rows.pack(id, columns)
   local row = rows.read(id)
-  return row and rows.packed(row, columns)
+  return row and STATES[row.state] and rows.packed(row, columns)
 end
 
 function rows.pack_all(ids, columns)
@@ -78,7 +80,6 @@ function rows.pack_all(ids, columns)
   return packed
 end
 
-local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
 local LIVE = {pending = true, running = true}
 
 -- As text, since it takes Redis longer to write a number down than to list it.
@@ -111,6 +112,7 @@ local OF_GATED = {
 }
 local OF_SCHEDULED = {
   {'live', function(job) if LIVE[job.state] then return job.schedule, job.occurrence or ZERO end end},
+  {'running', function(job) if job.state == 'running' then return job.schedule, ZERO end end},
   {'occurrences', function(job) if job.occurrence then return job.schedule, job.occurrence end end},
   {'succeeded', function(job)
     if job.occurrence and job.state == 'succeeded' then return job.schedule, job.occurrence end
@@ -147,31 +149,39 @@ local function index(name, part, id, score)
   jobs[id] = score
 end
 
--- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
--- may have changed itself. Most of the time that a call takes goes into the number of strokes.
-function rows.flush()
-  for name, parts in pairs(changes) do
-    for part, jobs in pairs(parts) do
-      local listed, added, removed = key(name, part ~= '' and part or nil), {}, {}
-      for id, score in pairs(jobs) do
-        if score then
-          added[#added + 1] = score
-          added[#added + 1] = id
-        else
-          removed[#removed + 1] = id
-        end
-      end
-      in_chunks('ZADD', listed, added)
-      in_chunks('ZREM', listed, removed)
-      local registry = REGISTRIES[name]
-      if registry and redis.call('EXISTS', listed) == 1 then
-        redis.call('ZADD', key(registry), 0, part)
-      elseif registry then
-        redis.call('ZREM', key(registry), part)
-      end
+local function list(name, part, jobs)
+  local listed, added, removed = key(name, part ~= '' and part or nil), {}, {}
+  for id, score in pairs(jobs) do
+    if score then
+      added[#added + 1] = score
+      added[#added + 1] = id
+    else
+      removed[#removed + 1] = id
     end
   end
+  in_chunks('ZADD', listed, added)
+  in_chunks('ZREM', listed, removed)
+  local registry = REGISTRIES[name]
+  if registry and redis.call('EXISTS', listed) == 1 then
+    redis.call('ZADD', key(registry), 0, part)
+  elseif registry then
+    redis.call('ZREM', key(registry), part)
+  end
+end
+
+-- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
+-- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that somebody has
+-- replaced by something else keeps no other from being written, and nothing is left for the next call.
+function rows.flush()
+  local due, failed = changes, nil
   changes = {}
+  for name, parts in pairs(due) do
+    for part, jobs in pairs(parts) do
+      local done, why = pcall(list, name, part, jobs)
+      if not done then failed = why end
+    end
+  end
+  if failed then error(failed) end
 end
 
 -- Whether a job can be listed, which somebody may have edited.
@@ -181,7 +191,14 @@ end
 
 -- This comes before anything is written: what fails half way stays half done.
 local function insist_on(job)
-  if not rows.sound(job) then error({err = 'DUETIME a job has been edited so that it cannot be listed'}) end
+  if not (job and rows.sound(job)) then error({err = 'DUETIME somebody has edited or removed a job that is listed'}) end
+end
+
+-- Read a job that is there, and can be listed.
+function rows.insist(id)
+  local job = rows.read(id)
+  insist_on(job)
+  return job
 end
 
 local NONE = {}
@@ -262,7 +279,7 @@ local PLAIN = {'fence', 'claim_id', 'state', 'queue', 'worker', 'gate', 'schedul
 -- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job: again,
 -- what changes is known beforehand. Return whether it is so.
 function rows.end_well(id, fence, claim_id, ended)
-  local values = redis.call('HMGET', key('job', id), unpack(PLAIN))
+  local values = redis.pcall('HMGET', key('job', id), unpack(PLAIN))
   local queue, worker = values[4], values[5]
   if fence ~= 1 or values[1] ~= '1' or values[2] ~= claim_id or values[3] ~= 'running' or not (queue and worker) then
     return false
@@ -282,10 +299,19 @@ function rows.remove(id)
   move(FOR_GOOD, id, job, NONE)
   reindex(id, job, NONE)
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
+  return true
 end
 
--- Hand a job out no more that cannot be read, so that it keeps nobody else from work.
-function rows.set_aside(line, id)
-  index('claim', line, id, false)
+-- List a job no more in one place, that cannot be read or listed, so that it keeps nobody else from work.
+function rows.set_aside(id, name, part)
+  index(name, part, id, false)
+  if name == 'gate' then index('gated', '', id, false) end
   redis.call('ZADD', key('aside'), now, id)
+end
+
+-- Do something with a job that is listed in a place; nothing where somebody has edited it so that it cannot be done.
+function rows.with(id, name, part, deed, ...)
+  local done, answer = pcall(deed, id, ...)
+  if done then return answer end
+  rows.set_aside(id, name, part)
 end

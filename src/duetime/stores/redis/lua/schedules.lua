@@ -194,7 +194,7 @@ local function fired_jobs(name)
   local found = {}
   rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE')) do
-    if redis.call('HEXISTS', key('job', id), 'span_first') == 0 then found[#found + 1] = id end
+    if redis.pcall('HEXISTS', key('job', id), 'span_first') == 0 then found[#found + 1] = id end
   end
   return found
 end
@@ -203,7 +203,7 @@ end
 local function undecided(ids, called)
   local found = {}
   for _, id in ipairs(ids) do
-    local state, callbacks = unpack(redis.call('HMGET', key('job', id), 'state', 'callbacks'))
+    local state, callbacks = unpack(redis.pcall('HMGET', key('job', id), 'state', 'callbacks'))
     if state == 'pending' and callbacks and not (called and called[id]) then found[#found + 1] = pack_standing(id) end
   end
   return found
@@ -220,7 +220,9 @@ verb('fire', WRITES, function(asked)
       for _, standing in ipairs(open) do left[#left + 1] = standing end
       if #open == 0 then
         move(row, firing)
-        for _, id in ipairs(ending) do cancel(id, {reason = asked.superseded, called = asked.called}) end
+        for _, id in ipairs(ending) do
+          rows.with(id, 'live', firing.name, cancel, {reason = asked.superseded, called = asked.called})
+        end
         jobs.store_all(firing.jobs)
         audit.add(firing.entries)
         applied[#applied + 1] = firing.name
@@ -293,7 +295,7 @@ verb('past_occurrences', READS, function(asked)
   local some = redis.call('ZRANGE', key('occurrences', asked.name), asked.after, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0,
                           asked.most, 'WITHSCORES')
   for place = 1, #some, 2 do
-    if not asked.made or redis.call('HGET', key('job', some[place]), 'state') ~= 'skipped' then
+    if not asked.made or redis.pcall('HGET', key('job', some[place]), 'state') ~= 'skipped' then
       found[#found + 1] = rows.pack(some[place], JOB)
     end
     if #found == asked.limit then break end

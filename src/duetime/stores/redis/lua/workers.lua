@@ -119,8 +119,7 @@ end)
 
 -- Take a job over under a new fence; return its claim with who had it, and since when it had run.
 local function adopt(id, asked)
-  local job = rows.read(id)
-  if not job then return nil end
+  local job = rows.insist(id)
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
   local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
@@ -135,7 +134,7 @@ verb('rescue', FREES, function(asked)
   if workers.alive(asked.worker) then
     for _, worker in ipairs(forsaken()) do
       for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
-        adopted[#adopted + 1] = adopt(id, asked)
+        adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked)
       end
     end
   end

@@ -1,0 +1,150 @@
+"""Whatever somebody has edited with redis-cli, it keeps nobody else from work."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from duetime.model.instants import SECOND
+from duetime.model.limit import Gate
+from duetime.model.retention import Retention
+from duetime.model.terms import Terms
+from duetime.stores.base import Demand, Store
+from duetime.stores.open import open_store
+from duetime.testing import FakeClock
+from duetime.testing.conformance.kit import TASK, finish, hire, job, rescue, take
+from tests.integration.redis.kit import check
+from tools.servers import RedisServer
+
+EDITS = {
+    "a word for a number": ("HSET", "priority", "high"),
+    "no queue": ("HDEL", "queue"),
+    "an unknown state": ("HSET", "state", "odd"),
+    "something else": ("SET",),
+    "nothing": ("DEL",),
+}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+async def store(redis: RedisServer, clock: FakeClock) -> AsyncIterator[Store]:
+    redis.flush()
+    store = open_store(redis.url(), clock=clock)
+    await store.open()
+    await hire(store, "w1")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def client(redis: RedisServer) -> AsyncIterator[Any]:
+    async with Redis.from_url(redis.url()) as client:
+        yield client
+
+
+async def edit(client: Any, job_id: str, how: str) -> None:
+    name = f"{{duetime}}:job:{job_id}"
+    command, *rest = EDITS[how]
+    if command == "SET":
+        await client.delete(name)
+        rest = ["text"]
+    await client.execute_command(command, name, *rest)
+
+
+async def store_three(store: Store, **changes: Any) -> list[str]:
+    return await store.enqueue([job(**changes) for _ in range(3)])
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_is_handed_out(store: Store, client: Any, how: str) -> None:
+    first, odd, last = await store_three(store)
+    await edit(client, odd, how)
+    assert [claim.job_id for claim in await take(store)] == [first, last]
+    assert (await check(store, "rows")).detail.startswith("1 jobs")
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_passes_its_gate(store: Store, client: Any, how: str) -> None:
+    first, odd, last = await store_three(store, terms=Terms(gate=TASK))
+    await edit(client, odd, how)
+    demand = Demand(
+        worker="w1",
+        claim_id="c",
+        queues=(("default", 9),),
+        limit=9,
+        tasks=(TASK,),
+        limits={TASK: Gate(9, None, 0)},
+    )
+    assert [claim.job_id for claim in (await store.claim_limited(demand)).claims] == [first, last]
+    assert (await store.claim_limited(demand)).claims == []
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_is_rescued(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    first, odd, last = await store_three(store)
+    assert len(await take(store)) == 3
+    await edit(client, odd, how)
+    clock.advance("1h")
+    await hire(store, "w2")
+    assert [orphan.claim.job_id for orphan in await rescue(store, "w2")] == [first, last]
+    assert await rescue(store, "w2") == []
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_is_pruned(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    _, odd, _ = await store_three(store)
+    for claim in await take(store):
+        await finish(store, claim, now=clock.now())
+    await edit(client, odd, how)
+    clock.advance("30d")
+    retention = Retention(before=clock.now() - SECOND)
+    assert (await store.prune(retention)).jobs == 2
+    assert (await store.prune(retention)).jobs == 0
+
+
+async def test_text_that_is_no_text_is_handed_out_with_replacements(store: Store, client: Any) -> None:
+    first, odd, _ = await store_three(store)
+    await client.hset(f"{{duetime}}:job:{odd}", "payload", b"a\xff")
+    await client.hset(f"{{duetime}}:job:{first}", "retries", "1.5")
+    claims = await take(store)
+    assert [claim.payload for claim in claims] == ["{}", "a\N{REPLACEMENT CHARACTER}", "{}"]
+    assert await store.claims_under(claims[0].claim_id) == claims
+    assert [record.payload for record in await store.get([odd])] == ["a\N{REPLACEMENT CHARACTER}"]
+
+
+async def test_a_number_of_another_kind_is_rescued_as_it_is(
+    store: Store, client: Any, clock: FakeClock
+) -> None:
+    ids = await store_three(store)
+    await take(store)
+    await client.hset(f"{{duetime}}:job:{ids[1]}", "retries", "1.5")
+    clock.advance("1h")
+    await hire(store, "w2")
+    assert [orphan.claim.retries for orphan in await rescue(store, "w2")] == [None, 1.5, None]
+
+
+async def test_an_index_that_is_something_else_is_told_of_and_no_change_for_it_lands_in_another_namespace(
+    store: Store, redis: RedisServer, client: Any
+) -> None:
+    await client.set("{duetime}:busy:default", "text")
+    await store.enqueue([job()])
+    with pytest.raises(Exception, match="WRONGTYPE"):
+        await take(store)
+    assert await client.zrange("{duetime}:held:w1", 0, -1), "the other indexes are written all the same"
+    other = open_store(redis.url(), namespace="other")
+    await other.open()
+    await other.enqueue([job()])
+    await other.close()
+    listed = [name.decode() async for name in client.scan_iter("{other}:*")]
+    assert not [name for name in listed if "busy" in name or "held" in name]
