@@ -35,13 +35,14 @@ async def store(redis: RedisServer) -> AsyncIterator[RedisStore]:
 
 def before_they_are_seized(store: RedisStore, deed: Callable[[], Awaitable[object]]) -> None:
     """Let something happen between the look at limits and the claim that follows from it."""
-    seize = store._seize
+    whole: Any = store
+    seize = whole._seize
 
     async def later(*asked: Any) -> Any:
         await deed()
         return await seize(*asked)
 
-    store._seize = later  # type: ignore[method-assign]
+    whole._seize = later
 
 
 async def test_nothing_is_handed_out_of_a_queue_that_was_paused_meanwhile(store: RedisStore) -> None:

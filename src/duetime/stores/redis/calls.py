@@ -119,16 +119,7 @@ class Calls:
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
         now = "" if self._clock is None else self._clock.now()
         said = [f"{hint.kind} {hint.name}" for hint in hints]
-        words = (
-            command,
-            library().function(verb),
-            1,
-            self.tag,
-            now,
-            self.sender,
-            pack(request),
-            *said,
-        )
+        words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
         client: Any = self.client
         send = client.execute_command if self._lines is None else self._lines.call
         for loads in range(_LOADS + 1):

@@ -18,7 +18,7 @@ from duetime.stores.base import Hint, Loan
 from duetime.stores.redis import rows
 from duetime.stores.redis.loan import NoLoan
 from duetime.stores.redis.part import Part
-from duetime.stores.redis.rows import FACTS
+from duetime.stores.redis.rows import FACTS, Facts
 
 if TYPE_CHECKING:
     from duetime.stores.redis.placing import Plan
@@ -49,10 +49,8 @@ class Enqueuing(Part):
         noted = [rows.entry(entry) for entry in entries]
         if any(job.key is not None for job in jobs):
             return await self._place(jobs, noted)
-        request = {"jobs": [rows.new_job(job) for job in jobs], "entries": noted}
-        facts, _ = await self._calls.write("enqueue", FACTS, request, hints=self._hints(jobs))
-        ids: list[JobId] = facts["ids"]
-        return ids
+        facts, _ = await self._calls.write("enqueue", FACTS, _asked(jobs, noted), hints=self._hints(jobs))
+        return _ids(facts, jobs)
 
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
@@ -94,6 +92,18 @@ class Enqueuing(Part):
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
         limited = waking[0].schedule is not None and any(job.terms.gate is not None for job in waking)
         return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
+
+
+def _asked(jobs: Sequence[NewJob], noted: Sequence[object]) -> Facts:
+    if (alike := rows.alike_jobs(jobs)) is not None:
+        return {"alike": alike, "entries": noted}
+    return {"jobs": [rows.new_job(job) for job in jobs], "entries": noted}
+
+
+def _ids(facts: Facts, jobs: Sequence[NewJob]) -> list[JobId]:
+    """Return where jobs are stored: of those of one kind nothing is told, since each is stored under its own id."""
+    ids: list[JobId] | None = facts.get("ids")
+    return [job.id for job in jobs] if ids is None else ids
 
 
 def _wakes(job: NewJob, soon: int) -> bool:

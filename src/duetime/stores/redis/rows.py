@@ -100,6 +100,32 @@ def new_job(job: NewJob) -> dict[str, object]:
     return row if job[_SPECIAL:] == _NOTHING_SPECIAL else row | _special(job)
 
 
+def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
+    """Name what jobs of one kind have in common, and the rest of each; None if they are not, or ask for something special."""
+    first = jobs[0]
+    if first[_SPECIAL:] != _NOTHING_SPECIAL or first.schedule is not None or first.state is not State.PENDING:
+        return None
+    if len(jobs) > 1:
+        ids, tasks, _, _, *common = zip(*jobs, strict=True)
+        if not all(map(_is_one, (tasks, *common))) or len(set(ids)) < len(ids):
+            return None
+    kind = {name: value for name, value in new_job(first).items() if name not in _APART}
+    return {
+        "line": f"{first.queue}|{first.priority}|{first.task}",
+        "delay": first.delay,
+        "columns": [word for column in kind.items() for word in column],
+        "rows": [(job.id, clean_text(job.payload), job.due_at) for job in jobs],
+    }
+
+
+_APART: Final = frozenset({"id", "payload", "due_at", "delay", "state"})
+
+
+def _is_one(column: Sequence[object]) -> bool:
+    """Whether all values of a column are the same."""
+    return column.count(column[0]) == len(column)
+
+
 def _special(job: NewJob) -> dict[str, object]:
     terms, key = job.terms, job.key
     row = {

@@ -98,10 +98,34 @@ local function check(new)
   if not STATES[new.state] then error({err = 'DUETIME there is no state ' .. tostring(new.state)}) end
 end
 
+-- Whether none of these keys is there.
+local function all_fresh(names)
+  for first = 1, #names, CHUNK do
+    if redis.call('EXISTS', unpack(names, first, math.min(first + CHUNK - 1, #names))) > 0 then return false end
+  end
+  return true
+end
+
+-- Store jobs of one kind; each comes with its id, its arguments and, if it has one, its due time.
+local function store_alike(alike)
+  local names = {}
+  for place, row in ipairs(alike.rows) do names[place] = key('job', row[1]) end
+  local fresh, soonest = all_fresh(names), string.format('%d', now + alike.delay)
+  for place, row in ipairs(alike.rows) do
+    local id, payload, due_at = row[1], row[2], row[3]
+    if fresh or redis.call('EXISTS', names[place]) == 0 then
+      due_at = due_at and string.format('%d', due_at) or soonest
+      rows.add_to_line(id, names[place], alike.line, due_at, payload, alike.columns)
+    end
+  end
+end
+
 verb('enqueue', WRITES, function(asked)
-  for _, new in ipairs(asked.jobs) do check(new) end
+  for _, new in ipairs(asked.jobs or {}) do check(new) end
   audit.add(asked.entries)
-  return reply({ids = jobs.store_all(asked.jobs)})
+  if not asked.alike then return reply({ids = jobs.store_all(asked.jobs)}) end
+  store_alike(asked.alike)
+  return reply({})
 end)
 
 -- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.

@@ -162,7 +162,7 @@ local function list(name, part, jobs)
   in_chunks('ZADD', listed, added)
   in_chunks('ZREM', listed, removed)
   local registry = REGISTRIES[name]
-  if registry and redis.call('EXISTS', listed) == 1 then
+  if registry and (#added > 0 or redis.call('EXISTS', listed) == 1) then
     redis.call('ZADD', key(registry), 0, part)
   elseif registry then
     redis.call('ZREM', key(registry), part)
@@ -264,20 +264,30 @@ function rows.change(id, changed, before)
   reindex(id, before, after)
 end
 
--- Hand out a job that waits in a line. What changes is known beforehand, and is written in two thirds of the time that it
--- takes to find it out.
+-- Add a job that waits in a line, and on which nothing else depends. What changes is known beforehand, here and below, and
+-- is written in two thirds of the time that it takes to find it out.
+function rows.add_to_line(id, name, line, due_at, payload, columns)
+  redis.call('HSET', name, 'id', id, 'payload', payload, 'state', 'pending', 'created_at', moment, 'due_at', due_at,
+             unpack(columns))
+  index('jobs', '', id, ZERO)
+  index('live', '', id, ZERO)
+  index('claim', line, id, due_at)
+end
+
+-- Hand out a job that waits in a line.
 function rows.hand_out(job, line, demand)
   redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', job.fence + 1, 'claim_id', demand.claim_id,
              'worker', demand.worker, unpack(demand.started))
   index('claim', line, job.id, false)
   index('held', demand.worker, job.id, ZERO)
   index('busy', job.queue, job.id, ZERO)
+  if job.schedule then index('running', job.schedule, job.id, ZERO) end
 end
 
 local PLAIN = {'fence', 'claim_id', 'state', 'queue', 'worker', 'gate', 'schedule', 'unique_key'}
 
--- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job: again,
--- what changes is known beforehand. Return whether it is so.
+-- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job.
+-- Return whether it is so.
 function rows.end_well(id, fence, claim_id, ended)
   local values = redis.pcall('HMGET', key('job', id), unpack(PLAIN))
   local queue, worker = values[4], values[5]
