@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_NUMBERS: Final = {
+_NUMBERS: Final[dict[int, str]] = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
 }  # fmt: skip
 _CONSTANTS: Final = {0xC0: None, 0xC2: False, 0xC3: True}
@@ -29,7 +29,7 @@ class _Reader:
 
     def value(self) -> Any:
         """Read the next value."""
-        kind = self._number(">B")
+        kind: int = self._number(">B")
         if kind in _CONSTANTS:
             return _CONSTANTS[kind]
         if kind in _NUMBERS:
