@@ -13,7 +13,7 @@ from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
 from duetime.model.states import State
 from tests.integration.kit import Fleet, FleetAt, accepted, until
-from tools.servers import PostgresServer, RedisServer
+from tools.servers import MariaDbServer, PostgresServer, RedisServer
 
 RESTARTS = 5
 
@@ -35,6 +35,13 @@ def mortal_postgres(own_postgres: PostgresServer) -> Mortal:
 
 
 @pytest.fixture
+def mortal_mariadb(own_mariadb: MariaDbServer) -> Mortal:
+    """Ends as with `kill -9`."""
+    url = own_mariadb.create_database("mortal")
+    return Mortal(url=url, kill=own_mariadb.kill, start=own_mariadb.start)
+
+
+@pytest.fixture
 def mortal_redis() -> Iterator[Mortal]:
     """Ends as with `kill -9`."""
     # While the disk is busy, `everysec` has answered before it has written.
@@ -42,7 +49,7 @@ def mortal_redis() -> Iterator[Mortal]:
         yield Mortal(url=server.url(), kill=server.kill, start=server.start)
 
 
-@pytest.fixture(params=["postgres", "redis"])
+@pytest.fixture(params=["postgres", "mariadb", "redis"])
 def mortal(request: pytest.FixtureRequest) -> Mortal:
     """A server of each kind that lives in a process of its own."""
     server: Mortal = request.getfixturevalue(f"mortal_{request.param}")
