@@ -19,7 +19,7 @@ _HEAD = ("", "Duetime", "limit", "ratio", "goal", "filled", "worse", "")
 
 def machine() -> dict[str, Any]:
     """What the figures depend on, without anything that names this machine."""
-    packages = ("duetime", "asyncpg", "redis", "msgspec")
+    packages = ("duetime", "asyncpg", "asyncmy", "redis", "msgspec")
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),

@@ -13,7 +13,7 @@ from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
 from benchmarks.working import working
 
-_HINTS = {"sqlite": "byte", "postgres": "NOTIFY", "redis": "PUBLISH"}
+_HINTS = {"sqlite": "byte", "postgres": "NOTIFY", "mariadb": "byte", "redis": "PUBLISH"}
 
 
 class Start:

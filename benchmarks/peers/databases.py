@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.peers.systems import Engine
-from benchmarks.places import Limits
+from benchmarks.places import Limits, mariadb
 from benchmarks.places.postgres import SHOWN, postgres_limits
 from benchmarks.places.redis import connected, redis_limits, rewritten, shown
 from benchmarks.places.sqlite import SqliteLimits
-from tools.servers import PostgresServer, RedisServer
+from tools.servers import MariaDbServer, PostgresServer, RedisServer
 
 
 class Databases(Protocol):
@@ -97,6 +97,30 @@ class _Postgres:
             self._postgres.execute(statement, database=url.rpartition("/")[2])
 
 
+class _MariaDb:
+    def __init__(self, server: MariaDbServer) -> None:
+        self._mariadb = server
+        self._numbers = itertools.count()
+        self.server = server.pid
+        self.limits = mariadb.mariadb_limits(server.create_database("bare"))
+
+    @property
+    def facts(self) -> str:
+        return f"MariaDB {self._mariadb.execute('SELECT version()')}, {mariadb.shown(self._mariadb)}"
+
+    @contextmanager
+    def empty(self, folder: Path) -> Iterator[str]:
+        del folder
+        name = f"cell{next(self._numbers)}"
+        try:
+            yield self._mariadb.create_database(name)
+        finally:
+            self._mariadb.drop_database(name)
+
+    def rest(self, url: str) -> None:
+        self._mariadb.execute(mariadb.FLUSH, database=url.rpartition("/")[2])
+
+
 class _Redis:
     def __init__(self, server: RedisServer) -> None:
         self._redis = server
@@ -135,6 +159,12 @@ def _postgres() -> Iterator[Databases]:
 
 
 @contextmanager
+def _mariadb() -> Iterator[Databases]:
+    with MariaDbServer() as server:
+        yield _MariaDb(server)
+
+
+@contextmanager
 def _redis() -> Iterator[Databases]:
     with RedisServer() as server:
         yield _Redis(server)
@@ -143,6 +173,7 @@ def _redis() -> Iterator[Databases]:
 _OPENED: dict[Engine, Callable[[], AbstractContextManager[Databases]]] = {
     "sqlite": _files,
     "postgres": _postgres,
+    "mariadb": _mariadb,
     "redis": _redis,
 }
 

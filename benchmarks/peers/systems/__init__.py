@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from benchmarks.peers.systems.base import ENGINES, TITLES, Engine, System
+from benchmarks.peers.systems.mariadb import ON_MARIADB
 from benchmarks.peers.systems.postgres import ON_POSTGRES
 from benchmarks.peers.systems.redis import ON_REDIS
 from benchmarks.peers.systems.sqlite import ON_SQLITE
 
 __all__ = ["ENGINES", "SYSTEMS", "TITLES", "Engine", "System", "named"]
 
-SYSTEMS: tuple[System, ...] = (*ON_SQLITE, *ON_POSTGRES, *ON_REDIS)
+SYSTEMS: tuple[System, ...] = (*ON_SQLITE, *ON_POSTGRES, *ON_MARIADB, *ON_REDIS)
 
 
 def named(name: str) -> System:

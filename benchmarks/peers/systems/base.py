@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Engine = Literal["sqlite", "postgres", "redis"]
-ENGINES: tuple[Engine, ...] = ("sqlite", "postgres", "redis")
-TITLES: dict[str, str] = {"sqlite": "SQLite", "postgres": "PostgreSQL", "redis": "Redis"}
+Engine = Literal["sqlite", "postgres", "mariadb", "redis"]
+ENGINES: tuple[Engine, ...] = ("sqlite", "postgres", "mariadb", "redis")
+TITLES: dict[str, str] = {
+    "sqlite": "SQLite",
+    "postgres": "PostgreSQL",
+    "mariadb": "MariaDB",
+    "redis": "Redis",
+}
 
-OURS = ("asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0", "redis==8.1.0")
-"""What `pip install "duetime[postgres,redis]"` installs beside Duetime itself, which is run from its source."""
+OURS = ("asyncmy==0.2.17", "asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0", "redis==8.1.0")
+"""What `pip install "duetime[mysql,postgres,redis]"` installs beside Duetime itself, which is run from its source."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
