@@ -8,14 +8,30 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND
 from duetime.model.limit import Gate
 from duetime.model.retention import Retention
+from duetime.model.states import State
 from duetime.model.terms import Terms
-from duetime.stores.base import Demand, Store
+from duetime.model.worker import WorkerStats
+from duetime.stores.base import Demand, Store, Wants
 from duetime.stores.open import open_store
 from duetime.testing import FakeClock
-from duetime.testing.conformance.kit import TASK, finish, hire, job, rescue, take
+from duetime.testing.conformance.kit import (
+    LEASE,
+    TASK,
+    declare,
+    finish,
+    firing,
+    hire,
+    job,
+    occurrence_job,
+    read_schedule,
+    rescue,
+    schedule,
+    take,
+)
 from tests.integration.redis.kit import check
 from tools.servers import RedisServer
 
@@ -148,3 +164,59 @@ async def test_an_index_that_is_something_else_is_told_of_and_no_change_for_it_l
     await other.close()
     listed = [name.decode() async for name in client.scan_iter("{other}:*")]
     assert not [name for name in listed if "busy" in name or "held" in name]
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_the_next_job_of_a_schedule_is_stored_though_one_before_was_edited(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    now = clock.now()
+    await declare(store, schedule("s", next_at=now, fired_through=now - 9))
+    (odd, other) = await store.enqueue([occurrence_job("s", now - 8), occurrence_job("s", now - 7)])
+    await edit(client, odd, how)
+    plan = firing(await read_schedule(store, "s"), next_at=now + SECOND, cancels=True)
+    assert await store.fire([plan]) == {"s"}
+    assert [record.state for record in await store.get([other, plan.jobs[0].id])] == [
+        State.CANCELLED,
+        State.PENDING,
+    ]
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_a_schedule_is_deleted_with_what_is_planted_though_one_of_it_was_edited(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    now = clock.now()
+    await declare(store, schedule("s", next_at=now, fired_through=now - 9))
+    (odd, other) = await store.enqueue([occurrence_job("s", now + 8), occurrence_job("s", now + 9)])
+    await edit(client, odd, how)
+    entry = AuditEntry(verb="delete", target="s", who="ann")
+    assert await store.delete_schedule("s", entry)
+    assert (await store.get([other]))[0].state is State.CANCELLED
+    assert [noted.id for noted in await store.entries("s", limit=1)] == [entry.id]
+    assert await store.schedules() == []
+
+
+async def test_what_has_ended_or_runs_is_handed_out_by_no_line_that_lists_it(
+    store: Store, client: Any, clock: FakeClock
+) -> None:
+    ids = await store_three(store)
+    first, *_ = claims = await take(store)
+    assert await finish(store, first, now=clock.now()) == {first.token}
+    await client.zadd(f"{{duetime}}:claim:default|5|{TASK}", dict.fromkeys(ids, 1))
+    await client.zadd("{duetime}:lines", {f"default|5|{TASK}": 0})
+    assert await take(store) == []
+    assert not await client.exists(f"{{duetime}}:claim:default|5|{TASK}")
+    assert await finish(store, claims[1], now=clock.now()) == {claims[1].token}
+
+
+async def test_what_has_ended_is_rescued_by_no_list_of_a_dead_worker_that_has_it(
+    store: Store, client: Any, clock: FakeClock
+) -> None:
+    first, *_ = await store_three(store)
+    for claim in await take(store):
+        await finish(store, claim, now=clock.now())
+    await client.zadd("{duetime}:held:w0", {first: 0})
+    await client.zadd("{duetime}:holders", {"w0": 0})
+    assert await rescue(store, "w1") == []
+    assert not (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))).sight.orphans  # type: ignore[union-attr]

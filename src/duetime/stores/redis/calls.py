@@ -20,6 +20,7 @@ from duetime.stores.redis.errors import is_missing, translate
 from duetime.stores.redis.library import library
 from duetime.stores.redis.lines import Lines
 from duetime.stores.redis.rows import pack
+from duetime.stores.redis.voice import Voice
 
 Answer = TypeVar("Answer")
 Told_co = TypeVar("Told_co", covariant=True)
@@ -52,6 +53,7 @@ class Calls:
         """Not told to the type checkers, to whom half of it is unknown."""
         self._lines: Lines | None = None
         """To one server; whoever has to ask where the primary is, calls by the client."""
+        self._voice = Voice(self._publish)
 
     @property
     def client(self) -> Any:
@@ -78,6 +80,7 @@ class Calls:
 
     async def close(self) -> None:
         """Let go of every connection."""
+        await self._voice.close()
         client, self._client, lines, self._lines = self._client, None, self._lines, None
         if lines is not None:
             lines.close()
@@ -99,8 +102,11 @@ class Calls:
         """Make a call, and pass hints on with it."""
         told = tuple(hints)
         failpoint(f"before:{verb}")
-        answer = await self._call("FCALL", verb, request, told)
+        said = self._voice.with_call(told)
+        answer = await self._call("FCALL", verb, request, said)
         failpoint(f"after:{verb}")
+        if len(said) < len(told):
+            self._voice.behind_call([hint for hint in told if hint not in said])
         for hint in told:
             self.subscribers.notify(hint)
         return _decoded(decoder, answer)
@@ -115,6 +121,9 @@ class Calls:
             return {node.name: await _told(node) for node in client.get_primaries()}
         except Exception as error:
             raise translate(error, str(self.address)) from error
+
+    async def _publish(self, hint: Hint) -> None:
+        await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
 
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
         now = "" if self._clock is None else self._clock.now()

@@ -19,7 +19,7 @@ from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Demand, LimitedClaims, NextDue, Store
+from duetime.stores.base import Demand, Hint, LimitedClaims, NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
@@ -34,6 +34,7 @@ from duetime.testing.conformance.kit import (
     take,
 )
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
+from duetime.testing.conformance.wakeups import listening
 
 ONE = Gate(most=1)
 
@@ -298,11 +299,9 @@ class TestGates(StoreSuite):
         await hire(store, "w1")
         await store.enqueue([gated()])
         (claim,) = (await ask(store)).claims
-        hints = store.wakeups()
-        heard = asyncio.ensure_future(anext(hints))
-        await asyncio.sleep(0)
-        await store.settle([settlement(claim, Failed(error="boom"), now=clock.now())])
-        assert (await asyncio.wait_for(heard, 5)).kind == "limits"
+        async with listening(store) as heard:
+            await store.settle([settlement(claim, Failed(error="boom"), now=clock.now())])
+            await heard(Hint("limits"))
 
     async def test_waiting_at_a_gate_is_not_being_due(self, store: Store, clock: FakeClock) -> None:
         now = clock.now()

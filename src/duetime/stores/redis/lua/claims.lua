@@ -70,6 +70,8 @@ local function gather(chosen, lines, demand, most)
     local job = rows.read(id)
     if not (job and rows.sound(job)) then
       rows.set_aside(id, 'claim', head.line)
+    elseif job.state ~= 'pending' then
+      rows.unlist(id, 'claim', head.line)
     elseif not demand.unstarted or safe_to_hold(job) then
       job.line = head.line
       chosen[#chosen + 1] = job
@@ -92,7 +94,7 @@ end
 
 -- Do the same for a job that was found in a line.
 local function take_from_line(job, demand)
-  if job.state ~= 'pending' or job.started_at then return claims.take(job, demand) end
+  if job.started_at then return claims.take(job, demand) end
   rows.hand_out(job, job.line, demand)
   job.fence, job.claim_id, job.claimed_at = job.fence + 1, demand.claim_id, now
   return rows.packed(job, CLAIM)

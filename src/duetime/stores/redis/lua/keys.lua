@@ -26,7 +26,8 @@
 --   {ns}:keys                     hash   task|key -> the job that has the key
 --   {ns}:worker:<id>              hash   a worker
 --   {ns}:workers                  zset   all workers, by when they were started
---   {ns}:leases                   zset   the living ones, by the end of their lease
+--   {ns}:living                   zset   the living ones, by when they were started
+--   {ns}:leases                   zset   the same, by the end of their lease
 --   {ns}:command:<id>             hash   a command
 --   {ns}:commands:<worker>        zset   what a worker was told, by when
 --   {ns}:told:<worker>            zset   what of it is not answered yet, by when

@@ -51,13 +51,15 @@ local function survey_place(place, served, tasks, most)
   }
 end
 
+local PLACE = {'task', 'gate', 'queue', 'priority'}
+
 -- Return the places of the jobs that fell due last, and whether these are all.
 local function latest_places(most)
   local found = {}
   local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
-    local job = rows.read(id)
-    if job and job.gate and rows.sound(job) then
+    local job = rows.glance(id, PLACE)
+    if job and job.task and job.gate and job.queue and job.priority then
       found[joined(job.task, job.gate, job.queue, job.priority)] = true
     end
   end

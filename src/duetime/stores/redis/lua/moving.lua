@@ -27,7 +27,10 @@ end
 
 function nouns.workers.list(id, row, told)
   redis.call('ZADD', key('workers'), row.started_at, id)
-  if row.state == 'alive' then redis.call('ZADD', key('leases'), row.lease_until, id) end
+  if row.state == 'alive' then
+    redis.call('ZADD', key('leases'), row.lease_until, id)
+    redis.call('ZADD', key('living'), row.started_at, id)
+  end
   for _, command in ipairs(told) do
     write(key('command', command.id), command, NONE)
     redis.call('ZADD', key('commands', id), command.created_at, command.id)
@@ -42,7 +45,7 @@ function nouns.workers.unlist(id)
     redis.call('DEL', key('command', command))
   end
   redis.call('DEL', key('commands', id), key('told', id))
-  unlist(id, 'workers', 'leases')
+  unlist(id, 'workers', 'living', 'leases')
 end
 
 function nouns.schedules.list(id, row)

@@ -2,14 +2,13 @@
 
 -- Tell how far a run is, if its claim holds.
 function reports.progress(said)
-  local job = settling.held(said)
-  if job then rows.change(said.id, {progress = said.fraction, progress_note = said.note or false}, job) end
+  if settling.standing(said) == 'running' then rows.note_progress(said.id, said.fraction, said.note) end
 end
 
 -- Keep what runs have logged. A claim that has just been settled is still its own: its last part comes then.
 function reports.log(parts)
   for _, part in ipairs(parts or {}) do
-    if settling.claimed(part) then
+    if settling.standing(part) then
       local name = key('logs', part.id)
       redis.call('HSETNX', name, joined(part.fence, part.line), pack_row({part.attempt, part.text}, 2))
       if part.first then

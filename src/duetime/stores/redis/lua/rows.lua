@@ -302,6 +302,16 @@ function rows.end_well(id, fence, claim_id, ended)
   return true
 end
 
+-- Note how far a run is, on which no index depends.
+function rows.note_progress(id, fraction, note)
+  redis.call('HSET', key('job', id), 'progress', fraction)
+  if note then
+    redis.call('HSET', key('job', id), 'progress_note', note)
+  else
+    redis.call('HDEL', key('job', id), 'progress_note')
+  end
+end
+
 -- Remove a job with all that belongs to it.
 function rows.remove(id)
   local job = rows.read(id)
@@ -310,6 +320,11 @@ function rows.remove(id)
   reindex(id, job, NONE)
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
   return true
+end
+
+-- List a job no more where it is not to be.
+function rows.unlist(id, name, part)
+  index(name, part, id, false)
 end
 
 -- List a job no more in one place, that cannot be read or listed, so that it keeps nobody else from work.

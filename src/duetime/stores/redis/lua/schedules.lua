@@ -83,20 +83,21 @@ local function ask_back(job, asked)
   hint('worker', job.worker or '')
 end
 
+-- Take back a job if it is planted, and return the occurrence that became free.
+local function take_back(id, asked)
+  local job = rows.insist(id)
+  if not planted(job, asked) then return nil end
+  if job.state == 'pending' then return call_off(job, asked) end
+  if asked.held and not job.started_at then ask_back(job, asked) end
+end
+
 -- Take back the planted jobs of a schedule, and return the occurrences that became free, in their order.
 local function withdraw(name, asked)
   local freed = {}
   local first = asked.only or (asked.drawn and '(0' or past(now))
   rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), first, asked.only or '+inf', 'BYSCORE')) do
-    local job = rows.read(id)
-    if job and planted(job, asked) then
-      if job.state == 'pending' then
-        freed[#freed + 1] = call_off(job, asked)
-      elseif asked.held and not job.started_at then
-        ask_back(job, asked)
-      end
-    end
+    freed[#freed + 1] = rows.with(id, 'live', name, take_back, asked)
   end
   return freed
 end
@@ -149,9 +150,10 @@ end)
 verb('delete_schedule', FREES, function(asked)
   -- It was this very deletion, of which the answer was lost; what is there now was added since.
   if audit.has(asked.entry.id) then return reply({deleted = true}) end
-  if redis.call('DEL', key('schedule', asked.name)) == 0 then return reply({deleted = false}) end
-  for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
+  if redis.call('EXISTS', key('schedule', asked.name)) == 0 then return reply({deleted = false}) end
   withdraw(asked.name, asked.withdraw)
+  for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
+  redis.call('DEL', key('schedule', asked.name))
   audit.add({asked.entry})
   return reply({deleted = true})
 end)
@@ -219,12 +221,13 @@ verb('fire', WRITES, function(asked)
       local open = undecided(ending, asked.called)
       for _, standing in ipairs(open) do left[#left + 1] = standing end
       if #open == 0 then
-        move(row, firing)
+        -- It moves on last: should anything fail, the same occurrence comes up again.
         for _, id in ipairs(ending) do
           rows.with(id, 'live', firing.name, cancel, {reason = asked.superseded, called = asked.called})
         end
         jobs.store_all(firing.jobs)
         audit.add(firing.entries)
+        move(row, firing)
         applied[#applied + 1] = firing.name
       end
     end

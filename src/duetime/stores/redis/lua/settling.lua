@@ -9,6 +9,14 @@ function settling.claimed(token)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
 end
 
+local STANDING = {'fence', 'claim_id', 'state'}
+
+-- Return the state of a job, without the rest of it, if a claim on it is the last one.
+function settling.standing(token)
+  local job = rows.glance(token.id, STANDING)
+  return job and job.fence == token.fence and job.claim_id == token.claim_id and job.state or nil
+end
+
 -- Return a job if a claim on it holds.
 function settling.held(token)
   local job = settling.claimed(token)
@@ -70,10 +78,11 @@ function settling.settle(change)
     reports.progress(change.progress)
     job = settling.claimed(change)
   end
+  -- First what may fail: whoever repeats what was written down is told that all is done.
+  jobs.store_all(change.new_jobs)
   write_down(job, change)
   if change.attempt then keep_attempt(job, change) end
   if change.trim then trim(job.id, change.trim) end
-  jobs.store_all(change.new_jobs)
   reports.log(change.logs)
   return 'accepted'
 end

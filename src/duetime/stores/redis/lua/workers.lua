@@ -15,6 +15,7 @@ end
 -- Let a worker that lives be it no longer, and drop what it was told.
 local function end_life(id, state, reason)
   redis.call('ZREM', key('leases'), id)
+  redis.call('ZREM', key('living'), id)
   redis.call('HSET', key('worker', id), 'state', state)
   commands.drop(id, reason)
 end
@@ -53,6 +54,7 @@ verb('register', WRITES, function(asked)
     end
     redis.call('HSET', key('worker', id), unpack(fields))
     redis.call('ZADD', key('workers'), now, id)
+    redis.call('ZADD', key('living'), now, id)
     renew(id, asked.lease)
   elseif workers.alive(id) then
     renew(id, asked.lease)
@@ -77,15 +79,7 @@ end
 
 -- Tell when the last of the living workers was started.
 function workers.newest()
-  local first = 0
-  while true do
-    local some = redis.call('ZRANGE', key('workers'), first, first + 9, 'REV', 'WITHSCORES')
-    for place = 1, #some, 2 do
-      if workers.alive(some[place]) then return tonumber(some[place + 1]) end
-    end
-    if #some == 0 then return 0 end
-    first = first + 10
-  end
+  return tonumber(redis.call('ZRANGE', key('living'), -1, -1, 'WITHSCORES')[2]) or 0
 end
 
 verb('retire', FREES, function(asked)
@@ -118,8 +112,9 @@ end)
 
 
 -- Take a job over under a new fence; return its claim with who had it, and since when it had run.
-local function adopt(id, asked)
+local function adopt(id, asked, worker)
   local job = rows.insist(id)
+  if job.state ~= 'running' then return rows.unlist(id, 'held', worker) end
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
   local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
@@ -134,7 +129,7 @@ verb('rescue', FREES, function(asked)
   if workers.alive(asked.worker) then
     for _, worker in ipairs(forsaken()) do
       for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
-        adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked)
+        adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
       end
     end
   end

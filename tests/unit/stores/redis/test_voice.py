@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import asyncio
+
+from duetime.stores.base import Hint
+from duetime.stores.redis.voice import Voice
+
+JOBS = Hint("jobs")
+
+
+class Said:
+    """What was said behind calls."""
+
+    def __init__(self) -> None:
+        self.hints: list[Hint] = []
+        self.voice = Voice(self.publish)
+
+    async def publish(self, hint: Hint) -> None:
+        self.hints.append(hint)
+
+    def call(self, *hints: Hint) -> list[Hint]:
+        """Make a call with hints, and return those that went with it."""
+        said = self.voice.with_call(hints)
+        self.voice.behind_call([hint for hint in hints if hint not in said])
+        return list(said)
+
+
+async def test_the_first_of_many_goes_with_its_call_and_one_more_follows_for_all_others() -> None:
+    said = Said()
+    assert [said.call(JOBS) for _ in range(50)] == [[JOBS]] + [[]] * 49
+    assert said.hints == []
+    await said.voice.close()
+    assert said.hints == [JOBS]
+
+
+async def test_one_that_comes_alone_goes_with_its_call_and_nothing_follows() -> None:
+    said = Said()
+    assert said.call(JOBS) == [JOBS]
+    await asyncio.sleep(0.01)
+    assert said.call(JOBS) == [JOBS]
+    await said.voice.close()
+    assert said.hints == []
+
+
+async def test_different_ones_do_not_wait_for_each_other_and_those_with_a_name_for_none() -> None:
+    said = Said()
+    one, other = Hint("worker", "w1"), Hint("limits")
+    assert said.call(JOBS, one, other) == [JOBS, one, other]
+    assert said.call(one) == [one]
+    assert said.call(JOBS, other) == []
+    await said.voice.close()
+    assert set(said.hints) == {JOBS, other}
+
+
+async def test_a_hint_that_cannot_be_given_fails_nobody() -> None:
+    async def publish(hint: Hint) -> None:
+        raise OSError(hint)
+
+    voice = Voice(publish)
+    voice.with_call([JOBS])
+    voice.behind_call([JOBS])
+    await voice.close()
+    assert voice.with_call([JOBS]) == []
