@@ -6,7 +6,10 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
+from typing import Any
+from urllib.parse import urlsplit
 
+import asyncmy
 import asyncpg
 import pytest
 from redis.asyncio import Redis
@@ -36,6 +39,18 @@ async def locked_postgres(url: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def locked_mariadb(url: str) -> AsyncIterator[None]:
+    parts = urlsplit(url)
+    connection: Any = await asyncmy.connect(
+        host=parts.hostname, port=parts.port, user=parts.username, db=parts.path[1:]
+    )
+    await connection.query("LOCK TABLES duetime_jobs WRITE")
+    yield
+    await connection.query("UNLOCK TABLES")
+    await connection.ensure_closed()
+
+
+@asynccontextmanager
 async def paused_redis(url: str) -> AsyncIterator[None]:
     async with Redis.from_url(url) as client:
         await client.client_pause(60_000, all=False)
@@ -46,6 +61,7 @@ async def paused_redis(url: str) -> AsyncIterator[None]:
 STALLS: dict[str, Callable[[str], AbstractAsyncContextManager[None]]] = {
     "sqlite": locked_sqlite,
     "postgresql": locked_postgres,
+    "mariadb": locked_mariadb,
     "redis": paused_redis,
 }
 

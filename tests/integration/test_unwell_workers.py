@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import asyncmy
 import asyncpg
 import pytest
 from redis.asyncio import Redis
@@ -24,6 +26,11 @@ FILL_POSTGRES = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = 'disk_full'; END $$;
 CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON duetime_jobs EXECUTE FUNCTION refuse()
+"""
+
+FILL_MARIADB = """
+CREATE TRIGGER refuse_{0} BEFORE {0} ON duetime_jobs FOR EACH ROW
+SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'No space left on device'
 """
 
 
@@ -47,6 +54,20 @@ async def full_postgres(scheduler: Scheduler) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def full_mariadb(scheduler: Scheduler) -> AsyncIterator[None]:
+    parts = urlsplit(scheduler.url)
+    connection: Any = await asyncmy.connect(
+        host=parts.hostname, port=parts.port, user=parts.username, db=parts.path[1:]
+    )
+    for change in ("insert", "update"):
+        await connection.query(FILL_MARIADB.format(change))
+    yield
+    for change in ("insert", "update"):
+        await connection.query(f"DROP TRIGGER refuse_{change}")
+    await connection.ensure_closed()
+
+
+@asynccontextmanager
 async def forbidden_redis(scheduler: Scheduler) -> AsyncIterator[None]:
     async with Redis.from_url(scheduler.url) as client:
         await client.acl_setuser("default", commands=["-fcall"])
@@ -66,6 +87,7 @@ class Trouble(NamedTuple):
 TROUBLES = {
     "sqlite": Trouble(full_sqlite, "is full"),
     "postgresql": Trouble(full_postgres, "is full"),
+    "mariadb": Trouble(full_mariadb, "is full"),
     "redis": Trouble(forbidden_redis, "ACL GETUSER"),
 }
 

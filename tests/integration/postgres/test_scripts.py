@@ -185,7 +185,7 @@ async def test_what_is_not_an_open_transaction_is_refused(postgres_url: str) -> 
 
 
 async def test_a_database_that_is_not_there_is_named_with_the_way_to_make_it(postgres: Postgres) -> None:
-    with pytest.raises(StoreUnusable, match="createdb nowhere"):
+    with pytest.raises(StoreUnusable, match="CREATE DATABASE nowhere"):
         async with opened(postgres.url("nowhere")):
             pass
 

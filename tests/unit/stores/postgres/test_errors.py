@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import ssl
+
 import asyncpg
 import pytest
 
@@ -49,6 +51,9 @@ PLACE = Place.of("postgresql://ann:s3cret@db.example:5432/jobs")
         (asyncpg.InterfaceError("no"), StoreError, "no"),
         (ConnectionRefusedError("no"), StoreUnavailable, "cannot be reached"),
         (TimeoutError(), StoreUnavailable, "in time"),
+        (ssl.SSLCertVerificationError("self-signed"), StoreUnusable, "?sslrootcert=ca.pem"),
+        (ssl.SSLError("wrong version number"), StoreUnavailable, "by TLS"),
+        (ConnectionError('the server at "db" rejected SSL upgrade'), StoreUnusable, "?sslmode=disable"),
     ],
 )
 def test_each_error_says_what_and_where_and_never_the_password(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
 
 
@@ -44,19 +45,34 @@ class Stale(ConnectionError):
     """A connection was found lost before anything was sent that could have had an effect."""
 
 
-_ANYWHERE: Final[tuple[tuple[type[Exception], str], ...]] = (
-    (InjectedFault, "{error}"),
-    (TimeoutError, "{place} did not answer in time"),
-    (OSError, "{place} cannot be reached: {error}"),
+_AUTHORITY: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
+_ANYWHERE: Final[tuple[tuple[type[Exception], type[StoreError], str], ...]] = (
+    (InjectedFault, StoreUnavailable, "{error}"),
+    (
+        ssl.SSLCertVerificationError,
+        StoreUnusable,
+        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
+    ),
+    (
+        ssl.SSLError,
+        StoreUnavailable,
+        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
+    ),
+    (TimeoutError, StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
+    (
+        OSError,
+        StoreUnavailable,
+        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
+    ),
 )
 """Looked through in order; the narrower come first."""
 
 
 def unreachable(error: BaseException, place: Place) -> BaseException:
     """Return what an error of the network means; what is none comes back as it is."""
-    for source, text in _ANYWHERE:
+    for source, kind, text in _ANYWHERE:
         if isinstance(error, source):
-            return StoreUnavailable(text.format(place=place, error=place.say(error)))
+            return kind(text.format(place=place, error=place.say(error), option=_AUTHORITY[place.kind]))
     return error
 
 

@@ -42,25 +42,32 @@ NO_TLS: Final = Meaning(
     "{place} and we found no way to encrypt the connection ({error}); check ?ssl_ca= in the URL",
 )
 NO_DATABASE: Final = Meaning(
-    StoreUnusable, 'there is no database "{database}" at {host} ({error}); create it'
+    StoreUnusable,
+    'there is no database "{database}" at {host} ({error}); create it: CREATE DATABASE {database}',
 )
-NO_RIGHTS: Final = Meaning(StoreUnusable, '{error}: grant {user} the rights on the tables in "{database}"')
-NO_TABLE: Final = Meaning(SchemaMismatch, "{error}: run `duetime migrate`")
+NO_RIGHTS: Final = Meaning(StoreUnusable, '{error}; grant {user} the rights on the tables in "{database}"')
+NO_TABLE: Final = Meaning(SchemaMismatch, "{error}; run `duetime migrate`")
 STATEMENT_LOG: Final = Meaning(
     StoreUnusable,
     "{place} logs statements, which cannot be done for transactions as ours ({error}); set binlog_format to ROW",
 )
 # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
-READ_ONLY: Final = Meaning(StoreUnavailable, "{place} is read-only at present ({error})")
-DISK_FULL: Final = Meaning(StoreUnavailable, "the disk of {place} is full ({error})")
+READ_ONLY: Final = Meaning(
+    StoreUnavailable, "{place} is read-only at present ({error}); connect to the primary"
+)
+DISK_FULL: Final = Meaning(StoreUnavailable, "the disk of {place} is full ({error}); free some space there")
 CROWDED: Final = Meaning(
     StoreUnavailable,
     "{place} has no connection left for us ({error}); raise its max_connections or lower ?pool=",
 )
-SLOW: Final = Meaning(StoreUnavailable, "{place} took too long and was stopped ({error})")
-LOST: Final = Meaning(StoreUnavailable, "the connection to {place} was lost ({error})")
-UNSENT: Final = Meaning(StoreUnavailable, "the connection to {place} was gone ({error})")
-CONFLICT: Final = Meaning(StoreUnavailable, "too many others change the same rows at once ({error})")
+SLOW: Final = Meaning(
+    StoreUnavailable, "{place} took too long and was stopped ({error}); see what it waits for"
+)
+LOST: Final = Meaning(StoreUnavailable, "the connection to {place} was lost ({error}); try again")
+UNSENT: Final = Meaning(StoreUnavailable, "the connection to {place} was gone ({error}); try again")
+CONFLICT: Final = Meaning(
+    StoreUnavailable, "too many others change the same rows at once ({error}); try again"
+)
 TAKEN: Final = Meaning(Duplicate, "{error}")
 NO_SAVEPOINT: Final = Meaning(StoreError, "{error}")
 
@@ -83,6 +90,9 @@ class Codes:
         code = self.of(error)
         if code is None:
             return unreachable(error, place)
+        if isinstance(error.__cause__, OSError):
+            # What the network has said says more than what the driver makes of it.
+            return unreachable(error.__cause__, place)
         meaning = self._meanings.get(code)
         return refused(error, place, code) if meaning is None else meaning.told(error, place)
 

@@ -7,15 +7,11 @@ from typing import Final
 from duetime.stores.base import Check
 from duetime.stores.sql.driver import Query, Script, Statement
 
-OLDEST: Final = 120000
-"""The first version we know to work, as the server writes it: PostgreSQL 12."""
-
 _EXAMINE: Final = Statement(
     "examine",
     """
-    SELECT current_setting('server_version'), current_setting('server_version_num')::int,
-           current_setting('transaction_isolation'), current_setting('synchronous_commit'),
-           current_setting('fsync'), pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
+    SELECT current_setting('server_version'), current_setting('transaction_isolation'),
+           current_setting('synchronous_commit'), current_setting('fsync'), pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
     """,
     (),
 )
@@ -24,14 +20,10 @@ _EXAMINE: Final = Statement(
 def examine(*, pooled: bool) -> Script[list[Check]]:
     """Look at the server's version and settings, and at what is between it and us."""
     rows = yield Query(_EXAMINE, {})
-    version, number, isolation, synchronous, fsync, read_only = rows[0]
+    version, isolation, synchronous, fsync, read_only = rows[0]
     return [
-        Check(
-            name="version",
-            ok=number >= OLDEST,
-            detail=f"PostgreSQL {version}",
-            fix=None if number >= OLDEST else "upgrade to PostgreSQL 12 or later",
-        ),
+        # An older one is refused when we connect.
+        Check(name="version", ok=True, detail=f"PostgreSQL {version}"),
         Check(
             name="isolation",
             ok=isolation == "read committed",

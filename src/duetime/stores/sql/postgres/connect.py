@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from duetime.errors import StoreUnusable
 from duetime.model.clock import Clock
 from duetime.stores.sql.borrowing import gone
 from duetime.stores.sql.driver import Script
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 
+OLDEST: Final = 12
+"""The first version that we know to work."""
 _CONNECT_TIMEOUT: Final = 5.0
 STATEMENT_TIMEOUT: Final = 30
 """In seconds."""
@@ -143,7 +146,7 @@ class Connector:
 
     async def _connect(self, kind: type[Connection]) -> Connection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
-        return await asyncpg.connect(
+        connection = await asyncpg.connect(
             self._dsn,
             connection_class=kind,
             timeout=_CONNECT_TIMEOUT,
@@ -152,6 +155,13 @@ class Connector:
             max_cached_statement_lifetime=_PLANS_LAST,
             max_cacheable_statement_size=0,
         )
+        version = connection.get_server_version()
+        if version.major < OLDEST:
+            connection.terminate()
+            raise StoreUnusable(
+                f"{self.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST} or later"
+            )
+        return connection
 
     async def _prepare(self, connection: Connection, wanted: Mapping[str, str]) -> bool:
         """Set up the session and return True, if it is the server's; touch nothing if it is a pooler's."""

@@ -20,6 +20,8 @@ from duetime.stores.sql.pooled.errors import Place, unreachable
 _CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 _FATAL_SEVERITIES = frozenset({"FATAL", "PANIC"})
 _READ_ONLY = "25006"
+_NO_TLS = "rejected SSL upgrade"
+"""How the driver says it."""
 
 _MEANINGS: tuple[tuple[str, mean.Meaning], ...] = (
     ("28", mean.LOGIN),
@@ -29,23 +31,23 @@ _MEANINGS: tuple[tuple[str, mean.Meaning], ...] = (
     ("42703", mean.NO_TABLE),
     ("3F000", mean.Meaning(StoreUnusable, "{error}; create the schema or set the user's search_path")),
     (_READ_ONLY, mean.READ_ONLY),
-    ("25P03", mean.Meaning(StoreUnavailable, "{error}")),
+    ("25P03", mean.Meaning(StoreUnavailable, "{error}; try again")),
     ("53100", mean.DISK_FULL),
     ("53300", mean.CROWDED),
-    ("53", mean.Meaning(StoreUnavailable, "{place} is short of resources ({error})")),
+    ("53", mean.Meaning(StoreUnavailable, "{place} is short of resources ({error}); see its log")),
     ("57014", mean.SLOW),
-    ("57P", mean.Meaning(StoreUnavailable, "{place} is stopping or starting ({error})")),
+    ("57P", mean.Meaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")),
     ("23505", mean.TAKEN),
     ("40", mean.CONFLICT),
-    ("55P03", mean.Meaning(StoreUnavailable, "somebody keeps a lock on our tables ({error})")),
+    ("55P03", mean.Meaning(StoreUnavailable, "somebody keeps a lock on our tables ({error}); see pg_locks")),
     ("08", mean.LOST),
-    ("58", mean.Meaning(StoreUnavailable, "{place} has trouble with its system ({error})")),
+    ("58", mean.Meaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
 )
 """What the codes of errors mean that begin so, in the order in which they are looked through."""
 
 _CLIENT_SIDE: tuple[tuple[type[Exception], type[DuetimeError], str], ...] = (
     (asyncpg.ClientConfigurationError, ConfigError, "the URL for {place} cannot be used: {error}"),
-    (asyncpg.InternalClientError, StoreUnavailable, "the connection to {place} broke: {error}"),
+    (asyncpg.InternalClientError, StoreUnavailable, "the connection to {place} broke: {error}; try again"),
     (asyncpg.InterfaceError, StoreError, "{place}: {error}"),
 )
 """Looked through in order; the narrower come first."""
@@ -61,6 +63,8 @@ def translate(error: BaseException, place: Place) -> BaseException:
     for source, kind, text in _CLIENT_SIDE:
         if isinstance(error, source):
             return kind(text.format(place=place, error=place.say(error)))
+    if isinstance(error, ConnectionError) and str(error).endswith(_NO_TLS):
+        return StoreUnusable(f"{place} does not speak TLS; set ssl = on in its settings, or ?sslmode=disable")
     return unreachable(error, place)
 
 
