@@ -21,7 +21,7 @@ BASELINE: Final = Path(__file__).parent / "baseline.json"
 GROSS: Final = 0.6
 """Below this part of its committed share, a figure has not just met a busy machine."""
 MEASURES: Final[tuple[Measure, ...]] = (Enqueue(), Drain())
-STORES: Final = ("sqlite", "postgres")
+STORES: Final = ("sqlite", "postgres", "redis")
 """Those that are held to their shares."""
 
 Shares = Mapping[str, float]
