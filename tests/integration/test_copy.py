@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -206,6 +207,28 @@ async def test_what_is_written_meanwhile_is_noticed_and_comes_with_the_next_run(
     assert done.written == 2
     assert await copied(source.store, target.store)
     assert await target.store.get([waits]) == []
+
+
+async def test_a_worker_that_comes_meanwhile_is_noticed_at_the_end(two: tuple[Place, Place]) -> None:
+    source, target = two
+    walks = 0
+
+    async def come() -> None:
+        async with opened(target.name) as same:
+            await hire(same.store, "early")
+
+    def let_it_come(kind: Kind, _count: int) -> None:
+        nonlocal walks
+        walks += kind is Kind.SCHEDULES
+        if kind is Kind.SCHEDULES and walks == 2:
+            thread = threading.Thread(target=lambda: asyncio.run(come()))
+            thread.start()
+            thread.join()
+
+    with pytest.raises(CopyRefused, match=r"workers run on .*there.db: early"):
+        await copy(source, target, drain=None, who="me", progress=let_it_come)
+    (mark,) = await target.store.entries(MARKS, limit=9)
+    assert mark.verb == "copy begun"
 
 
 async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(

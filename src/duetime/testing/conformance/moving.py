@@ -117,14 +117,17 @@ class TestStretches(StoreSuite):
             (last,) = await store.stretch(kind, after=names[-2], until=LAST_KEY, limit=MANY)
             assert last.key == names[-1]
 
-    async def test_parts_come_with_their_record_and_with_no_other(
+    async def test_each_is_the_same_in_whichever_stretch_it_comes_parts_and_all(
         self, store: Store, clock: FakeClock
     ) -> None:
         await tell(store, clock)
-        whole = {record.key: record for record in await all_of(store, Kind.JOBS)}
-        keys = sorted(whole)
-        some = await store.stretch(Kind.JOBS, after=keys[4], until=keys[-5], limit=MANY)
-        assert some == [whole[key] for key in keys[5:-4]]
+        for kind in Kind:
+            whole = await all_of(store, kind)
+            for place, record in enumerate(whole):
+                before = whole[place - 1].key if place else ""
+                alone = await store.stretch(kind, after=before, until=record.key, limit=MANY)
+                first = await store.stretch(kind, after=before, until=LAST_KEY, limit=1)
+                assert alone == first == [record], kind
 
 
 class Moves(StoreSuite):

@@ -24,6 +24,7 @@ from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
     TASK,
+    alter,
     declare,
     hire,
     job,
@@ -62,7 +63,7 @@ async def _commands(store: Store) -> None:
 
 
 async def _schedules(store: Store, clock: FakeClock, count: int) -> None:
-    """Declare schedules, fire each once behind a stretch that was skipped, and pause one."""
+    """Declare schedules, fire each once behind a stretch that was skipped, and pause two."""
     now = clock.now()
     names = [f"{n:05} ü" for n in range(count)]
     terms = Terms(tags=("a", "b"), expires=DAY).to_text()
@@ -74,6 +75,8 @@ async def _schedules(store: Store, clock: FakeClock, count: int) -> None:
         await store.fire([_firing(record) for record in some])
     for name in names[:1]:
         await pause(store, name, reason=ODD)
+    for name in names[1:2]:
+        await alter(store, name, paused_at=now, paused_by=ODD, paused_until=now + DAY)
 
 
 def _firing(record: StoredSchedule) -> Firing:
