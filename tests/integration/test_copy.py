@@ -43,8 +43,8 @@ Records = Mapping[Kind, list[Whole]]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
         kinds = chosen(metafunc.config)
-        if len(kinds) > 1 and "redis" not in kinds:
-            kinds = [*kinds, "redis"]
+        if len(kinds) > 1:
+            kinds = list(dict.fromkeys([*kinds, "redis", "mariadb"]))
         pairs = [(source, target) for source in kinds for target in kinds]
         metafunc.parametrize("pair", pairs, ids=[f"{source}-to-{target}" for source, target in pairs])
 
@@ -207,6 +207,42 @@ async def test_what_is_written_meanwhile_is_noticed_and_comes_with_the_next_run(
     assert done.written == 2
     assert await copied(source.store, target.store)
     assert await target.store.get([waits]) == []
+
+
+@pytest.mark.covers("copy-of-a-live-store")
+async def test_what_is_written_behind_the_comparison_is_noticed(two: tuple[Place, Place]) -> None:
+    source, target = two
+    walks = 0
+
+    def write(kind: Kind, _count: int) -> None:
+        nonlocal walks
+        walks += kind is Kind.AUDIT
+        if kind is Kind.AUDIT and walks == 2:
+            source.store.enqueue_blocking([job()])
+
+    with pytest.raises(CopyDiffers, match="jobs have changed since they were compared; something has"):
+        await copy(source, target, drain=None, who="me", progress=write)
+    assert (await run(source, target)).written == 1
+
+
+@pytest.mark.covers("copy-interrupted")
+async def test_a_target_that_was_used_before_its_copy_had_ended_is_left_alone(
+    two: tuple[Place, Place],
+) -> None:
+    source, target = two
+    ran = await put(source.store)
+
+    def fail(kind: Kind, _count: int) -> None:
+        if kind is Kind.SCHEDULES:
+            raise InjectedFault("told to fail")
+
+    with pytest.raises(InjectedFault):
+        await copy(source, target, drain=None, who="me", progress=fail)
+    await target.store.cancel([ran], reason="on the target")
+    before = await records(target.store)
+    with pytest.raises(CopyRefused, match=f"has been used since its copy was begun, which jobs {ran} shows"):
+        await run(source, target)
+    assert await records(target.store) == before
 
 
 async def test_a_worker_that_comes_meanwhile_is_noticed_at_the_end(two: tuple[Place, Place]) -> None:

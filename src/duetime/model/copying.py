@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from duetime.errors import CopyRefused
 from duetime.model.audit import StoredEntry
 from duetime.model.instants import Instant, to_datetime
-from duetime.model.whole import Kind, Whole
+from duetime.model.whole import COLUMNS, Kind, Whole
 from duetime.model.worker import StoredWorker
 
 MARKS: Final = "[copy]"
@@ -104,8 +104,10 @@ def check_workers(workers: Iterable[StoredWorker], *, where: str) -> None:
         )
 
 
-def check_target(marks: Iterable[StoredEntry], there: Sequence[Kind], *, source: str, where: str) -> bool:
-    """Tell whether a copy from this source goes on; raises `CopyRefused` if the target has anything else."""
+def check_target(
+    marks: Iterable[StoredEntry], there: Sequence[Kind], *, source: str, where: str
+) -> Instant | None:
+    """Tell since when a copy from this source is being made; raises `CopyRefused` if the target has anything else."""
     own = next((entry for entry in marks if entry.id == mark_of(source)), None)
     if own is None and there:
         listed = ", ".join(there)
@@ -118,4 +120,34 @@ def check_target(marks: Iterable[StoredEntry], there: Sequence[Kind], *, source:
             f"{where} was copied from there in full at {when} and may have run jobs since; "
             "to copy once more, use an empty database or another namespace"
         )
-    return own is not None
+    return None if own is None else own.at
+
+
+def check_untouched(kind: Kind, source: Iterable[Whole], target: Iterable[Whole], *, since: Instant) -> None:
+    """Raise `CopyRefused` if records of a target that was begun show that somebody has used it since.
+
+    To mend such a target would remove what was enqueued there, and have jobs run again that have run there.
+    """
+    ours = {record.key: _named(kind, record) for record in source}
+    for record in target:
+        theirs = _named(kind, record)
+        twin = ours.get(record.key)
+        if twin is None:
+            used = kind is Kind.WORKERS or _made_at(kind, theirs) >= since
+        else:
+            used = kind is Kind.JOBS and twin["finished_at"] is None and theirs["finished_at"] is not None
+        if used:
+            raise CopyRefused(
+                f"the target has been used since its copy was begun, which {kind} {record.key} shows; to copy "
+                "once more, use an empty database or another namespace"
+            )
+
+
+def _named(kind: Kind, record: Whole) -> Mapping[str, Any]:
+    return dict(zip(COLUMNS[kind], record.row, strict=True))
+
+
+def _made_at(kind: Kind, columns: Mapping[str, Any]) -> Instant:
+    """Tell when a record was made; 0 for kinds that do not say so."""
+    at: Instant = columns.get("at" if kind is Kind.AUDIT else "created_at", 0)
+    return at

@@ -13,7 +13,7 @@ from duetime.model import copying
 from duetime.model.command import CommandKind, NewCommand
 from duetime.model.copying import Tally
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND, Micros
+from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.whole import LAST_KEY, Kind, Whole
 from duetime.stores.base import Store
 
@@ -22,6 +22,7 @@ Progress: TypeAlias = Callable[[Kind, int], None]
 
 _ALL: Final = 2**31 - 1
 _LOOK: Final = 0.1
+_AGAIN: Final = "something has written to one of them meanwhile: stop it, and run the same command again"
 _WHY: Final = "the store is about to be copied"
 
 
@@ -46,7 +47,7 @@ class Copied:
 
 async def rehearse(source: Place, target: Place | None, *, drain: bool, progress: Progress) -> Copied:
     """Refuse what `copy` would refuse, read everything, and write nothing; `None`: a target without tables."""
-    resumed = target is not None and await _admit(source, target)
+    since = None if target is None else await _admit(source, target)
     if not drain:
         await _no_workers(source)
     tallies = dict.fromkeys(Kind, Tally())
@@ -54,7 +55,7 @@ async def rehearse(source: Place, target: Place | None, *, drain: bool, progress
         async for part in _walk(source.store, kind):
             tallies[kind] = tallies[kind].plus(part.records)
             progress(kind, len(part.records))
-    return Copied(tallies=tallies, resumed=resumed)
+    return Copied(tallies=tallies, resumed=since is not None)
 
 
 async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, progress: Progress) -> Copied:
@@ -63,26 +64,28 @@ async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, 
     `drain`: how long workers of the source have to stop; `None`: there must be none. Raises `CopyRefused` before
     anything is written, and `CopyDiffers` where something else has written meanwhile.
     """
-    resumed = await _admit(source, target)
+    since = await _admit(source, target)
     if drain is not None:
         await _drain(source.store, wait=drain)
     await _no_workers(source, target)
     identity = await source.store.identity()
     facts: dict[str, object] = {"from": source.name}
-    await _note(target.store, identity, verb=copying.BEGUN, who=who, facts=facts)
-    work = _Work(source.store, target.store, copying.mark_of(identity), progress)
+    if since is None:
+        await _note(target.store, identity, verb=copying.BEGUN, who=who, facts=facts)
+    work = _Work(source.store, target.store, copying.mark_of(identity), since, progress)
     written = 0
     for kind in Kind:
         written += await work.mend(kind)
     tallies = {kind: await work.compare(kind) for kind in Kind}
     await _no_workers(source, target)
+    await _same_still(source.store, target.store)
     facts |= {kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in tallies.items()}
     await _note(target.store, identity, verb=copying.ENDED, who=who, facts=facts)
-    return Copied(tallies=tallies, written=written, resumed=resumed)
+    return Copied(tallies=tallies, written=written, resumed=since is not None)
 
 
-async def _admit(source: Place, target: Place) -> bool:
-    """Tell whether a copy that was begun before goes on; raises `CopyRefused` for a target that is something else."""
+async def _admit(source: Place, target: Place) -> Instant | None:
+    """Tell since when this copy is being made, if it is; raises `CopyRefused` for a target that is something else."""
     identity = await source.store.identity()
     if await target.store.identity() == identity:
         raise CopyRefused(f"{source.name} and {target.name} are the same store; name two different ones")
@@ -109,6 +112,12 @@ async def _no_workers(*places: Place) -> None:
         copying.check_workers(await place.store.workers(), where=place.name)
 
 
+async def _same_still(source: Store, target: Store) -> None:
+    """Look once more at what changes most, behind a comparison that may have taken long."""
+    if await source.counts() != await target.counts():
+        raise CopyDiffers(f"jobs have changed since they were compared; {_AGAIN}")
+
+
 async def _note(store: Store, source: str, *, verb: str, who: str, facts: Mapping[str, object]) -> None:
     mark = copying.mark(source, verb=verb, at=await store.now(), who=who, facts=facts)
     await store.exchange(Kind.AUDIT, [mark.key], [mark])
@@ -129,13 +138,18 @@ class _Work(NamedTuple):
     target: Store
     mark: str
     """The entry of the target that tells of the copy itself."""
+    since: Instant | None
+    """When an earlier run has begun."""
     progress: Progress
 
     async def mend(self, kind: Kind) -> int:
         """Write what differs, and tell how many records that were."""
         written = 0
         async for part in _walk(self.source, kind):
-            gone, put = copying.mending(part.records, await self._there(kind, part))
+            there = await self._there(kind, part)
+            if self.since is not None:
+                copying.check_untouched(kind, part.records, there, since=self.since)
+            gone, put = copying.mending(part.records, there)
             await self.target.exchange(kind, gone, put)
             written += len(put)
             self.progress(kind, len(part.records))
@@ -151,8 +165,7 @@ class _Work(NamedTuple):
         if ours != theirs:
             raise CopyDiffers(
                 f"{kind} differ: the source has {ours.count:,} with the checksum {ours.shown}, the copy has "
-                f"{theirs.count:,} with {theirs.shown}; something has written to one of them meanwhile: stop it, and run "
-                "the same command again"
+                f"{theirs.count:,} with {theirs.shown}; {_AGAIN}"
             )
         return ours
 

@@ -12,6 +12,7 @@ from duetime.model.copying import (
     MARKS,
     Tally,
     check_target,
+    check_untouched,
     check_workers,
     mark,
     mark_of,
@@ -98,8 +99,8 @@ def entry(source: str, verb: str) -> StoredEntry:
 
 
 def test_an_empty_target_is_new_and_one_that_was_begun_goes_on() -> None:
-    assert not check_target([], [], source="abc", where="there")
-    assert check_target([entry("abc", BEGUN)], [Kind.JOBS], source="abc", where="there")
+    assert check_target([], [], source="abc", where="there") is None
+    assert check_target([entry("abc", BEGUN)], [Kind.JOBS], source="abc", where="there") == 0
 
 
 @pytest.mark.parametrize("marks", [[], [entry("xyz", BEGUN)], [entry("xyz", ENDED)]])
@@ -138,3 +139,45 @@ def test_workers_that_live_are_named_the_first_few_of_them() -> None:
     check_workers([worker("a", "stopped"), worker("b", "dead")], where="there")
     with pytest.raises(CopyRefused, match=r"run on there: w0 \(h, process 7\), .* and 2 more; stop them"):
         check_workers([worker(f"w{n}", "alive") for n in range(7)], where="there")
+
+
+def whole(kind: Kind, key: str, **columns: object) -> Whole:
+    named = dict.fromkeys(COLUMNS[kind]) | columns
+    return Whole((key, *list(named.values())[1:]))
+
+
+MARKED = 100
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "target"),
+    [
+        (Kind.WORKERS, [], [whole(Kind.WORKERS, "w")]),
+        (Kind.JOBS, [], [whole(Kind.JOBS, "new", created_at=MARKED)]),
+        (Kind.SCHEDULES, [], [whole(Kind.SCHEDULES, "new", created_at=MARKED)]),
+        (Kind.AUDIT, [], [whole(Kind.AUDIT, "new", at=MARKED)]),
+        (Kind.JOBS, [whole(Kind.JOBS, "ran")], [whole(Kind.JOBS, "ran", finished_at=5)]),
+    ],
+)
+def test_a_target_that_was_used_since_it_was_begun_is_left_alone(
+    kind: Kind, source: list[Whole], target: list[Whole]
+) -> None:
+    with pytest.raises(
+        CopyRefused, match=f"used since its copy was begun, which {kind} {target[0].key} shows"
+    ):
+        check_untouched(kind, source, target, since=MARKED)
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "target"),
+    [
+        (Kind.WORKERS, [whole(Kind.WORKERS, "w", state="dead")], [whole(Kind.WORKERS, "w", state="alive")]),
+        (Kind.JOBS, [], [whole(Kind.JOBS, "pruned", created_at=MARKED - 1)]),
+        (Kind.JOBS, [whole(Kind.JOBS, "ends", finished_at=5)], [whole(Kind.JOBS, "ends")]),
+        (Kind.QUEUES, [], [whole(Kind.QUEUES, "q")]),
+    ],
+)
+def test_what_only_the_source_can_have_changed_is_mended(
+    kind: Kind, source: list[Whole], target: list[Whole]
+) -> None:
+    check_untouched(kind, source, target, since=MARKED)
