@@ -5,8 +5,12 @@ from __future__ import annotations
 import inspect
 import re
 
+import pytest
+
 import duetime.testing.conformance as suite
+from duetime.errors import ConfigError
 from duetime.stores.base import Store
+from duetime.stores.open import open_store
 from tests.docs.snippets import ROOT
 
 GUIDE = (ROOT / "docs" / "how-to" / "write-a-store.md").read_text(encoding="utf-8")
@@ -28,3 +32,34 @@ def test_every_verb_of_a_store_has_its_place_on_the_way_to_a_new_one() -> None:
 def test_every_group_of_the_suite_has_its_place_on_the_way_to_a_new_store() -> None:
     groups = {name for name in suite.__all__ if name.startswith("Test")}
     assert set.union(*(second for _, second in rows("| Verbs |"))) == groups
+
+
+URLS = {
+    "SQLite": "sqlite:///jobs.db",
+    "PostgreSQL": "postgresql://db.example/app",
+    "MariaDB": "mariadb://db.example/app",
+    "Redis": "redis://db.example",
+}
+
+
+def test_the_table_of_capabilities_says_what_the_stores_declare() -> None:
+    page = (ROOT / "docs" / "explanation" / "databases.md").read_text(encoding="utf-8")
+    lines = [line.split("|") for line in page.splitlines() if line.startswith("|")]
+    (heads,) = [line for line in lines if "SQLite" in line[2]]
+    (transactions,) = [line for line in lines if "enqueue(tx=...)" in line[1]]
+    written = {head.strip(): cell.strip() for head, cell in zip(heads[2:-1], transactions[2:-1], strict=True)}
+    assert written == {
+        name: "yes" if open_store(url).capabilities.transactions else "no" for name, url in URLS.items()
+    }
+
+
+@pytest.mark.parametrize("name", URLS)
+def test_every_option_of_a_url_is_listed(name: str) -> None:
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    lines = [line.split("|") for line in page.splitlines() if line.startswith(f"| {name} |")]
+    listed = {option for line in lines for option in NAME.findall(line[2])}
+    with pytest.raises(ConfigError) as refused:
+        open_store(f"{URLS[name]}?nonsense=1")
+    known = set(str(refused.value).rpartition("options are ")[2].split(", "))
+    # Those of libpq are its own to list.
+    assert listed <= known if name == "PostgreSQL" else listed == known
