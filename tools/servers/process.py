@@ -105,7 +105,9 @@ class ServerProcess:
     def _surroundings(self) -> dict[str, Any]:
         # `LC_ALL=C` keeps the log readable; the user's own PG* variables must not steer our server.
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-        surroundings: dict[str, Any] = {"cwd": self.folder, "env": environment | {"LC_ALL": "C"}}
+        # MariaDB throws out what it finds in the folder for temporary files, though another server may be using it.
+        environment |= {"LC_ALL": "C", "TMPDIR": str(self.folder)}
+        surroundings: dict[str, Any] = {"cwd": self.folder, "env": environment}
         if self._account:
             surroundings |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
         return surroundings
