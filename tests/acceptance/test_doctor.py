@@ -32,6 +32,15 @@ def test_the_database_is_named_as_an_argument_or_as_an_option(folder: Path) -> N
     assert findings(URL[1]).keys() == {found["name"] for found in from_json("doctor", *URL)}
 
 
+@pytest.mark.no_tables
+def test_a_store_of_each_kind_is_looked_at_and_written_to(store_url: str) -> None:
+    assert findings(store_url)["schema"] == (False, f"duetime migrate --url {store_url}")
+    duetime("migrate", "--url", store_url)
+    found = findings(store_url)
+    assert found["schema"] == found["writes"] == (True, None)
+    assert "version" in found
+
+
 @pytest.mark.parametrize(
     ("url", "fix"),
     [

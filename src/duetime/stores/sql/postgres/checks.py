@@ -11,7 +11,8 @@ _EXAMINE: Final = Statement(
     "examine",
     """
     SELECT current_setting('server_version'), current_setting('transaction_isolation'),
-           current_setting('synchronous_commit'), current_setting('fsync'), pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
+           current_setting('synchronous_commit'), current_setting('fsync'),
+           pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'
     """,
     (),
 )
