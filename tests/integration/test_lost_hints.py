@@ -44,8 +44,8 @@ class App:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    # Shorter than the pause between looks of a worker that hears, so that only what is tested can help.
-    async with asyncio.timeout(5):
+    # Shorter than any pause between looks of a worker that hears, so that only what is tested can help.
+    async with asyncio.timeout(7):
         while not condition():  # noqa: ASYNC110 - nobody tells when it is so
             await asyncio.sleep(0.01)
 

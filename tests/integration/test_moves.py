@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from signal import SIGCONT, SIGSTOP
 
 import pytest
@@ -130,15 +131,25 @@ async def test_released_jobs_run_once_however_close_they_were_to_their_start(sch
         counted.append(number)
 
     counted: list[int] = []
+    tries: list[list[str]] = []
     async with scheduler, scheduler.worker(), scheduler.worker():
-        jobs = [await count.options(delay=0.3 + number / 100).enqueue(number) for number in range(20)]
-        await until(lambda: claimed(scheduler, jobs[-1].id), what="the last job to be claimed ahead")
-        answers = await asyncio.gather(*(released(scheduler, job.id) for job in jobs))
-        for job in jobs:
-            await job.result(timeout=20)
+        for lead in (
+            0.3,
+            1,
+            3,
+        ):  # On a busy machine all of them may have started before they can be released.
+            jobs = await scheduler.enqueue_many(
+                [count.options(delay=lead + number / 100).call(number) for number in range(20)]
+            )
+            await until(partial(claimed, scheduler, jobs[-1].id), what="the last job to be claimed ahead")
+            tries.append(await asyncio.gather(*(released(scheduler, job.id) for job in jobs)))
+            for job in jobs:
+                await job.result(timeout=20)
+            if "released" in tries[-1]:
+                break
 
-    assert "released" in answers
-    assert sorted(counted) == list(range(20))
+    assert "released" in tries[-1], tries
+    assert sorted(counted) == sorted([*range(20)] * len(tries))
 
 
 @pytest.mark.covers("released-while-it-starts")
@@ -159,7 +170,7 @@ async def test_a_job_that_has_just_started_is_not_taken_for_an_unstarted_one(sch
 
 
 async def claimed(scheduler: Scheduler, job_id: str) -> bool:
-    return (await scheduler.jobs.get(job_id)).state is State.RUNNING
+    return (await scheduler.jobs.get(job_id)).state is not State.PENDING
 
 
 async def released(scheduler: Scheduler, job_id: str) -> str:
