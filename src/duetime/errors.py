@@ -32,7 +32,7 @@ DuetimeError
 │   ├── SchemaMismatch     its tables are older or newer than this code
 │   └── Unsupported        this store does not do that
 ├── CopyError
-│   ├── CopyRefused        a copy that may not begin: workers run, or the target is not empty
+│   ├── CopyRefused        a copy that may not be made: workers run, or the target is something else
 │   └── CopyDiffers        what was copied is not what the source has now; run it again
 ├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
 ├── NotInJob               (RuntimeError) `current_job()` was called outside a job
@@ -234,7 +234,7 @@ class CopyError(DuetimeError):
 
 
 class CopyRefused(CopyError):
-    """A copy that may not begin; nothing was written."""
+    """A copy that may not begin, or not go on: workers run, or the target is not this copy or is in use."""
 
 
 class CopyDiffers(CopyError):

@@ -76,6 +76,12 @@ def test_tables_of_another_version_are_refused_on_either_side(side: str, version
         assert connection.execute("SELECT count(*) FROM duetime_jobs").fetchone() == (0,)
 
 
+def test_a_source_that_is_not_there_is_told_as_that() -> None:
+    result = duetime("copy", "sqlite:///job.db", THERE)
+    assert result.exit_code == 1
+    assert "sqlite:///job.db has nothing of 'duetime' in it; check SOURCE" in result.stderr
+
+
 def test_a_password_is_not_shown() -> None:
     result = duetime("copy", HERE, "postgresql://me:secret@localhost:1/app")
     assert result.exit_code == 4

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +24,7 @@ from duetime.model.copying import MARKS
 from duetime.model.instants import SECOND
 from duetime.model.states import State
 from duetime.model.whole import LAST_KEY, Kind, Whole
-from duetime.scheduler.copying import Copied, Place, copy, rehearse
+from duetime.scheduler.copying import Copied, Place, Progress, copy, rehearse
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
@@ -212,16 +213,13 @@ async def test_what_is_written_meanwhile_is_noticed_and_comes_with_the_next_run(
 @pytest.mark.covers("copy-of-a-live-store")
 async def test_what_is_written_behind_the_comparison_is_noticed(two: tuple[Place, Place]) -> None:
     source, target = two
-    walks = 0
 
-    def write(kind: Kind, _count: int) -> None:
-        nonlocal walks
-        walks += kind is Kind.AUDIT
-        if kind is Kind.AUDIT and walks == 2:
-            source.store.enqueue_blocking([job()])
+    async def write() -> None:
+        async with opened(source.name) as same:
+            await put(same.store)
 
     with pytest.raises(CopyDiffers, match="jobs have changed since they were compared; something has"):
-        await copy(source, target, drain=None, who="me", progress=write)
+        await copy(source, target, drain=None, who="me", progress=at(Kind.AUDIT, 2, write))
     assert (await run(source, target)).written == 1
 
 
@@ -239,32 +237,90 @@ async def test_a_target_that_was_used_before_its_copy_had_ended_is_left_alone(
     with pytest.raises(InjectedFault):
         await copy(source, target, drain=None, who="me", progress=fail)
     await target.store.cancel([ran], reason="on the target")
-    before = await records(target.store)
+    before = (await records(target.store))[Kind.JOBS]
     with pytest.raises(CopyRefused, match=f"has been used since its copy was begun, which jobs {ran} shows"):
         await run(source, target)
-    assert await records(target.store) == before
+    assert (await records(target.store))[Kind.JOBS] == before
 
 
-async def test_a_worker_that_comes_meanwhile_is_noticed_at_the_end(two: tuple[Place, Place]) -> None:
+def elsewhere(act: Callable[[], Awaitable[object]]) -> None:
+    """Let something happen in another event loop, to its end, while this one waits."""
+
+    async def to_its_end() -> None:
+        await act()
+
+    thread = threading.Thread(target=lambda: asyncio.run(to_its_end()))
+    thread.start()
+    thread.join()
+
+
+def at(wanted: Kind, walk: int, act: Callable[[], Awaitable[object]]) -> Progress:
+    """Let something happen behind a kind in the first or in the second walk."""
+    walks = Counter[Kind]()
+
+    def progress(kind: Kind, _count: int) -> None:
+        walks[kind] += 1
+        if kind is wanted and walks[kind] == walk:
+            elsewhere(act)
+
+    return progress
+
+
+@pytest.mark.covers("copy-of-a-live-store")
+@pytest.mark.parametrize(("kind", "walk"), [(Kind.QUEUES, 1), (Kind.SCHEDULES, 2)])
+async def test_a_worker_that_comes_to_the_target_meanwhile_is_noticed_and_left_alone(
+    two: tuple[Place, Place], kind: Kind, walk: int
+) -> None:
     source, target = two
-    walks = 0
+    await put(source.store)
 
     async def come() -> None:
         async with opened(target.name) as same:
             await hire(same.store, "early")
 
-    def let_it_come(kind: Kind, _count: int) -> None:
-        nonlocal walks
-        walks += kind is Kind.SCHEDULES
-        if kind is Kind.SCHEDULES and walks == 2:
-            thread = threading.Thread(target=lambda: asyncio.run(come()))
-            thread.start()
-            thread.join()
-
-    with pytest.raises(CopyRefused, match=r"workers run on .*there.db: early"):
-        await copy(source, target, drain=None, who="me", progress=let_it_come)
+    with pytest.raises(CopyRefused, match=r"workers run on .*there.db: early|which workers early shows"):
+        await copy(source, target, drain=None, who="me", progress=at(kind, walk, come))
     (mark,) = await target.store.entries(MARKS, limit=9)
     assert mark.verb == "copy begun"
+    assert [worker.id for worker in await target.store.workers()] == ["early"]
+
+
+@pytest.mark.covers("copy-interrupted")
+async def test_of_two_runs_the_first_gives_way(two: tuple[Place, Place]) -> None:
+    source, target = two
+    await put(source.store)
+
+    async def run_too() -> None:
+        async with opened(source.name) as here, opened(target.name) as there:
+            await run(here, there)
+            await there.store.cancel(
+                [record.key for record in (await records(there.store))[Kind.JOBS]], reason="done"
+            )
+
+    with pytest.raises(CopyRefused, match=r"gives way|has been used since"):
+        await copy(source, target, drain=None, who="me", progress=at(Kind.QUEUES, 1, run_too))
+    (stored,) = (await records(target.store))[Kind.JOBS]
+    assert "cancelled" in stored.row, "what happened there stays"
+    (mark,) = await target.store.entries(MARKS, limit=9)
+    assert mark.verb == "copy ended"
+
+
+async def test_a_worker_that_was_killed_is_none_that_runs_on_a_target_whose_clock_is_behind(
+    tmp_path: Path,
+) -> None:
+    ahead, behind = FakeClock(), FakeClock()
+    source = Place(open_store(f"sqlite:///{tmp_path / 'here.db'}", clock=ahead), "here")
+    target = Place(open_store(f"sqlite:///{tmp_path / 'there.db'}", clock=behind), "there")
+    await source.store.open()
+    await target.store.open()
+    try:
+        await hire(source.store, "killed")
+        ahead.advance("1m")
+        await run(source, target)
+        assert [worker.state for worker in await target.store.workers()] == ["alive"]
+    finally:
+        await source.store.close()
+        await target.store.close()
 
 
 async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(

@@ -14,6 +14,7 @@ import click
 from duetime.cli import options
 from duetime.cli.database import connected
 from duetime.cli.text import say, say_json, say_table
+from duetime.errors import CopyRefused
 from duetime.model import durations
 from duetime.model.whole import Kind
 from duetime.scheduler import copying
@@ -93,6 +94,11 @@ async def _places(
 ) -> AsyncGenerator[tuple[Place, Place | None], None]:
     """Open both stores; in place of a target without tables there is nothing, unless they are made."""
     there = target_namespace or namespace
+    async with connected(source, namespace) as store:
+        if (await store.schema_status()).found == 0:
+            raise CopyRefused(
+                f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
+            )
     async with _opened(source, namespace) as first:
         async with connected(target, there) as store:
             new = (await store.schema_status()).found == 0

@@ -19,10 +19,11 @@ MARKS: Final = "[copy]"
 BEGUN: Final = "copy begun"
 ENDED: Final = "copy ended"
 
-_FIRST_STRETCH: Final = 100
+_FIRST_STRETCH: Final = 20
 _LONGEST_STRETCH: Final = 500
-_HEAVIEST_STRETCH: Final = 4_000_000
-"""In characters: with results, errors and logs a few jobs can be as heavy as thousands of others."""
+_HEAVIEST: Final = 2_000_000
+"""What to read or write at once, in characters: with results, errors and logs a few jobs can be as heavy as thousands of
+others, and a server may take no more than 16 MB, in which some characters count for several."""
 _SHOWN: Final = 5
 
 
@@ -78,7 +79,19 @@ def next_stretch(last: int, weight: int) -> int:
     """Tell how many records to take at once after so many of this weight; 0 for the first time."""
     if not last:
         return _FIRST_STRETCH
-    return max(1, min(2 * last, last * _HEAVIEST_STRETCH // max(weight, 1), _LONGEST_STRETCH))
+    return max(1, min(2 * last, last * _HEAVIEST // max(weight, 1), _LONGEST_STRETCH))
+
+
+def loads(records: Iterable[Whole]) -> list[list[Whole]]:
+    """Divide what is to be written, so that each part can be written at once; at least one part, which may be empty."""
+    parts, room = [list[Whole]()], _HEAVIEST
+    for record in records:
+        room -= weight([record])
+        if room < 0 and parts[-1]:
+            parts.append([])
+            room = _HEAVIEST - weight([record])
+        parts[-1].append(record)
+    return parts
 
 
 def mark_of(source: str) -> str:
@@ -123,24 +136,39 @@ def check_target(
     return None if own is None else own.at
 
 
+def check_run(marks: Iterable[StoredEntry], *, source: str, run: str) -> None:
+    """Raise `CopyRefused` if another run has taken over, and perhaps ended."""
+    own = next((entry for entry in marks if entry.id == mark_of(source)), None)
+    if own is None or own.verb != BEGUN or own.detail.get("run") != run:
+        raise CopyRefused(
+            "the same copy was begun once more elsewhere, and this run gives way; wait for that one"
+        )
+
+
 def check_untouched(kind: Kind, source: Iterable[Whole], target: Iterable[Whole], *, since: Instant) -> None:
     """Raise `CopyRefused` if records of a target that was begun show that somebody has used it since.
 
     To mend such a target would remove what was enqueued there, and have jobs run again that have run there.
     """
-    ours = {record.key: _named(kind, record) for record in source}
+    ours = {record.key: record for record in source}
     for record in target:
-        theirs = _named(kind, record)
         twin = ours.get(record.key)
-        if twin is None:
-            used = kind is Kind.WORKERS or _made_at(kind, theirs) >= since
-        else:
-            used = kind is Kind.JOBS and twin["finished_at"] is None and theirs["finished_at"] is not None
-        if used:
+        if record != twin and _is_used(kind, record, twin, since=since):
             raise CopyRefused(
                 f"the target has been used since its copy was begun, which {kind} {record.key} shows; to copy "
                 "once more, use an empty database or another namespace"
             )
+
+
+def _is_used(kind: Kind, record: Whole, twin: Whole | None, *, since: Instant) -> bool:
+    """Whether a record of the target is none that the source has had."""
+    theirs = _named(kind, record)
+    if twin is None:
+        return kind is Kind.WORKERS or _made_at(kind, theirs) >= since
+    ours = _named(kind, twin)
+    return kind is Kind.JOBS and (
+        theirs["fence"] > ours["fence"] or (theirs["finished_at"] is not None and ours["finished_at"] is None)
+    )
 
 
 def _named(kind: Kind, record: Whole) -> Mapping[str, Any]:

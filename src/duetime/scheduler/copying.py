@@ -12,7 +12,7 @@ from duetime.errors import CopyDiffers, CopyRefused
 from duetime.model import copying
 from duetime.model.command import CommandKind, NewCommand
 from duetime.model.copying import Tally
-from duetime.model.ids import new_job_id
+from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.whole import LAST_KEY, Kind, Whole
 from duetime.stores.base import Store
@@ -61,26 +61,26 @@ async def rehearse(source: Place, target: Place | None, *, drain: bool, progress
 async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, progress: Progress) -> Copied:
     """Make the target the same as the source, and see that it is; what an earlier run has written stays.
 
-    `drain`: how long workers of the source have to stop; `None`: there must be none. Raises `CopyRefused` before
-    anything is written, and `CopyDiffers` where something else has written meanwhile.
+    `drain`: how long workers of the source have to stop; `None`: there must be none. Raises `CopyRefused`
+    where the target is something else or in use, and `CopyDiffers` where something has written meanwhile.
     """
     since = await _admit(source, target)
     if drain is not None:
         await _drain(source.store, wait=drain)
-    await _no_workers(source, target)
-    identity = await source.store.identity()
-    facts: dict[str, object] = {"from": source.name}
-    if since is None:
-        await _note(target.store, identity, verb=copying.BEGUN, who=who, facts=facts)
-    work = _Work(source.store, target.store, copying.mark_of(identity), since, progress)
+    await _no_workers(source)
+    work = _Work(source, target, await source.store.identity(), new_token(), progress)
+    facts: dict[str, object] = {"from": source.name, "run": work.run}
+    at = await target.store.now() if since is None else since
+    await work.note(copying.BEGUN, at=at, who=who, facts=facts)
     written = 0
     for kind in Kind:
-        written += await work.mend(kind)
+        written += await work.mend(kind, since=at)
     tallies = {kind: await work.compare(kind) for kind in Kind}
-    await _no_workers(source, target)
+    await _no_workers(source)
+    await work.check_alone()
     await _same_still(source.store, target.store)
     facts |= {kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in tallies.items()}
-    await _note(target.store, identity, verb=copying.ENDED, who=who, facts=facts)
+    await work.note(copying.ENDED, at=await target.store.now(), who=who, facts=facts)
     return Copied(tallies=tallies, written=written, resumed=since is not None)
 
 
@@ -89,7 +89,7 @@ async def _admit(source: Place, target: Place) -> Instant | None:
     identity = await source.store.identity()
     if await target.store.identity() == identity:
         raise CopyRefused(f"{source.name} and {target.name} are the same store; name two different ones")
-    await _no_workers(target)
+    await _no_workers(source, target)
     marks = await target.store.entries(copying.MARKS, limit=_ALL)
     there = [kind for kind in Kind if await target.store.stretch(kind, after="", until=LAST_KEY, limit=1)]
     return copying.check_target(marks, there, source=identity, where=target.name)
@@ -107,20 +107,24 @@ async def _drain(store: Store, *, wait: Micros) -> None:
                 await asyncio.sleep(_LOOK)
 
 
-async def _no_workers(*places: Place) -> None:
-    for place in places:
-        copying.check_workers(await place.store.workers(), where=place.name)
+async def _no_workers(source: Place, target: Place | None = None) -> None:
+    """Refuse while workers live on the source; or on the target, but for those that were copied.
+
+    One that was killed may still seem alive to a target whose clock is behind.
+    """
+    known = await source.store.workers()
+    if target is None:
+        copying.check_workers(known, where=source.name)
+        return
+    copies = {worker.id for worker in known}
+    there = [worker for worker in await target.store.workers() if worker.id not in copies]
+    copying.check_workers(there, where=target.name)
 
 
 async def _same_still(source: Store, target: Store) -> None:
     """Look once more at what changes most, behind a comparison that may have taken long."""
     if await source.counts() != await target.counts():
         raise CopyDiffers(f"jobs have changed since they were compared; {_AGAIN}")
-
-
-async def _note(store: Store, source: str, *, verb: str, who: str, facts: Mapping[str, object]) -> None:
-    mark = copying.mark(source, verb=verb, at=await store.now(), who=who, facts=facts)
-    await store.exchange(Kind.AUDIT, [mark.key], [mark])
 
 
 class _Stretch(NamedTuple):
@@ -134,23 +138,37 @@ class _Stretch(NamedTuple):
 class _Work(NamedTuple):
     """Two stores, walked through side by side."""
 
-    source: Store
-    target: Store
-    mark: str
-    """The entry of the target that tells of the copy itself."""
-    since: Instant | None
-    """When an earlier run has begun."""
+    source: Place
+    target: Place
+    identity: str
+    """Of the source."""
+    run: str
+    """Tells this run from others of the same copy."""
     progress: Progress
 
-    async def mend(self, kind: Kind) -> int:
-        """Write what differs, and tell how many records that were."""
+    async def note(self, verb: str, *, at: Instant, who: str, facts: Mapping[str, object]) -> None:
+        """Say in the target how far it is."""
+        mark = copying.mark(self.identity, verb=verb, at=at, who=who, facts=facts)
+        await self.target.store.exchange(Kind.AUDIT, [mark.key], [mark])
+
+    async def check_alone(self) -> None:
+        """Raise `CopyRefused` if somebody else is at the target."""
+        marks = await self.target.store.entries(copying.MARKS, limit=_ALL)
+        copying.check_run(marks, source=self.identity, run=self.run)
+        await _no_workers(self.source, self.target)
+
+    async def mend(self, kind: Kind, *, since: Instant) -> int:
+        """Write what differs, and tell how many records that were; `since`: when the first run has begun."""
         written = 0
-        async for part in _walk(self.source, kind):
+        async for part in _walk(self.source.store, kind):
             there = await self._there(kind, part)
-            if self.since is not None:
-                copying.check_untouched(kind, part.records, there, since=self.since)
+            copying.check_untouched(kind, part.records, there, since=since)
             gone, put = copying.mending(part.records, there)
-            await self.target.exchange(kind, gone, put)
+            if gone or put:
+                await self.check_alone()
+            for load in copying.loads(put):
+                await self.target.store.exchange(kind, gone, load)
+                gone = []
             written += len(put)
             self.progress(kind, len(part.records))
         return written
@@ -158,7 +176,7 @@ class _Work(NamedTuple):
     async def compare(self, kind: Kind) -> Tally:
         """Count both sides; raises `CopyDiffers` unless they are the same."""
         ours, theirs = Tally(), Tally()
-        async for part in _walk(self.source, kind):
+        async for part in _walk(self.source.store, kind):
             ours = ours.plus(part.records)
             theirs = theirs.plus(await self._there(kind, part))
             self.progress(kind, len(part.records))
@@ -170,8 +188,9 @@ class _Work(NamedTuple):
         return ours
 
     async def _there(self, kind: Kind, part: _Stretch) -> list[Whole]:
-        found = await self.target.stretch(kind, after=part.after, until=part.until, limit=_ALL)
-        return [record for record in found if record.key != self.mark]
+        found = await self.target.store.stretch(kind, after=part.after, until=part.until, limit=_ALL)
+        own = copying.mark_of(self.identity)
+        return [record for record in found if record.key != own]
 
 
 async def _walk(store: Store, kind: Kind) -> AsyncIterator[_Stretch]:

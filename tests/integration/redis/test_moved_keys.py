@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from duetime.errors import StoreError
 from duetime.model.whole import Kind
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
+from duetime.testing.conformance.kit import put
 from duetime.testing.conformance.moving import all_of, move
 from duetime.testing.conformance.story import tell
 from tools.servers import RedisServer
@@ -58,3 +60,17 @@ async def test_what_was_moved_is_listed_as_what_was_made_there_and_goes_without_
         for kind in Kind:
             await there.exchange(kind, [record.key for record in await all_of(there, kind)], [])
         assert await keyspace(client, THERE) == {"meta": "a record"}
+
+
+async def test_jobs_that_somebody_has_edited_are_named(redis: RedisServer) -> None:
+    redis.flush()
+    clock, url = FakeClock(), redis.url()
+    client = Redis.from_url(url, decode_responses=True)
+    async with opened(url, clock, HERE) as here, client:
+        await put(here)
+        edited = await put(here)
+        await client.hdel(f"{{{HERE}}}:job:{edited}", "priority")
+        with pytest.raises(
+            StoreError, match=f"jobs {edited} cannot be read, because somebody has edited them"
+        ):
+            await all_of(here, Kind.JOBS)

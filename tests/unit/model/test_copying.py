@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +13,11 @@ from duetime.model.copying import (
     ENDED,
     MARKS,
     Tally,
+    check_run,
     check_target,
     check_untouched,
     check_workers,
+    loads,
     mark,
     mark_of,
     mending,
@@ -82,6 +86,14 @@ def test_text_weighs_also_in_parts() -> None:
     assert heavy - light == 1_000
 
 
+def test_what_is_written_at_once_is_not_heavier_than_a_server_takes_unless_it_is_one_record() -> None:
+    light, heavy, huge = (Whole(("a", "x" * size)) for size in (1, 700_000, 5_000_000))
+    assert loads([]) == [[]]
+    assert loads([light] * 9) == [[light] * 9]
+    assert loads([heavy] * 5) == [[heavy] * 2, [heavy] * 2, [heavy]]
+    assert loads([huge, light, huge]) == [[huge], [light], [huge]]
+
+
 def test_a_mark_has_the_columns_of_an_entry() -> None:
     entry = mark("abc", verb=BEGUN, at=5, who="me", facts={"from": "sqlite:///a.db"})
     assert dict(zip(COLUMNS[Kind.AUDIT], entry.row, strict=True)) == {
@@ -142,7 +154,7 @@ def test_workers_that_live_are_named_the_first_few_of_them() -> None:
 
 
 def whole(kind: Kind, key: str, **columns: object) -> Whole:
-    named = dict.fromkeys(COLUMNS[kind]) | columns
+    named = dict.fromkeys(COLUMNS[kind]) | ({"fence": 1} if kind is Kind.JOBS else {}) | columns
     return Whole((key, *list(named.values())[1:]))
 
 
@@ -157,6 +169,7 @@ MARKED = 100
         (Kind.SCHEDULES, [], [whole(Kind.SCHEDULES, "new", created_at=MARKED)]),
         (Kind.AUDIT, [], [whole(Kind.AUDIT, "new", at=MARKED)]),
         (Kind.JOBS, [whole(Kind.JOBS, "ran")], [whole(Kind.JOBS, "ran", finished_at=5)]),
+        (Kind.JOBS, [whole(Kind.JOBS, "runs")], [whole(Kind.JOBS, "runs", fence=2)]),
     ],
 )
 def test_a_target_that_was_used_since_it_was_begun_is_left_alone(
@@ -181,3 +194,17 @@ def test_what_only_the_source_can_have_changed_is_mended(
     kind: Kind, source: list[Whole], target: list[Whole]
 ) -> None:
     check_untouched(kind, source, target, since=MARKED)
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        [],
+        [replace(entry("abc", BEGUN), detail={"run": "2"})],
+        [replace(entry("abc", ENDED), detail={"run": "1"})],
+    ],
+)
+def test_a_run_gives_way_to_the_one_that_was_begun_last(marks: list[StoredEntry]) -> None:
+    check_run([replace(entry("abc", BEGUN), detail={"run": "1"})], source="abc", run="1")
+    with pytest.raises(CopyRefused, match="begun once more elsewhere, and this run gives way"):
+        check_run(marks, source="abc", run="1")

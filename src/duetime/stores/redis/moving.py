@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from duetime.errors import StoreError
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS, Facts
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _STRETCH: Final = 500
 """How many records a call reads at the most."""
+_SHOWN: Final = 5
 
 
 class Moving(Part):
@@ -29,7 +31,12 @@ class Moving(Part):
             return await self._some(kind, keys[:limit], asked)
         found: list[Whole] = []
         bounds = {"after": after, "till": until, "most": min(limit, _STRETCH)}
-        async for _, some in self._walk("stretch", asked | bounds):
+        async for facts, some in self._walk("stretch", asked | bounds):
+            if facts["broken"]:
+                raise StoreError(
+                    f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_SHOWN])} cannot be read, because somebody "
+                    "has edited them; mend or delete them"
+                )
             found += [wholes.record(kind, packed) for packed in some]
             if len(found) >= limit:
                 break

@@ -99,26 +99,33 @@ local function pack_logs(id)
   return pack_list(packed)
 end
 
--- Pack records: a job with its tries and its logs, any other with its key before its fields, and what it was told.
+local function pack_job(id, columns, broken)
+  local job = rows.read(id)
+  if job and not rows.sound(job) then broken[#broken + 1] = id end
+  return job and '\147' .. rows.packed(job, columns) .. pack_list(redis.call('HVALS', key('attempts', id))) .. pack_logs(id)
+end
+
+-- Pack records: a job with its tries and its logs, any other with its key before its fields, and what it was told. Tell
+-- which jobs cannot be read.
 local function pack_records(ids, asked)
-  local packed = {}
+  local packed, broken = {}, {}
   for _, id in ipairs(ids) do
     if asked.kind == 'jobs' then
-      local row = rows.pack(id, asked.columns)
-      packed[#packed + 1] = row and '\147' .. row .. pack_list(redis.call('HVALS', key('attempts', id))) .. pack_logs(id)
+      packed[#packed + 1] = pack_job(id, asked.columns, broken)
     else
       packed[#packed + 1] = '\147' .. cmsgpack.pack(id) .. pack_fields(key(nouns[asked.kind].hash, id), asked.columns)
         .. pack_told(id, asked.told)
     end
   end
-  return packed
+  return packed, broken
 end
 
 -- Of kinds that are listed by key.
 verb('stretch', READS, function(asked)
   local ids = redis.call('ZRANGE', index_of(asked.kind), '(' .. asked.after, '[' .. asked.till, 'BYLEX', 'LIMIT', 0,
                          asked.most)
-  return reply({last = #ids == asked.most and ids[#ids] or nil}, pack_records(ids, asked))
+  local packed, broken = pack_records(ids, asked)
+  return reply({last = #ids == asked.most and ids[#ids] or nil, broken = broken}, packed)
 end)
 
 -- Of kinds that are listed by time: all keys, for the asker to put in order, and some records.
@@ -127,7 +134,7 @@ verb('all_keys', READS, function(asked)
 end)
 
 verb('some', READS, function(asked)
-  return reply({}, pack_records(asked.keys, asked))
+  return reply({}, (pack_records(asked.keys, asked)))
 end)
 
 local function remove(kind, id)
