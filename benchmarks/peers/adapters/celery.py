@@ -50,11 +50,11 @@ class Adapter(base.Adapter):
         yield Client(self.url, self._note)
 
     async def work(self, ready: Callable[[], None], settings: Settings) -> None:
-        """Run a worker, which ends by SIGTERM."""
+        """Run a worker with one child, which ends by SIGTERM."""
         worker_ready.connect(lambda **_: ready(), weak=False)
         self._app.conf.worker_prefetch_multiplier = settings.concurrency
         self._app.Worker(
-            pool="solo",
+            pool="prefork",
             concurrency=1,
             loglevel="ERROR",
             without_gossip=True,
