@@ -14,7 +14,7 @@ _STORES = {
     "pgbouncer": ["pgbouncer"],
     "mariadb": ["mariadb"],
     "redis": ["redis"],
-    "all": ["sqlite", "postgres"],
+    "all": ["sqlite", "postgres", "redis"],
 }
 SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 """Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""

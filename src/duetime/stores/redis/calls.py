@@ -10,7 +10,7 @@ from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from duetime.errors import NotOpen
-from duetime.failpoints import failpoint
+from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.clock import Clock
 from duetime.model.ids import new_token
 from duetime.stores.base import Hint
@@ -101,10 +101,10 @@ class Calls:
     ) -> Answer:
         """Make a call, and pass hints on with it."""
         told = tuple(hints)
-        failpoint(f"before:{verb}")
+        self._fail(f"before:{verb}")
         said = self._voice.with_call(told)
         answer = await self._call("FCALL", verb, request, said)
-        failpoint(f"after:{verb}")
+        self._fail(f"after:{verb}")
         if len(said) < len(told):
             self._voice.behind_call([hint for hint in told if hint not in said])
         for hint in told:
@@ -120,6 +120,13 @@ class Calls:
             await client.initialize()
             return {node.name: await _told(node) for node in client.get_primaries()}
         except Exception as error:
+            raise translate(error, str(self.address)) from error
+
+    def _fail(self, place: str) -> None:
+        """Let a test have a call fail as one does whose connection is lost."""
+        try:
+            failpoint(place)
+        except InjectedFault as error:
             raise translate(error, str(self.address)) from error
 
     async def _publish(self, hint: Hint) -> None:
