@@ -36,7 +36,7 @@ class Scheduling(Enqueuing):
             return frozenset()
         request = {"changes": [rows.change(change) for change in changes], "whole": whole}
         hints = (_SCHEDULES, *self._hints(job for change in changes for job in change.jobs))
-        facts, _ = await self._calls.write("write_schedules", FACTS, request, hints=hints)
+        facts, _ = await self._calls.write("write", FACTS, request, hints=hints)
         return frozenset(facts["names"])
 
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:

@@ -134,7 +134,7 @@ local function put(change)
 end
 
 -- Write changes whose schedules are as they were read. What had been written before is known by its entry.
-verb('write_schedules', WRITES, function(asked)
+verb('write', WRITES, function(asked)
   local fit, names = {}, {}
   for place, change in ipairs(asked.changes) do
     fit[place] = as_read(change)
