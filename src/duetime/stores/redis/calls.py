@@ -53,6 +53,8 @@ class Calls:
         """Not told to the type checkers, to whom half of it is unknown."""
         self._lines: Lines | None = None
         """To one server; whoever has to ask where the primary is, calls by the client."""
+        self._blocking: Any = None
+        """For threads without an event loop."""
         self._voice = Voice(self._publish)
 
     @property
@@ -71,6 +73,7 @@ class Calls:
         if self._client is None:
             try:
                 client = self._client = self.address.client()
+                self._blocking = self.address.blocking_client()
             except Exception as error:
                 raise translate(error, str(self.address)) from error
             if isinstance(client, Redis) and not self.address.watched:
@@ -86,6 +89,9 @@ class Calls:
             lines.close()
         if client is not None:
             await close(client)
+        blocking, self._blocking = self._blocking, None
+        if blocking is not None:
+            blocking.close()
 
     async def read(self, verb: str, decoder: Decoder[Answer], request: object = None) -> Answer:
         """Make a call that changes nothing."""
@@ -107,6 +113,25 @@ class Calls:
         self._fail(f"after:{verb}")
         if len(said) < len(told):
             self._voice.behind_call([hint for hint in told if hint not in said])
+        for hint in told:
+            self.subscribers.notify(hint)
+        return _decoded(decoder, answer)
+
+    def write_blocking(
+        self, verb: str, decoder: Decoder[Answer], request: object, *, hints: Iterable[Hint]
+    ) -> Answer | None:
+        """Make a call in the thread of a caller who may wait; None, and nothing is done, where an event loop has to."""
+        client, told = self._blocking, tuple(hints)
+        if client is None:
+            return None
+        self._fail(f"before:{verb}")
+        try:
+            answer: bytes = client.execute_command(*self._words("FCALL", verb, request, told))
+        except Exception as error:
+            if is_missing(error):
+                return None
+            raise translate(error, str(self.address)) from error
+        self._fail(f"after:{verb}")
         for hint in told:
             self.subscribers.notify(hint)
         return _decoded(decoder, answer)
@@ -133,9 +158,7 @@ class Calls:
         await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
 
     async def _call(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> bytes:
-        now = "" if self._clock is None else self._clock.now()
-        said = [f"{hint.kind} {hint.name}" for hint in hints]
-        words = (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
+        words = self._words(command, verb, request, hints)
         client: Any = self.client
         send = client.execute_command if self._lines is None else self._lines.call
         for loads in range(_LOADS + 1):
@@ -147,6 +170,11 @@ class Calls:
                     raise await self._refused(error) from error
             await self._reload()
         raise AssertionError  # pragma: no cover - the last round returns or raises
+
+    def _words(self, command: str, verb: str, request: object, hints: Iterable[Hint]) -> tuple[Any, ...]:
+        now = "" if self._clock is None else self._clock.now()
+        said = [f"{hint.kind} {hint.name}" for hint in hints]
+        return (command, library().function(verb), 1, self.tag, now, self.sender, pack(request), *said)
 
     async def _reload(self) -> None:
         try:

@@ -98,19 +98,35 @@ class Address:
 
     def client(self) -> Redis | RedisCluster:
         """Return a client that has not connected yet."""
-        settings: dict[str, Any] = {
+        settings = self._settings()
+        watched = self.scheme.partition("+")[2]
+        if watched == "sentinel":
+            return self._watched(settings | self.tls)
+        if watched == "cluster":
+            return self._cluster(settings | self.tls)
+        url, settings = self._single(settings)
+        pools: Any = BlockingConnectionPool
+        return Redis.from_pool(pools.from_url(url, max_connections=self.pool + _BESIDE, **settings))
+
+    def blocking_client(self) -> Any:
+        """Return a client for threads without an event loop; None where it has to be asked who the primary is."""
+        if "+" in self.scheme:
+            return None
+        import redis
+        from redis.retry import Retry as BlockingRetry
+
+        url, settings = self._single(self._settings() | {"retry": BlockingRetry(NoBackoff(), 0)})
+        pools: Any = redis.BlockingConnectionPool
+        return redis.Redis.from_pool(pools.from_url(url, max_connections=self.pool, **settings))
+
+    def _settings(self) -> dict[str, Any]:
+        return {
             "username": self.username,
             "password": self.password,
             "socket_keepalive": True,
             "health_check_interval": 30,
             **self._manners(),
         }
-        kind, _, watched = self.scheme.partition("+")
-        if watched == "sentinel":
-            return self._watched(settings | self.tls)
-        if watched == "cluster":
-            return self._cluster(settings | self.tls)
-        return self._single(kind, settings)
 
     def _manners(self) -> dict[str, Any]:
         return {
@@ -122,15 +138,13 @@ class Address:
             "retry": Retry(NoBackoff(), 0),
         }
 
-    def _single(self, kind: str, settings: dict[str, Any]) -> Redis:
-        if kind == "unix":
-            url = f"unix://{self.path}?db={self.database}"
+    def _single(self, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the address of one server as the driver takes it, and settings that go with it."""
+        if self.scheme == "unix":
             settings.pop("socket_keepalive")
-        else:
-            settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
-            url = f"{kind}://{self.netloc.rpartition('@')[2]}/{self.database}"
-        pools: Any = BlockingConnectionPool
-        return Redis.from_pool(pools.from_url(url, max_connections=self.pool + _BESIDE, **settings))
+            return f"unix://{self.path}?db={self.database}", settings
+        settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
+        return f"{self.scheme}://{self.netloc.rpartition('@')[2]}/{self.database}", settings
 
     def _watched(self, settings: dict[str, Any]) -> Redis:
         service = self.path.lstrip("/").partition("/")[0]

@@ -55,8 +55,14 @@ class Enqueuing(Part):
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
-        """Store nothing: connections belong to an event loop."""
-        return None if jobs or entries else []
+        """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
+        if not jobs:
+            return []
+        if any(job.key is not None for job in jobs):
+            return None
+        asked = _asked(jobs, [rows.entry(entry) for entry in entries])
+        answer = self._calls.write_blocking("enqueue", FACTS, asked, hints=self._hints(jobs))
+        return None if answer is None else _ids(answer[0], jobs)
 
     def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:  # noqa: ARG002 - refused
         """Refuse: there are no transactions."""
