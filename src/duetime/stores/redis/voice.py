@@ -20,7 +20,9 @@ class Voice:
     def __init__(self, publish: Callable[[Hint], Awaitable[object]]) -> None:
         self._publish = publish
         self._again_at: dict[Hint, float] = {}
-        self._later: dict[Hint, asyncio.Task[None]] = {}
+        self._later: set[Hint] = set()
+        """What will be said, and covers whatever is stored before that."""
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def with_call(self, hints: Sequence[Hint]) -> Sequence[Hint]:
         """Return those of some hints that go with a call."""
@@ -38,20 +40,23 @@ class Voice:
         """Say the others soon, which tell of what is stored by now."""
         for hint in hints:
             if hint not in self._later:
-                self._later[hint] = asyncio.create_task(self._say(hint), name="duetime-voice")
+                self._later.add(hint)
+                task = asyncio.create_task(self._say(hint), name="duetime-voice")
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
         """Say what is left, unless that takes long."""
-        if self._later:
-            _, left = await asyncio.wait(self._later.values(), timeout=_FLUSH)
+        if self._tasks:
+            _, left = await asyncio.wait(self._tasks, timeout=_FLUSH)
             for task in left:
                 task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
 
     async def _say(self, hint: Hint) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._again_at[hint] - loop.time())
-        # From here on whatever is stored needs another one.
-        del self._later[hint]
+        self._later.discard(hint)
         self._again_at[hint] = loop.time() + _SPACING
         # Hints may be lost.
         with contextlib.suppress(Exception):

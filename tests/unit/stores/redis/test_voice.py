@@ -61,3 +61,20 @@ async def test_a_hint_that_cannot_be_given_fails_nobody() -> None:
     voice.behind_call([JOBS])
     await voice.close()
     assert voice.with_call([JOBS]) == []
+
+
+async def test_nothing_is_being_said_any_more_when_it_has_ended() -> None:
+    began, ended = asyncio.Event(), False
+
+    async def publish(_hint: Hint) -> None:
+        nonlocal ended
+        began.set()
+        await asyncio.sleep(0.01)
+        ended = True
+
+    voice = Voice(publish)
+    voice.with_call([JOBS])
+    voice.behind_call([JOBS])
+    await began.wait()
+    await voice.close()
+    assert ended
