@@ -26,6 +26,10 @@ class Dialect:
     """Reads the JSON object `rows` as a table of `key` and `value`, which are text; None where a batch is quicker."""
     locking: str
     """Locks the rows of a SELECT until the transaction ends."""
+    current: str = ""
+    """Has a SELECT read what is committed, also in a transaction that reads from a snapshot but writes to what is."""
+    in_order: str = "JOIN"
+    """Joins two tables of which the first is to be read first, where the planner has to be told."""
     skip_locked: str
     """Locks the rows of the table `{0}` in a SELECT and leaves out those that others have locked."""
     index: str
@@ -46,4 +50,5 @@ class Dialect:
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
         pairs = {"at_one_time": "{at_any_time}"} if self.pairs is None else {"pairs": self.pairs}
-        return {"now": self.now, "now_once": self.now_once, "locking": self.locking, **pairs}
+        looks = {"locking": self.locking, "current": self.current, "in_order": self.in_order}
+        return {"now": self.now, "now_once": self.now_once, **looks, **pairs}

@@ -7,14 +7,17 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from duetime.errors import StoreUnavailable
 from duetime.model.instants import SECOND
 from duetime.model.job import JobId, Key, NewJob
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
 from duetime.stores.base import JobFilter
 from duetime.stores.open import open_store
-from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.driver import Query, Row, Script, play
+from duetime.stores.sql.loader import load
 from duetime.stores.sql.scripts import keys
+from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.stores.sql.store import SqlStore
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take_one
@@ -115,3 +118,9 @@ async def test_whoever_takes_an_old_hold_over_first_has_the_key(store: SqlStore,
     quicker = job(key=kept)
     play = Play(store, {"free_keys": lambda: store.enqueue([quicker])})
     assert await play(job(key=kept)) == quicker.id
+
+
+def test_who_never_sees_what_is_in_the_way_gives_up_in_the_end() -> None:
+    steps = keys.place(load(SQLITE, "duetime"), [job(key=Key(value="k"))])
+    with pytest.raises(StoreUnavailable, match="'k'"):
+        play(steps, lambda _: [])

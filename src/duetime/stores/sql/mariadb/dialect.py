@@ -27,6 +27,8 @@ MARIADB = Dialect(
     # To list the keys of an object takes a time that grows with their square.
     pairs=None,
     locking="FOR UPDATE",
+    current="LOCK IN SHARE MODE",
+    in_order="STRAIGHT_JOIN",
     skip_locked="FOR UPDATE SKIP LOCKED",
     index="FORCE INDEX ({{jobs}}_{0})",
     parameter=lambda name, _: f"%({name})s",

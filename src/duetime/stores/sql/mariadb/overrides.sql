@@ -21,8 +21,7 @@ j.held_key = r.unique_key
 -- Choose due jobs without a gate in a limited queue that is locked.
 SELECT j.id, j.gate, j.queue, j.priority, j.due_at FROM {jobs} AS j {index claim}
 WHERE j.queue = json_value(:rows, '$[0][0]') AND {first_of}
-ORDER BY j.priority, j.due_at, j.id LIMIT :most
-{skip_locked j}
+ORDER BY j.priority, j.due_at, j.id LIMIT :most {skip_locked j}
 
 -- fragment: walk
 -- All ranges of the index of gates, by their first keys alone; a comparison of rows would not find its place in the index.
@@ -33,10 +32,8 @@ walk (task, gate, queue, priority, due_at, schedule, step) AS (
            ), n.step
     FROM (
         SELECT h.*, row_number() OVER (PARTITION BY h.task ORDER BY h.gate, h.queue, h.priority) AS step
-        FROM (
-            SELECT j.task, j.gate, j.queue, j.priority, min(j.due_at) AS due_at FROM {jobs} AS j {index gated}
-            WHERE {at_gate} GROUP BY j.task, j.gate, j.queue, j.priority
-        ) AS h
+        FROM (SELECT j.task, j.gate, j.queue, j.priority, min(j.due_at) AS due_at FROM {jobs} AS j {index gated}
+              WHERE {at_gate} GROUP BY j.task, j.gate, j.queue, j.priority) AS h
         JOIN {each tasks: name text, gate text, queue text, priority int} AS t
           ON t.name = h.task AND (h.gate, h.queue, h.priority) > (t.gate, t.queue, t.priority)
     ) AS n

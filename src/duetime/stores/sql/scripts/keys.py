@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
 
-from duetime.errors import KeyTaken
+from duetime.errors import KeyTaken, StoreUnavailable
 from duetime.model.instants import Instant
 from duetime.model.job import JobId, Key, NewJob
 from duetime.model.keys import Holder, Verdict, judge
@@ -31,6 +32,8 @@ class Placed(NamedTuple):
 
 
 _Asked: TypeAlias = dict[JobId, tuple[NewJob, Key]]
+_MOST_LOOKS: Final = 20
+"""More than any rivals can make necessary: whoever looks so often does not see what is in the way."""
 
 
 class _Seen(NamedTuple):
@@ -79,7 +82,7 @@ def _place(sql: Statements, asked: _Asked) -> Script[Placed]:
     ids: dict[JobId, JobId] = {}
     clashes: list[Clash] = []
     waiting: _Asked = dict(asked)
-    while waiting:
+    for _ in range(_MOST_LOOKS):
         yield Query(sql.enqueue_rich, {"rows": rows.rich_jobs(job for job, _ in waiting.values())})
         seen = yield from _look(sql, waiting)
         ids |= {job_id: job_id for job_id in seen.stored}
@@ -94,7 +97,9 @@ def _place(sql: Statements, asked: _Asked) -> Script[Placed]:
         if verdicts[Verdict.TAKE_OVER]:
             yield from _free(sql, verdicts[Verdict.TAKE_OVER].values())
         waiting = {job_id: pair for job_id, pair in waiting.items() if job_id not in ids}
-    return Placed(ids, clashes)
+        if not waiting:
+            return Placed(ids, clashes)
+    raise _contended(waiting)
 
 
 def _look(sql: Statements, waiting: _Asked) -> Script[_Seen]:
@@ -128,6 +133,11 @@ def _replace(sql: Statements, waiting: _Asked, held: Mapping[JobId, Holder]) -> 
 def _free(sql: Statements, holders: Iterable[Holder]) -> Script[None]:
     """Take the key from jobs that are still as they were seen."""
     yield Query(sql.free_keys, {"rows": rows.batch((holder.id, holder.state) for holder in holders)})
+
+
+def _contended(waiting: _Asked) -> StoreUnavailable:
+    named = ", ".join(repr(key.value) for _, key in islice(waiting.values(), 3))
+    return StoreUnavailable(f"others take and give up the same keys all the time ({named}); try again later")
 
 
 def _taken(job: NewJob, key: Key, holder: Holder) -> KeyTaken:

@@ -9,11 +9,12 @@ AND (j.finished_at IS NULL OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
 -- Tell the time, which requests are stored, and which jobs have their keys.
 SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_until
 FROM {each rows: id text, task text, unique_key text} AS r
-JOIN {jobs} AS j ON j.task = r.task AND {has_key}
+JOIN {jobs} AS j ON j.id = r.id
 UNION ALL
 SELECT {now}, r.id, j.id, j.state, j.payload, j.finished_at, j.keep_key, j.key_until
 FROM {each rows: id text, task text, unique_key text} AS r
-JOIN {jobs} AS j ON j.id = r.id
+{in_order} {jobs} AS j {index key} ON j.task = r.task AND {has_key}
+{current}
 
 -- name: replace_keyed
 -- Turn jobs that wait under a key into others; they keep their ids and forget how often they were tried.
