@@ -79,7 +79,9 @@ def unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def fall_asleep(app: App) -> None:
     """Let the worker come past what it looks for at its start, and from before it hears others."""
-    await until(lambda: app.scheduler.store.hears_others)
+    # Where others are never heard, looks are all that there is.
+    if not app.scheduler.url.startswith("mariadb"):
+        await until(lambda: app.scheduler.store.hears_others)
     await asyncio.sleep(3 * patience.POLL_DEAF)
 
 

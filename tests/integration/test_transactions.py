@@ -224,7 +224,7 @@ async def test_a_run_whose_claim_is_lost_leaves_nothing_behind(scheduler: Schedu
 
     @scheduler.task(name="effect")
     async def effect() -> None:
-        await ask(scheduler, f"{change} RETURNING id")
+        await ask(scheduler, change)
         try:
             async with current_job().transaction() as tx:
                 await run(tx.connection, "INSERT INTO effects VALUES (1)")

@@ -127,6 +127,10 @@ class LendingConnector(Connector[C], Protocol[C]):
         """Have the server end what a handler does on this connection when we cannot, and not before."""
         ...
 
+    def was_closed_by_hand(self, connection: C, /) -> bool:
+        """Whether the handler has closed the connection that it was lent, which looks like a lost one otherwise."""
+        ...
+
     def handed_out(self, connection: C, /) -> object:
         """Return what a handler gets of a connection."""
         ...

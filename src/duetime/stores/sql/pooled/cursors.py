@@ -7,7 +7,8 @@ import re
 import selectors
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 from duetime.errors import StoreUnusable
 from duetime.model.clock import Clock
@@ -45,12 +46,13 @@ class Kind:
 class Session:
     """A connection as pools and scripts use it."""
 
-    __slots__ = ("_plain", "kind", "raw")
+    __slots__ = ("_plain", "closed_by_hand", "kind", "raw")
 
     def __init__(self, raw: Any, kind: Kind, plain: type[Any]) -> None:
         self.raw = raw
         self.kind = kind
         self._plain = plain
+        self.closed_by_hand = False
 
     def is_closed(self) -> bool:
         """Whether it was closed, by us or by the server."""
@@ -64,6 +66,18 @@ class Session:
     def terminate(self) -> None:
         """Close it at once."""
         self.raw.close()
+
+    def watched(self) -> object:
+        """Return the driver's connection, so that it is known from now on who has closed it."""
+        raw = self.raw
+        # The driver closes what the server has left by the same name, but only once that is seen.
+        for name in ("close", "ensure_closed"):
+            setattr(raw, name, partial(self._closed_by, getattr(raw, name)))
+        return cast("object", raw)
+
+    def _closed_by(self, close: Callable[[], Any]) -> Any:
+        self.closed_by_hand = self.closed_by_hand or not self.is_closed()
+        return close()
 
     async def close(self, *, timeout: float | None = None) -> None:
         """Close it in order."""
@@ -157,10 +171,13 @@ class CursorConnector:
         """Return a caller's connection as we use it; None for what is none."""
         return self._session(tx) if isinstance(tx, self.owned) else None
 
+    def was_closed_by_hand(self, session: Session, /) -> bool:
+        """Whether the handler has closed the connection that it was lent."""
+        return session.closed_by_hand
+
     def handed_out(self, session: Session, /) -> object:
-        """Return what a handler gets of a connection."""
-        raw: object = session.raw
-        return raw
+        """Return what a handler gets of a connection, which remembers whether it was the handler who closed it."""
+        return session.watched()
 
 
 def _has_news(transport: asyncio.Transport | None) -> bool:

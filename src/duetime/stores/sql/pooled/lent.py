@@ -80,9 +80,12 @@ class PooledLent(Generic[C]):
             self._give_back()
 
     async def _at_mark(self, verb: str) -> bool:
+        connection = self._open()
+        if self._connector.was_closed_by_hand(connection):
+            return False
         with self._connector.errors():
             try:
-                await self._open().execute(f"{verb} {self._mark}")
+                await connection.execute(f"{verb} {self._mark}")
             except Exception as error:
                 if not self._connector.judge.misses_savepoint(error):
                     raise
