@@ -26,7 +26,8 @@ def test_everything_is_copied_and_counted() -> None:
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["KIND", "RECORDS", "CHECKSUM"]
     assert [line.split()[:2] for line in lines if line.startswith("jobs")] == [["jobs", "2"]]
-    assert lines[-1] == "source and target are the same; 2 record(s) written"
+    assert lines[-2] == "source and target are the same; 2 record(s) written"
+    assert lines[-1].startswith("start no worker on the source any more")
     assert from_json("jobs", "list", "--url", THERE) == from_json("jobs", "list", *URL)
 
 

@@ -86,6 +86,8 @@ def copy(
         rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
         say_table(("KIND", "RECORDS", "CHECKSUM"), rows)
         say(_sentence(copied, dry_run=dry_run))
+        if not dry_run:
+            say("start no worker on the source any more: what waits there would run a second time")
 
 
 @asynccontextmanager
