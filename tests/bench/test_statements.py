@@ -105,8 +105,8 @@ def have_come(sent: list[Sent], *names: str) -> bool:
     return not wanted
 
 
-async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.enqueue(100)
         assert [(kind, name) for _, kind, name in sent] in (
@@ -115,15 +115,15 @@ async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(sql_url
         )
 
 
-async def test_a_single_enqueue_is_one_statement(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_a_single_enqueue_is_one_statement(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.wait.enqueue()
         assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue_one")]
 
 
-async def test_a_key_costs_one_statement_more(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_a_key_costs_one_statement_more(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.scheduler.enqueue_many(
             [gated.wait.options(key=f"k{number}").call() for number in range(100)]
@@ -132,11 +132,11 @@ async def test_a_key_costs_one_statement_more(sql_url: str) -> None:
 
 
 async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
+    hearing_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without taking jobs in advance, batches begin and end as the gate says.
     monkeypatch.setattr(appetite, "_BRISK", -1)
-    gated = Gated(store_url)
+    gated = Gated(hearing_url)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS * BATCHES)
         sent.clear()
@@ -153,9 +153,9 @@ async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
 
 
 async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_settlement(
-    sql_url: str,
+    hearing_sql_url: str,
 ) -> None:
-    gated = Gated(sql_url)
+    gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS)
         sent.clear()
@@ -163,12 +163,12 @@ async def test_a_job_that_runs_at_once_costs_no_statement_but_its_claim_and_its_
             await until(partial(gated.has_started, SLOTS))
             gated.open_gate()
             await until(partial(are_settled, sent, 1))
-        taking = {"take"} if sql_url.startswith("sqlite") else set()
+        taking = {"take"} if hearing_sql_url.startswith("sqlite") else set()
         assert {name for _, _, name in sent} - {*OPEN, *BEAT, *WATCH} == {"claim", "succeed", *taking}
 
 
-async def test_the_logs_of_a_whole_batch_cost_one_statement_more(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_the_logs_of_a_whole_batch_cost_one_statement_more(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     gated.says = lambda: logging.getLogger("app").warning("hello")
     gated.stays_open = True
     async with listening(gated) as sent:
@@ -182,8 +182,8 @@ async def test_the_logs_of_a_whole_batch_cost_one_statement_more(sql_url: str) -
         assert names["note_progress"] == 0
 
 
-async def test_the_progress_of_all_running_jobs_is_one_statement(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_the_progress_of_all_running_jobs_is_one_statement(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     gated.says = lambda: current_job().progress(0.5)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS)
@@ -196,8 +196,10 @@ async def test_the_progress_of_all_running_jobs_is_one_statement(sql_url: str) -
         assert (names["note_progress"], names["add_logs"]) == (1, 0)
 
 
-async def test_short_jobs_are_taken_in_advance_in_claims_larger_than_there_are_slots(store_url: str) -> None:
-    gated = Gated(store_url)
+async def test_short_jobs_are_taken_in_advance_in_claims_larger_than_there_are_slots(
+    hearing_url: str,
+) -> None:
+    gated = Gated(hearing_url)
     gated.stays_open = True
     jobs = 50 * SLOTS
     async with listening(gated) as sent:
@@ -211,8 +213,8 @@ async def test_short_jobs_are_taken_in_advance_in_claims_larger_than_there_are_s
         assert settlements <= jobs // SLOTS + claims
 
 
-async def test_a_worker_whose_tasks_have_no_limits_never_asks_for_limited_jobs(sql_url: str) -> None:
-    gated = Gated(sql_url)
+async def test_a_worker_whose_tasks_have_no_limits_never_asks_for_limited_jobs(hearing_sql_url: str) -> None:
+    gated = Gated(hearing_sql_url)
     gated.stays_open = True
     async with listening(gated) as sent, gated.scheduler.worker(concurrency=SLOTS, retention=None, lease=3):
         for batch in range(1, BATCHES + 1):
@@ -223,9 +225,9 @@ async def test_a_worker_whose_tasks_have_no_limits_never_asks_for_limited_jobs(s
 
 
 async def test_a_full_gate_is_looked_at_without_a_write_and_without_a_rate_no_start_is_noted(
-    sql_url: str,
+    hearing_sql_url: str,
 ) -> None:
-    scheduler = Scheduler(sql_url)
+    scheduler = Scheduler(hearing_sql_url)
     started, gate = asyncio.Event(), asyncio.Event()
 
     @scheduler.task(name="wait", limit=Limit(1, by="key"))
@@ -251,8 +253,10 @@ async def test_a_full_gate_is_looked_at_without_a_write_and_without_a_rate_no_st
 
 @pytest.mark.covers("limit-starves")
 @pytest.mark.parametrize("shut", ["full gate", "rate used up", "full queue", "paused queue"])
-async def test_what_may_not_start_is_not_asked_for_between_the_usual_looks(sql_url: str, shut: str) -> None:
-    scheduler = Scheduler(sql_url)
+async def test_what_may_not_start_is_not_asked_for_between_the_usual_looks(
+    hearing_sql_url: str, shut: str
+) -> None:
+    scheduler = Scheduler(hearing_sql_url)
     started, gate = asyncio.Event(), asyncio.Event()
     limits: dict[str, dict[str, Any]] = {"full gate": {"limit": 1}, "rate used up": {"rate": "1/1h"}}
 
@@ -284,10 +288,10 @@ async def test_what_may_not_start_is_not_asked_for_between_the_usual_looks(sql_u
 
 @pytest.mark.parametrize("count", [1, 100])
 async def test_a_round_that_fires_schedules_costs_the_same_statements_however_many(
-    sql_url: str, count: int
+    hearing_sql_url: str, count: int
 ) -> None:
     clock = FakeClock()
-    async with Scheduler(sql_url, clock=clock) as scheduler:
+    async with Scheduler(hearing_sql_url, clock=clock) as scheduler:
         firer = await firing(scheduler, [every("1h", start=MOMENT) for _ in range(count)])
         sent = tapped(scheduler.store)
         await firer.round()
@@ -295,10 +299,10 @@ async def test_a_round_that_fires_schedules_costs_the_same_statements_however_ma
         assert len(await scheduler.jobs.list(limit=1000)) == count
 
 
-async def test_schedules_that_come_soon_after_one_another_share_a_round(sql_url: str) -> None:
+async def test_schedules_that_come_soon_after_one_another_share_a_round(hearing_sql_url: str) -> None:
     clock = FakeClock(MOMENT - timedelta(seconds=10))
     soon = [every("1h", start=MOMENT + timedelta(milliseconds=2 * n)) for n in range(100)]
-    async with Scheduler(sql_url, clock=clock) as scheduler:
+    async with Scheduler(hearing_sql_url, clock=clock) as scheduler:
         firer = await firing(scheduler, soon)
         wait = await firer.round()
         assert wait is not None
@@ -311,10 +315,10 @@ async def test_schedules_that_come_soon_after_one_another_share_a_round(sql_url:
 
 
 async def test_short_jobs_that_fall_due_one_after_the_other_share_claims_looks_and_settlements(
-    store_url: str,
+    hearing_url: str,
 ) -> None:
     count = 60
-    gated = Gated(store_url)
+    gated = Gated(hearing_url)
     gated.stays_open = True
     async with listening(gated) as sent:
         first = datetime.now(UTC) + timedelta(seconds=0.3)
@@ -327,9 +331,9 @@ async def test_short_jobs_that_fall_due_one_after_the_other_share_claims_looks_a
     assert claims + Counter(name for _, _, name in sent)["next_due"] <= count / 2
 
 
-async def test_who_is_ahead_of_a_fast_stream_asks_once_for_many_jobs(store_url: str) -> None:
+async def test_who_is_ahead_of_a_fast_stream_asks_once_for_many_jobs(hearing_url: str) -> None:
     count = 500
-    gated = Gated(store_url)
+    gated = Gated(hearing_url)
     gated.stays_open = True
     async with listening(gated) as sent:
         first = datetime.now(UTC) + timedelta(seconds=0.5)
@@ -363,11 +367,11 @@ async def firing(scheduler: Scheduler, triggers: Sequence[Trigger]) -> ScheduleF
 
 @pytest.mark.covers("idle-writes")
 async def test_an_idle_worker_sends_nothing_but_one_statement_for_each_heartbeat(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
+    hearing_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every heartbeat looks for everything, and each of three comes long after what a worker does at its start.
     monkeypatch.setattr(lookout, "LOOK", 0.1)
-    gated = Gated(store_url)
+    gated = Gated(hearing_url)
     async with listening(gated) as sent, gated.scheduler.worker(lease=3, retention=None):
         # The first comes right after the start, and the second may.
         await until(lambda: written(sent)["pulse"] >= 3)
@@ -377,9 +381,9 @@ async def test_an_idle_worker_sends_nothing_but_one_statement_for_each_heartbeat
 
 
 async def test_schedules_that_are_declared_again_as_they_were_cost_two_reads_and_no_write(
-    sql_url: str,
+    hearing_sql_url: str,
 ) -> None:
-    gated = Gated(sql_url)
+    gated = Gated(hearing_sql_url)
     for number in range(100):
         gated.scheduler.schedule(every("1h"), name=f"s{number}")(gated.wait)
     async with listening(gated) as sent:

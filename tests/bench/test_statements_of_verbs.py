@@ -42,11 +42,11 @@ class Tapped(NamedTuple):
 
 
 @pytest.fixture
-async def tap(sql_url: str) -> AsyncIterator[Tapped]:
-    store = open_store(sql_url)
+async def tap(hearing_sql_url: str) -> AsyncIterator[Tapped]:
+    store = open_store(hearing_sql_url)
     await store.open()
     await hire(store, "w1")
-    yield Tapped(store, tapped(store), sql_url.partition(":")[0])
+    yield Tapped(store, tapped(store), hearing_sql_url.partition(":")[0])
     await store.close()
 
 

@@ -14,10 +14,15 @@ _STORES = {
     "pgbouncer": ["pgbouncer"],
     "mariadb": ["mariadb"],
     "redis": ["redis"],
-    "all": ["sqlite", "postgres", "redis"],
+    "all": ["sqlite", "postgres", "mariadb", "redis"],
 }
 SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 """Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""
+
+GROWN = SQL - {"mariadb"}
+"""Those whose tables have had older versions."""
+DEAF = frozenset({"mariadb", "pgbouncer"})
+"""Those whose workers look by themselves for what others do, so that they send more than is needed elsewhere."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,6 +44,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("store_url", [*kinds, "pgbouncer"] if pooled else kinds, indirect=True)
     if "sql_url" in metafunc.fixturenames:
         metafunc.parametrize("sql_url", [kind for kind in kinds if kind in SQL], indirect=True)
+    if "grown_url" in metafunc.fixturenames:
+        metafunc.parametrize("grown_url", [kind for kind in kinds if kind in GROWN], indirect=True)
+    hearing = [kind for kind in kinds if kind not in DEAF]
+    if "hearing_url" in metafunc.fixturenames:
+        metafunc.parametrize("hearing_url", hearing, indirect=True)
+    if "hearing_sql_url" in metafunc.fixturenames:
+        metafunc.parametrize("hearing_sql_url", [kind for kind in hearing if kind in SQL], indirect=True)
 
 
 @pytest.fixture
@@ -51,6 +63,27 @@ def store_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sql_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database, once for each kind of SQL database among the stores that were chosen."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def grown_url(request: pytest.FixtureRequest) -> str:
+    """The same for databases whose tables have had older versions."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def hearing_url(request: pytest.FixtureRequest) -> str:
+    """The same for stores whose workers hear of what others do."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture
+def hearing_sql_url(request: pytest.FixtureRequest) -> str:
+    """The same for SQL databases whose workers hear of what others do."""
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 

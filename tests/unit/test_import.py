@@ -8,7 +8,7 @@ import pytest
 import duetime
 
 HEAVY = {"asyncpg", "fastapi", "pydantic", "redis", "sqlite3", "starlette", "uvicorn"}
-DRIVERS = {"postgresql": "asyncpg", "redis": "redis.asyncio", "sqlite": "sqlite3"}
+DRIVERS = {"mariadb": "asyncmy", "postgresql": "asyncpg", "redis": "redis.asyncio", "sqlite": "sqlite3"}
 
 
 @pytest.mark.covers("import-loads-drivers")

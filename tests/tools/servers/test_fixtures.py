@@ -26,7 +26,7 @@ async def test_a_database_comes_with_tables_and_nothing_in_them(postgres_url: st
 
 
 def test_store_addresses_name_the_store(store_url: str) -> None:
-    assert store_url.startswith(("sqlite:///", "postgresql://", "redis://"))
+    assert store_url.startswith(("sqlite:///", "postgresql://", "mariadb://", "redis://"))
 
 
 def test_tests_of_transactions_leave_out_no_store_that_has_them(

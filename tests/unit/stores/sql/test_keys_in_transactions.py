@@ -14,6 +14,7 @@ from duetime.model.job import Key, NewJob
 from duetime.stores.base import JobFilter, Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import job, put
+from tests.support.mariadb import connected
 
 KEY = Key(value="k")
 
@@ -45,6 +46,11 @@ async def test_a_refused_batch_leaves_nothing_in_the_transaction(store: Store, s
             file.execute("BEGIN IMMEDIATE")
             asked = await refused(store, file)
             file.commit()
+    elif sql_url.startswith("mariadb"):
+        async with connected(sql_url) as opened:
+            await opened.begin()
+            asked = await refused(store, opened)
+            await opened.commit()
     else:
         connection = await asyncpg.connect(sql_url)
         async with connection.transaction():

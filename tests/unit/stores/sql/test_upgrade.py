@@ -134,9 +134,9 @@ def code(url: str, clock: FakeClock) -> Scheduler:
 
 
 @pytest.fixture
-async def scheduler(sql_url: str, clock: FakeClock) -> AsyncIterator[Scheduler]:
-    await make_old_tables(sql_url, rows(clock.now()))
-    async with code(sql_url, clock) as scheduler:
+async def scheduler(grown_url: str, clock: FakeClock) -> AsyncIterator[Scheduler]:
+    await make_old_tables(grown_url, rows(clock.now()))
+    async with code(grown_url, clock) as scheduler:
         yield scheduler
 
 
@@ -195,9 +195,9 @@ async def test_nothing_is_fired_twice(scheduler: Scheduler, clock: FakeClock) ->
     assert await store.find(JobFilter(schedule=PAUSED)) == []
 
 
-async def test_a_change_that_comes_with_the_new_code_is_applied(sql_url: str, clock: FakeClock) -> None:
-    await make_old_tables(sql_url, rows(clock.now()))
-    scheduler = Scheduler(sql_url, clock=clock)
+async def test_a_change_that_comes_with_the_new_code_is_applied(grown_url: str, clock: FakeClock) -> None:
+    await make_old_tables(grown_url, rows(clock.now()))
+    scheduler = Scheduler(grown_url, clock=clock)
 
     @scheduler.schedule(every("20m"), name="often")
     @scheduler.task(name="often", queue="mail")
@@ -212,17 +212,17 @@ async def test_a_change_that_comes_with_the_new_code_is_applied(sql_url: str, cl
     assert to_datetime(record.next_at or 0) > to_datetime(clock.now())
 
 
-async def test_those_with_a_number_of_times_come_to_the_same_end(sql_url: str, clock: FakeClock) -> None:
+async def test_those_with_a_number_of_times_come_to_the_same_end(grown_url: str, clock: FakeClock) -> None:
     now = clock.now()
     await make_old_tables(
-        sql_url,
+        grown_url,
         [
             counted("over", now, start=now - 3 * HOUR, times=3),
             counted("half", now, start=now - 3 * HOUR, times=4),
             counted("later", now, start=now + 3 * HOUR, times=2),
         ],
     )
-    async with Scheduler(sql_url, clock=clock) as scheduler:
+    async with Scheduler(grown_url, clock=clock) as scheduler:
         store = scheduler.store
         assert {s.name: s.made for s in await store.schedules()} == {"over": 3, "half": 3, "later": 0}
         firer = ScheduleFirer(store, ServiceHealth())
@@ -236,10 +236,10 @@ async def test_those_with_a_number_of_times_come_to_the_same_end(sql_url: str, c
         assert {s.name: s.next_at for s in await store.schedules()}["over"] is None
 
 
-async def test_one_that_is_over_stays_over_whatever_was_counted(sql_url: str, clock: FakeClock) -> None:
+async def test_one_that_is_over_stays_over_whatever_was_counted(grown_url: str, clock: FakeClock) -> None:
     now = clock.now()
-    await make_old_tables(sql_url, [counted("over", now, start=now - 3 * HOUR, times=3)])
-    async with Scheduler(sql_url, clock=clock) as scheduler:
+    await make_old_tables(grown_url, [counted("over", now, start=now - 3 * HOUR, times=3)])
+    async with Scheduler(grown_url, clock=clock) as scheduler:
         (over,) = await scheduler.store.schedules()
         # As a worker of the version before leaves it, which counts nothing.
         uncounted = Change(before=over, after=replace(over, made=0))
