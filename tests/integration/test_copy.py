@@ -308,6 +308,24 @@ async def test_of_two_runs_the_first_gives_way(two: tuple[Place, Place]) -> None
     assert mark.verb == "copy ended"
 
 
+@pytest.mark.covers("copy-interrupted")
+async def test_a_run_writes_nothing_more_once_another_has_begun(two: tuple[Place, Place]) -> None:
+    source, target = two
+    await put(source.store)
+
+    def fail(_kind: Kind, _count: int) -> None:
+        raise InjectedFault("told to fail")
+
+    async def begin_too() -> None:
+        async with opened(source.name) as here, opened(target.name) as there:
+            with pytest.raises(InjectedFault):
+                await copy(here, there, drain=None, who="you", progress=fail)
+
+    with pytest.raises(CopyRefused, match="begun once more elsewhere, and this run gives way"):
+        await copy(source, target, drain=None, who="me", progress=at(Kind.QUEUES, 1, begin_too))
+    assert (await records(target.store))[Kind.JOBS] == []
+
+
 async def test_a_worker_that_was_killed_is_none_that_runs_on_a_target_whose_clock_is_behind(
     tmp_path: Path,
 ) -> None:
