@@ -82,9 +82,7 @@ ON CONFLICT DO NOTHING
 -- Find the jobs that stand for given occurrences.
 SELECT j.schedule, j.occurrence, j.id
 FROM {each rows: schedule text, occurrence int} AS r
-{in_order} {jobs} AS j {index occurrence}
-  ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND (j.occurrence IS NULL) IS FALSE
-{current}
+JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND (j.occurrence IS NULL) IS FALSE
 
 -- fragment: first_of
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
