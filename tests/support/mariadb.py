@@ -11,11 +11,16 @@ import asyncmy
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[asyncmy.Connection]:
+async def connected(url: str, **options: Any) -> AsyncIterator[asyncmy.Connection]:
     """Connect to the database of a URL; each statement is committed by itself."""
     parts = urlsplit(url)
     connection = await asyncmy.connect(
-        host=parts.hostname, port=parts.port, user=parts.username, database=parts.path[1:], autocommit=True
+        host=parts.hostname,
+        port=parts.port,
+        user=parts.username,
+        database=parts.path[1:],
+        autocommit=True,
+        **options,
     )
     try:
         yield connection

@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from duetime import Scheduler, Task
+from duetime.errors import InvalidTransaction
 from duetime.model.job import Key
 from duetime.stores.base import JobFilter, Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import hire, job, put, take_one
-from tests.integration.callers import CALLERS, Calling
+from tests.integration.callers import CALLERS, Calling, by_asyncmy, of_alchemy
+from tests.support.mariadb import connected, fetch
 
 READ = "SELECT count(*) FROM duetime_jobs"
 """Takes the snapshot."""
@@ -46,6 +49,14 @@ def calling(request: pytest.FixtureRequest) -> Calling:
     return CALLERS["mariadb"][request.param]
 
 
+async def waits(url: str) -> None:
+    """Return once a transaction waits for a lock of another."""
+    async with connected(url) as connection, asyncio.timeout(20):
+        while not await fetch(connection, "SELECT 1 FROM information_schema.innodb_lock_waits"):  # noqa: ASYNC110
+            # The server looks anew for whoever has not asked for a tenth of a second.
+            await asyncio.sleep(0.15)
+
+
 async def test_the_holder_of_a_key_is_found_though_it_came_after_the_first_look(
     scheduler: Scheduler, task: Task[[int], int], calling: Calling, mariadb_url: str
 ) -> None:
@@ -71,12 +82,51 @@ async def test_a_job_that_has_begun_since_the_first_look_is_not_replaced(
     assert {found.id for found in await store.find(JobFilter())} == {first, asked.id}
 
 
-async def test_an_occurrence_is_the_job_that_was_stored_since_the_first_look(
-    store: Store, calling: Calling, mariadb_url: str
+async def test_a_key_that_is_taken_in_a_transaction_keeps_nobody_else_from_enqueuing(
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, mariadb_url: str
 ) -> None:
-    async with calling(mariadb_url) as caller:
-        await caller.execute(READ)
-        first = await put(store, schedule="s", occurrence=1)
-        assert await store.enqueue([job(schedule="s", occurrence=1)], tx=caller.tx) == [first]
-        await caller.commit()
-    assert [found.id for found in await store.find(JobFilter())] == [first]
+    async with scheduler, calling(mariadb_url) as caller, asyncio.timeout(4):
+        await task.options(tx=caller.tx, key="k").enqueue(1)
+        await task.enqueue(2)
+        for key in ("before", "later"):
+            await task.options(key=key).enqueue(3)
+        await caller.rollback()
+        assert len(await scheduler.jobs.list()) == 3
+
+
+@pytest.mark.covers("enqueue-apart")
+async def test_who_loses_a_deadlock_is_told_that_the_whole_transaction_is_gone(
+    scheduler: Scheduler, task: Task[[int], int], calling: Calling, mariadb_url: str
+) -> None:
+    async with scheduler, calling(mariadb_url) as loser, by_asyncmy(mariadb_url) as winner:
+        await winner.execute("CREATE TABLE orders (id integer)")
+        await winner.execute("BEGIN")
+        # Who has changed more is spared.
+        await winner.execute(f"INSERT INTO orders VALUES {', '.join(['(1)'] * 100)}")
+        await task.options(tx=loser.tx, key="x").enqueue(1)
+        await task.options(tx=winner.tx, key="y").enqueue(2)
+        blocked = asyncio.create_task(task.options(tx=winner.tx, key="x").enqueue(3))
+        await waits(mariadb_url)
+        with pytest.raises(InvalidTransaction, match=r"rolled back all of tx.*; begin it again"):
+            await task.options(tx=loser.tx, key="y").enqueue(4)
+        await blocked
+        if calling is by_asyncmy:
+            # Each statement would be committed by itself now.
+            with pytest.raises(InvalidTransaction, match="no transaction open"):
+                await task.options(tx=loser.tx, key="z").enqueue(5)
+        await loser.rollback()
+        await winner.rollback()
+        assert await scheduler.jobs.list() == []
+
+
+@pytest.mark.parametrize("charset", ["latin1", "utf8"])
+async def test_a_connection_that_lacks_letters_is_refused_with_the_one_to_choose(
+    scheduler: Scheduler, task: Task[[int], int], mariadb_url: str, charset: str
+) -> None:
+    engine = create_async_engine(f"{of_alchemy(mariadb_url, asynchronous=True)}?charset={charset}")
+    async with scheduler, engine.connect() as alchemy, connected(mariadb_url, charset=charset) as native:
+        await native.begin()
+        for tx in (alchemy, native):
+            with pytest.raises(InvalidTransaction, match="connect with charset=utf8mb4"):
+                await task.options(tx=tx).enqueue(1)
+    await engine.dispose()

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.clock import Clock
-from duetime.stores.sql.borrowing import aborted, another_database, needs_loop, no_transaction
+from duetime.stores.sql.borrowing import (
+    CHARSET,
+    aborted,
+    another_database,
+    needs_loop,
+    no_transaction,
+    undone,
+    wrong_charset,
+)
 from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
 from duetime.stores.sql.sqlite.borrowed import BECOME_WRITER, outrun
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
@@ -27,8 +35,9 @@ _ABORTED: Final = "25P02"
 _MISSING: Final = frozenset({"42P01", "42703"})
 """Tables or columns that are not there."""
 _MISSING_ON_MYSQL: Final = frozenset({1054, 1146})
-_ENDED_ON_MYSQL: Final = frozenset({1205, 1213, 1305})
-"""Deadlocks and long waits, behind which there may be no savepoint any more."""
+_WAITED_ON_MYSQL: Final = 1205
+_ENDED_ON_MYSQL: Final = frozenset({1213, 1305})
+"""A deadlock, behind which there is neither a transaction nor a savepoint any more."""
 _FAMILY: Final = {"mariadb": "mysql"}
 """What SQLAlchemy calls by two names."""
 
@@ -163,8 +172,8 @@ def _in_two_phases(tx: Any) -> bool:
 def _writing(connection: Connection) -> Generator[None]:
     """Begin what SQLAlchemy leaves for SQLite's driver to begin, and undo that if it was in vain."""
     if connection.dialect.name != "sqlite":
-        if connection.dialect.name in {"mariadb", "mysql"} and _commits_each(connection):
-            raise no_transaction(_COMMITS)
+        if connection.dialect.name in {"mariadb", "mysql"}:
+            _check_mysql(connection)
         yield
         return
     driver: Any = connection.connection.driver_connection
@@ -183,11 +192,16 @@ def _writing(connection: Connection) -> Generator[None]:
         raise
 
 
-def _commits_each(connection: Connection) -> bool:
-    """Whether every statement is committed by itself; on MySQL a savepoint is no error then."""
+def _check_mysql(connection: Connection) -> None:
+    """Refuse where every statement is committed by itself, in which a savepoint is no error, and where letters lack."""
     from sqlalchemy import select, text
 
-    return bool(connection.scalar(select(text("@@autocommit"))))
+    found: Any = connection.execute(select(text("@@autocommit, @@character_set_client"))).one()
+    commits_each, charset = found
+    if commits_each:
+        raise no_transaction(_COMMITS)
+    if charset != CHARSET:
+        raise wrong_charset(charset)
 
 
 def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
@@ -265,9 +279,9 @@ def _judge_postgres(error: Any) -> Exception | None:
 def _judge_mysql(error: Any) -> Exception | None:
     code = error.args[0] if error.args else None
     if code in _ENDED_ON_MYSQL:
-        return StoreUnavailable(
-            f"others change the same rows; roll your transaction back and begin again ({error})"
-        )
+        return undone(error)
+    if code == _WAITED_ON_MYSQL:
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
     return another_database() if code in _MISSING_ON_MYSQL else None
 
 

@@ -9,6 +9,9 @@ from duetime.errors import InvalidTransaction
 SAVEPOINT: Final = "duetime_enqueue"
 """Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
 
+CHARSET: Final = "utf8mb4"
+"""The one of a MySQL's that has room for every letter."""
+
 
 def not_accepted(tx: object, native: str) -> InvalidTransaction:
     """Return the error for something that is no transaction we know."""
@@ -26,6 +29,18 @@ def gone() -> InvalidTransaction:
 def no_transaction(how: str) -> InvalidTransaction:
     """Return the error for a connection on which every statement would be committed by itself."""
     return InvalidTransaction(f"tx has no transaction open; {how}")
+
+
+def wrong_charset(found: str) -> InvalidTransaction:
+    """Return the error for a connection that cannot say all that arguments may hold."""
+    return InvalidTransaction(f"tx speaks {found}, which lacks letters; connect with charset={CHARSET}")
+
+
+def undone(error: BaseException) -> InvalidTransaction:
+    """Return the error for a transaction of which the server has left nothing, not even what came before."""
+    return InvalidTransaction(
+        f"the server has rolled back all of tx ({error}); begin it again, from its first statement"
+    )
 
 
 def aborted() -> InvalidTransaction:

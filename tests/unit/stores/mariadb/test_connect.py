@@ -35,6 +35,7 @@ def refused(code: int, text: str = "no") -> asyncmy.OperationalError:
         (1969, StoreUnavailable, "took too long"),
         (2013, StoreUnavailable, "was lost"),
         (1213, StoreUnavailable, "too many others"),
+        (1153, StoreError, "max_allowed_packet"),
         (1062, Duplicate, "no"),
         (1064, StoreError, "refused a statement"),
     ],
@@ -99,9 +100,18 @@ class Server:
 
     description = None
     rowcount = 0
+    server_status = 0
 
-    async def execute(self, text: str, _values: object) -> None:
+    async def execute(self, text: str) -> None:
         self.queries.append(text)
+        self.description = ("max",) if "max_allowed_packet" in text else None
+
+    async def fetchall(self) -> list[tuple[int]]:
+        return [(2**20,)]
+
+    def literal(self, value: object) -> str:
+        assert not isinstance(value, str), "the driver takes too long for it"
+        return str(value)
 
 
 async def connect(server: Server, monkeypatch: pytest.MonkeyPatch) -> Session:
@@ -151,3 +161,37 @@ async def test_a_mysql_is_asked_for_nothing_that_only_mariadb_has(
     assert "utf8mb4_0900_bin" in asked
     for word in ("nopad_bin", "max_statement_time", "idle_transaction_timeout", "SIMULTANEOUS_ASSIGNMENT"):
         assert word not in asked
+
+
+@pytest.mark.parametrize(
+    ("status", "sent"),
+    [(0, r"SELECT 'it''s \\ 100 %% %(n)s', 1"), (512, r"SELECT 'it''s \ 100 %% %(n)s', 1")],
+    ids=["backslashes escape", "backslashes are letters"],
+)
+async def test_texts_are_quoted_as_the_server_reads_them(
+    status: int, sent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = Server("10.11.2-MariaDB")
+    session = await connect(server, monkeypatch)
+    server.server_status = status
+    await session.fetch("SELECT %(text)s, %(n)s", {"text": r"it's \ 100 %% %(n)s", "n": 1})
+    assert server.queries[-1] == sent
+
+
+async def test_what_the_server_would_not_take_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server("10.11.2-MariaDB")
+    session = await connect(server, monkeypatch)
+    await session.fetch("SELECT %(text)s", {"text": "x" * 2**19})
+    assert server.queries[-1].startswith("SELECT 'x")
+    with pytest.raises(StoreError, match=r"max_allowed_packet \(1048576\); raise it") as told:
+        await session.fetch("SELECT %(text)s", {"text": "\N{PILE OF POO}" * 2**18})
+    assert type(told.value) is StoreError, "who tries again would fail again"
+    assert JUDGE.spares_connection(told.value)
+    assert server.queries[-1] == "SELECT @@max_allowed_packet"
+
+
+async def test_a_small_statement_costs_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server("10.11.2-MariaDB")
+    session = await connect(server, monkeypatch)
+    await session.fetch("SELECT %(text)s", {"text": "x"})
+    assert not any("max_allowed_packet" in text for text in server.queries)

@@ -51,6 +51,7 @@ _CODES: Final = mean.Codes(
         mean.SLOW: "1969",
         mean.LOST: "1053 1158 1159 1160 1161 1927 2003 2013 2014",
         mean.UNSENT: "0 2006",
+        mean.TOO_LARGE: "1153",
         mean.CONFLICT: "1020 1205 1213",
         mean.TAKEN: "1062",
         mean.NO_SAVEPOINT: "1305",

@@ -14,6 +14,7 @@ from duetime.stores.sql.borrowing import (
     gone,
     needs_loop,
     no_transaction,
+    undone,
 )
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.pooled.connection import C, Connector
@@ -48,14 +49,26 @@ class PooledBorrowed(Generic[C]):
             try:
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
-                with suppress(Exception):
-                    await connection.execute(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
-                    await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
+                await self._take_back(error)
                 if self._connector.judge.misses_table(error):
                     raise another_database() from error
                 raise
             await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
         return answer
+
+    async def _take_back(self, cause: BaseException) -> None:
+        """Undo what a script has done; raise `InvalidTransaction` where the server has undone more than that."""
+        connection = self._connection
+        try:
+            await connection.execute(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
+            await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
+        except Exception as error:  # noqa: BLE001 -- what has failed before says more
+            if not self._connector.judge.misses_savepoint(error):
+                return
+            with suppress(Exception):
+                # Nothing is left to roll back, but only an answer tells the driver that no transaction is open.
+                await connection.execute("ROLLBACK")
+            raise undone(cause) from cause
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> NoReturn:
         """Refuse: this connection lives in an event loop."""

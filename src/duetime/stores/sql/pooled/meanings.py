@@ -68,6 +68,10 @@ UNSENT: Final = Meaning(StoreUnavailable, "the connection to {place} was gone ({
 CONFLICT: Final = Meaning(
     StoreUnavailable, "too many others change the same rows at once ({error}); try again"
 )
+TOO_LARGE: Final = Meaning(
+    StoreError,
+    "{place} takes no statement so large ({error}); raise its max_allowed_packet, or send less at once",
+)
 TAKEN: Final = Meaning(Duplicate, "{error}")
 NO_SAVEPOINT: Final = Meaning(StoreError, "{error}")
 
@@ -105,7 +109,7 @@ class Codes:
             ),
             was_never_sent=lambda error: self._means(error) == UNSENT,
             spares_connection=lambda error: (
-                isinstance(error, KeyTaken | TakenBack)
+                isinstance(error, KeyTaken | TakenBack | StoreError)
                 or (self.of(error) is not None and self._means(error) not in (LOST, UNSENT, READ_ONLY))
             ),
             misses_savepoint=lambda error: self._means(error) is NO_SAVEPOINT,
