@@ -24,6 +24,4 @@ def examine() -> Script[list[Check]]:
         ("durability", durable, f"innodb_flush_log_at_trx_commit is {flush}, sync_binlog {sync}", lost),
         ("writable", read_only == "OFF", f"read_only is {read_only}", "connect to the primary"),
     )
-    return [
-        Check(name=name, ok=ok, detail=detail, fix=None if ok else fix) for name, ok, detail, fix in found
-    ]
+    return [Check(name=name, ok=ok, detail=said, fix=None if ok else fix) for name, ok, said, fix in found]

@@ -35,9 +35,5 @@ MARIADB = Dialect(
     looks_before_storing=True,
     claims_per_statement=False,
     in_steps=True,
-    words=(
-        ("AS text)", "AS char)"),
-        ("AS bigint)", "AS signed)"),
-        ("AS MATERIALIZED (", "AS ("),
-    ),
+    words=(("AS text)", "AS char)"), ("AS bigint)", "AS signed)"), ("AS MATERIALIZED (", "AS (")),
 )

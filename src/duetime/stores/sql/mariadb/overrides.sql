@@ -40,6 +40,15 @@ walk (task, gate, queue, priority, due_at, schedule, step) AS (
     WHERE n.step <= :steps AND (SELECT count(*) FROM latest) = :latest
 )
 
+-- fragment: hundredth
+-- When the hundredth job of a queue and priority falls due.
+(SELECT j.due_at {near} ORDER BY j.due_at, j.id LIMIT 1 OFFSET 99)
+
+-- fragment: first_near
+-- A derived table cannot see the queue and priority that it should look into.
+coalesce((SELECT j.due_at {near} AND {known_task} AND j.due_at <= coalesce({hundredth}, 9223372036854775807)
+          ORDER BY j.due_at, j.id LIMIT 1), {hundredth})
+
 -- name: tally_waiting
 -- Count what waits in each queue, due and not.
 SELECT j.queue, j.priority, least(count(CASE WHEN j.due_at <= {now} THEN 1 END), :most),

@@ -15,10 +15,19 @@ ON CONFLICT (id) DO UPDATE SET
     lease_until = CASE WHEN {workers}.state = 'alive' THEN excluded.lease_until ELSE {workers}.lease_until END
 RETURNING {now}
 
--- fragment: hundredth
--- When the hundredth job of a queue and priority falls due.
-(SELECT j.due_at FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
- ORDER BY j.due_at, j.id LIMIT 1 OFFSET 99)
+-- fragment: near
+-- The jobs of one queue and priority that a claim would see.
+FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
+
+-- fragment: first_near
+-- When the next of them falls due that is for this worker, or the hundredth.
+(
+    SELECT coalesce(
+        min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
+        CASE WHEN count(*) = 100 THEN max(near.due_at) END
+    )
+    FROM (SELECT j.task, j.due_at {near} ORDER BY j.due_at, j.id LIMIT 100) AS near
+)
 
 -- fragment: next_job
 -- When the next job of `queues` and `tasks` falls due that no limit applies to, or sooner. Of each queue and priority the
@@ -26,16 +35,11 @@ RETURNING {now}
 -- them is when to look further, by `next_due`.
 (
     WITH {priorities}
-    SELECT min(coalesce((
-        SELECT j.due_at FROM {jobs} AS j {index claim}
-        WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
-          AND {known_task}
-          AND j.due_at <= coalesce({hundredth}, 9223372036854775807)
-        ORDER BY j.due_at, j.id LIMIT 1
-    ), {hundredth}))
-    FROM {each queues: name text} AS q CROSS JOIN priorities AS p
-    WHERE NOT EXISTS (SELECT 1 FROM {queues} AS c WHERE c.name = q.name
-                      AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL))
+    SELECT min({first_near}) FROM {each queues: name text} AS q CROSS JOIN priorities AS p
+    WHERE NOT EXISTS (
+        SELECT 1 FROM {queues} AS c
+        WHERE c.name = q.name AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL)
+    )
 )
 
 -- fragment: is_forsaken
