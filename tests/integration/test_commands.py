@@ -83,7 +83,7 @@ async def test_a_busy_worker_answers_between_its_jobs(
     async with app.scheduler as scheduler:
         await fleet.start(lease=FAR, concurrency=4)
         worker = await the_worker(scheduler)
-        handles = await scheduler.enqueue_many([app.work.call(0.01) for _ in range(3_000)])
+        handles = await scheduler.enqueue_many([app.work.call(0.05) for _ in range(3_000)])
         await fleet.entry("start")
         answers = [
             await seconds(lambda: scheduler.workers.stop_job(worker.id, "none", wait=20))

@@ -70,11 +70,11 @@ async def full_mariadb(scheduler: Scheduler) -> AsyncIterator[None]:
 @asynccontextmanager
 async def forbidden_redis(scheduler: Scheduler) -> AsyncIterator[None]:
     async with Redis.from_url(scheduler.url) as client:
-        await client.acl_setuser("default", commands=["-fcall"])
+        await client.acl_setuser("default", enabled=True, commands=["-fcall"])
         try:
             yield
         finally:
-            await client.acl_setuser("default", commands=["+fcall"])
+            await client.acl_setuser("default", enabled=True, commands=["+fcall"])
 
 
 class Trouble(NamedTuple):

@@ -56,8 +56,9 @@ class RedisServer:
 
     def flush(self) -> None:
         """Remove all data, and keep the functions."""
-        if not self._ask(b"FLUSHALL").startswith(b"+OK"):
-            raise ServerFailed("Redis did not empty itself")
+        answer = self._ask(b"FLUSHALL")
+        if not answer.startswith(b"+OK"):
+            raise ServerFailed(f"Redis did not empty itself: {answer!r}")
 
     def start(self) -> None:
         """Start, on the same port and with the same data as before, and return once it answers."""
@@ -110,4 +111,4 @@ class RedisServer:
     def _ask(self, command: bytes) -> bytes:
         with socket.create_connection((HOST, self.port), timeout=5) as asked:
             asked.sendall(command + b"\r\n")
-            return asked.recv(64)
+            return asked.recv(1024)

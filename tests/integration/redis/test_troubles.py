@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
@@ -42,7 +44,8 @@ async def test_a_user_without_rights_is_told_by_the_error_and_by_the_doctor(own_
     store = open_store(own_redis.url())
     await store.open()
     try:
-        await store._calls.client.acl_setuser("default", commands=["-fcall"])  # type: ignore[attr-defined]
+        client: Any = store._calls.client  # type: ignore[attr-defined]
+        await client.acl_setuser("default", enabled=True, commands=["-fcall"])
         (written,) = [check for check in await store.doctor() if check.name == "writes"]
         assert not written.ok
         assert written.fix == "see its rights with ACL GETUSER"
