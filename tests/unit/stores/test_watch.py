@@ -13,6 +13,7 @@ import pytest
 
 from duetime.model.job import NewJob
 from duetime.stores.base import Hint, Store
+from duetime.stores.base.subscribers import Subscriber
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import watch
 from duetime.stores.sql.sqlite.driver import SqliteDriver
@@ -303,16 +304,18 @@ async def test_a_store_that_listens_once_more_hears_nobody_before_its_first_look
     looks, may_look = asyncio.Event(), asyncio.Event()
     look = SqliteDriver._data_version
 
-    async def hold(driver: SqliteDriver) -> int:
+    async def hold(driver: SqliteDriver, subscriber: Subscriber) -> int:
         looks.set()
         await may_look.wait()
-        return await look(driver)
+        return await look(driver, subscriber)
 
     async with opened(f"sqlite:///{path}") as store:
         before = asyncio.create_task(first_hint(store))
         while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
             await asyncio.sleep(0.001)
         before.cancel()
+        await asyncio.gather(before, return_exceptions=True)
+        assert not store.hears_others, "nobody listens"
         monkeypatch.setattr(SqliteDriver, "_data_version", hold)
         again = asyncio.create_task(first_hint(store))
         await looks.wait()
@@ -321,7 +324,7 @@ async def test_a_store_that_listens_once_more_hears_nobody_before_its_first_look
         while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
             await asyncio.sleep(0.001)
         again.cancel()
-        await asyncio.gather(before, again, return_exceptions=True)
+        await asyncio.gather(again, return_exceptions=True)
 
 
 async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,10 +334,10 @@ async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.
     looks = 0
     look = SqliteDriver._data_version
 
-    async def counted(driver: SqliteDriver) -> int:
+    async def counted(driver: SqliteDriver, subscriber: Subscriber) -> int:
         nonlocal looks
         looks += 1
-        return await look(driver)
+        return await look(driver, subscriber)
 
     async def listen(store: Store) -> None:
         async for _ in store.wakeups():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any, Self
 
 import asyncmy
@@ -195,3 +197,25 @@ async def test_a_small_statement_costs_no_question(monkeypatch: pytest.MonkeyPat
     session = await connect(server, monkeypatch)
     await session.fetch("SELECT %(text)s", {"text": "x"})
     assert not any("max_allowed_packet" in text for text in server.queries)
+
+
+class Deaf(Server):
+    """Loses a cancellation that comes together with an answer, as the driver does."""
+
+    async def query(self, text: str) -> None:
+        await self.execute(text)
+
+    async def execute(self, text: str) -> None:
+        await super().execute(text)
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60 if text == "linger" else 0)
+
+
+async def test_whoever_is_cancelled_ends_also_where_the_driver_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = await connect(Deaf("10.11.2-MariaDB"), monkeypatch)
+    for call in (session.fetch("linger", {}), session.execute("linger")):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await call

@@ -91,7 +91,9 @@ class Session:
 
     async def execute(self, query: str, /) -> None:
         """Run a text that answers nothing."""
+        before = _cancellations()
         await self.raw.query(self._spelled(query))
+        _heed(before)
 
     async def fetch(self, query: str, values: Mapping[str, object], /) -> list[Row]:
         """Run a statement; one that returns no rows answers how many it has found."""
@@ -99,7 +101,9 @@ class Session:
         if len(text) > _LARGE:
             await self._check_size(text)
         cursor = self.raw.cursor(self._plain)
+        before = _cancellations()
         await cursor.execute(text)
+        _heed(before)
         return [(cursor.rowcount,)] if cursor.description is None else list(await cursor.fetchall())
 
     def _literal(self, value: object) -> str:
@@ -159,8 +163,10 @@ class CursorConnector:
     async def connect(self) -> Session:
         """Return a connection that is ready for scripts; raise only our own errors."""
         with self.errors():
+            before = _cancellations()
             raw = await self.open()
             try:
+                _heed(before)
                 session = self._session(raw)
                 for text in session.kind.settings.split(";"):
                     await session.execute(text)
@@ -211,6 +217,17 @@ class CursorConnector:
     def handed_out(self, session: Session, /) -> object:
         """Return what a handler gets of a connection, which remembers whether it was the handler who closed it."""
         return session.watched()
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+def _heed(before: int) -> None:
+    """End the task if it was to end meanwhile: the driver loses a cancellation that comes together with an answer."""
+    if _cancellations() > before:
+        raise asyncio.CancelledError
 
 
 def _has_news(transport: asyncio.Transport | None) -> bool:

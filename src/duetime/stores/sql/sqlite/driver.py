@@ -37,7 +37,8 @@ class SqliteDriver:
         self._database = database
         self._owner = shared is None
         self._subscribers = shared or Subscribers()
-        self._hears_others = database.path is None
+        self._hearing: dict[Subscriber, bool] = {}
+        """Who listens, and whether a commit of another process would be told to them."""
 
     async def open(self) -> None:
         """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
@@ -150,7 +151,8 @@ class SqliteDriver:
     @property
     def hears_others(self) -> bool:
         """Whether a commit of another process would be seen from now on; one in memory has no others."""
-        return self._hears_others
+        hearing = tuple(self._hearing.values())
+        return self._database.path is None or (bool(hearing) and all(hearing))
 
     async def doctor(self) -> list[Check]:
         """Look at the version, the settings and the file."""
@@ -188,27 +190,28 @@ class SqliteDriver:
         if path is None or nudges is None:
             return
         on_touch = nudges.heard_by(partial(subscriber.put, Hint("jobs")))
+        look = partial(self._data_version, subscriber)
         # Until its first look: a commit from before that is not told to it, whatever another has seen.
-        self._hears_others = False
-        while True:
-            try:
-                writes_since = self._database.writer.writes_since
-                async for _ in commits(
-                    path, self._data_version, on_touch=on_touch, writes_since=writes_since
-                ):
+        self._hearing[subscriber] = False
+        try:
+            while True:
+                try:
+                    writes_since = self._database.writer.writes_since
+                    async for _ in commits(path, look, on_touch=on_touch, writes_since=writes_since):
+                        subscriber.put(Hint("any"))
+                except NotOpen:
+                    return
+                except sqlite3.Error:
+                    self._hearing[subscriber] = False
+                    # Hints may be lost: whoever relied on them must know, and polls.
                     subscriber.put(Hint("any"))
-            except NotOpen:
-                self._hears_others = False
-                return
-            except sqlite3.Error:
-                self._hears_others = False
-                # Hints may be lost: whoever relied on them must know, and polls.
-                subscriber.put(Hint("any"))
-                await asyncio.sleep(_WATCH_AGAIN)
+                    await asyncio.sleep(_WATCH_AGAIN)
+        finally:
+            del self._hearing[subscriber]
 
-    async def _data_version(self) -> int:
+    async def _data_version(self, subscriber: Subscriber) -> int:
         version: int = await self._database.writer.do(_data_version)
-        self._hears_others = True
+        self._hearing[subscriber] = True
         return version
 
 
