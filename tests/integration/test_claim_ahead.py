@@ -109,7 +109,7 @@ async def test_a_held_job_yields_its_slot_to_a_more_urgent_one(fleet: Fleet) -> 
         await fleet.start(concurrency=1, window="10s")
         first = await app.wait_for.enqueue(gate.path)
         await fleet.entry("start", job=first.id)
-        due = in_seconds(3)  # Time enough for a worker that hears of it by looking.
+        due = in_seconds(8)  # Time enough for a worker that hears of it by looking.
         low = await app.note.options(at=due, priority=9).enqueue()
         await all_held(app.scheduler.store, [low.id])
         await until(lambda: datetime.now(UTC) > due, what="the due time")

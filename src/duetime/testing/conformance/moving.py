@@ -53,6 +53,7 @@ async def seen(store: Store) -> dict[str, object]:
     jobs = await store.find(JobFilter(limit=MANY))
     schedules = await store.schedules()
     workers = await store.workers()
+    census = await store.census(most=MANY)  # Its tallies come in any order.
     return {
         "jobs": jobs,
         "attempts": [await store.attempts(found.id) for found in jobs],
@@ -69,7 +70,7 @@ async def seen(store: Store) -> dict[str, object]:
         "pauses": await store.paused_queues(),
         "outlooks": [await store.outlook(found.queue, gate=found.gate) for found in jobs],
         "counts": await store.counts(),
-        "census": await store.census(most=MANY),
+        "census": census._replace(tallies=sorted(census.tallies, key=repr)),
         "upcoming": await store.upcoming(MANY),
         "due": await store.next_due(["default"], [TASK]),
     }
