@@ -80,7 +80,7 @@ async def test_a_cluster_that_cannot_be_reached_is_told_as_such() -> None:
 async def test_workers_go_on_when_a_replica_takes_the_place_of_their_primary(fleet_at: FleetAt) -> None:
     with servers(4) as (*members, replica):
         cluster = Cluster(members)
-        await cluster.form()
+        await cluster.form(mortal=True)
         await cluster.follow(replica, cluster.owner())
         fleet = fleet_at(cluster.url())
         app, gate = fleet.app(), fleet.gate()

@@ -79,7 +79,7 @@ async def test_a_claim_reads_no_more_jobs_than_it_hands_out_however_many_tasks_h
                 claims.extend(await take(store, tasks=tuple(tasks)))
 
             cost = await commands(client, claim)
-            assert cost["cmdstat_hgetall"] == len(claims) == 100
+            assert cost["cmdstat_hmget"] == len(claims) == 100
             assert [claim.due_at for claim in claims] == list(range(due, due + 100))
     finally:
         await store.close()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from redis.asyncio import Redis
 
 from duetime.model.audit import AuditEntry
 from duetime.model.instants import SECOND
 from duetime.model.limit import Gate
+from duetime.model.registries import Registry
 from duetime.model.retention import Retention
 from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Demand, Store, Wants
+from duetime.stores.base import Demand, JobFilter, Store, Wants
 from duetime.stores.open import open_store
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import (
@@ -35,39 +35,32 @@ from duetime.testing.conformance.kit import (
 from tests.integration.redis.kit import check
 from tools.servers import RedisServer
 
+pytestmark = pytest.mark.covers("unreadable-row")
+
 EDITS = {
-    "a word for a number": ("HSET", "priority", "high"),
-    "no queue": ("HDEL", "queue"),
+    "a word for a number": ("HSET", "line", f"default|high|{TASK}"),
+    "no line": ("HDEL", "line"),
+    "extras that nobody can read": ("HSET", "extras", "text"),
     "an unknown state": ("HSET", "state", "odd"),
     "something else": ("SET",),
     "nothing": ("DEL",),
 }
+BLANKS = {
+    "no due time": ("HDEL", "due_at"),
+    "no time of creation": ("HDEL", "created_at"),
+    "no arguments": ("HDEL", "payload"),
+}
+"""What people cannot be shown; to hand it out, less is needed."""
 
 
-@pytest.fixture
-def clock() -> FakeClock:
-    return FakeClock()
-
-
-@pytest.fixture
-async def store(redis: RedisServer, clock: FakeClock) -> AsyncIterator[Store]:
-    redis.flush()
-    store = open_store(redis.url(), clock=clock)
-    await store.open()
+@pytest.fixture(autouse=True)
+async def worker(store: Store) -> None:
     await hire(store, "w1")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
-async def client(redis: RedisServer) -> AsyncIterator[Any]:
-    async with Redis.from_url(redis.url()) as client:
-        yield client
 
 
 async def edit(client: Any, job_id: str, how: str) -> None:
     name = f"{{duetime}}:job:{job_id}"
-    command, *rest = EDITS[how]
+    command, *rest = (EDITS | BLANKS)[how]
     if command == "SET":
         await client.delete(name)
         rest = ["text"]
@@ -132,10 +125,10 @@ async def test_what_stands_before_and_behind_it_is_pruned(
 async def test_text_that_is_no_text_is_handed_out_with_replacements(store: Store, client: Any) -> None:
     first, odd, _ = await store_three(store)
     await client.hset(f"{{duetime}}:job:{odd}", "payload", b"a\xff")
-    await client.hset(f"{{duetime}}:job:{first}", "retries", "1.5")
+    await client.hset(f"{{duetime}}:job:{first}", "extras", '{"retries": 1.5}')
     claims = await take(store)
     assert [claim.payload for claim in claims] == ["{}", "a\N{REPLACEMENT CHARACTER}", "{}"]
-    assert await store.claims_under(claims[0].claim_id) == claims
+    assert await store.claims_under("w1", claims[0].claim_id) == claims
     assert [record.payload for record in await store.get([odd])] == ["a\N{REPLACEMENT CHARACTER}"]
 
 
@@ -144,7 +137,7 @@ async def test_a_number_of_another_kind_is_rescued_as_it_is(
 ) -> None:
     ids = await store_three(store)
     await take(store)
-    await client.hset(f"{{duetime}}:job:{ids[1]}", "retries", "1.5")
+    await client.hset(f"{{duetime}}:job:{ids[1]}", "extras", '{"retries": 1.5}')
     clock.advance("1h")
     await hire(store, "w2")
     assert [orphan.claim.retries for orphan in await rescue(store, "w2")] == [None, 1.5, None]
@@ -153,17 +146,17 @@ async def test_a_number_of_another_kind_is_rescued_as_it_is(
 async def test_an_index_that_is_something_else_is_told_of_and_no_change_for_it_lands_in_another_namespace(
     store: Store, redis: RedisServer, client: Any
 ) -> None:
-    await client.set("{duetime}:busy:default", "text")
+    await client.set("{duetime}:held:w1", "text")
     await store.enqueue([job()])
     with pytest.raises(Exception, match="WRONGTYPE"):
         await take(store)
-    assert await client.zrange("{duetime}:held:w1", 0, -1), "the other indexes are written all the same"
+    assert not await client.exists("{duetime}:lines"), "the other indexes are written all the same"
     other = open_store(redis.url(), namespace="other")
     await other.open()
     await other.enqueue([job()])
     await other.close()
     listed = [name.decode() async for name in client.scan_iter("{other}:*")]
-    assert not [name for name in listed if "busy" in name or "held" in name]
+    assert not [name for name in listed if "held" in name]
 
 
 @pytest.mark.parametrize("how", EDITS)
@@ -220,3 +213,80 @@ async def test_what_has_ended_is_rescued_by_no_list_of_a_dead_worker_that_has_it
     await client.zadd("{duetime}:holders", {"w0": 0})
     assert await rescue(store, "w1") == []
     assert not (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))).sight.orphans  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("how", [*EDITS, *BLANKS])
+async def test_people_are_shown_all_others(store: Store, client: Any, clock: FakeClock, how: str) -> None:
+    first, odd, last = await store_three(store)
+    await edit(client, odd, how)
+    page = JobFilter(limit=9)
+    for where in (
+        page,
+        replace(page, state=State.PENDING),
+        replace(page, registry=Registry.QUEUED),
+        replace(page, since=clock.now() - SECOND),
+    ):
+        assert {record.id for record in await store.find(where)} == {first, last}
+    assert {record.id for record in await store.upcoming(9)} == {first, last}
+    assert [record.id for record in await store.get([first, odd, last])] == [first, last]
+    assert (await store.counts())["default", State.PENDING] in {2, 3}
+    assert (await store.census(most=9)).tallies
+    assert await store.cancel([first, last], reason="off")
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_a_job_that_was_mended_is_handed_out_after_a_while(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    (job_id,) = await store.enqueue([job(terms=Terms(tags=("a",)))])
+    name = f"{{duetime}}:job:{job_id}"
+    whole = await client.hgetall(name)
+    await edit(client, job_id, how)
+    assert await take(store) == []
+    await client.delete(name)
+    await client.hset(name, mapping=whole)
+    assert await rescue(store, "w1") == []
+    assert await take(store) == [], "it is not looked at all the time"
+    clock.advance("1min")
+    await hire(store, "w1")
+    pulse = await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))
+    assert pulse.sight is not None
+    assert pulse.sight.orphans, "a heartbeat tells that there is something to do"
+    await rescue(store, "w1")
+    assert [claim.job_id for claim in await take(store)] == [job_id]
+    assert (await check(store, "rows")).ok
+
+
+async def test_a_job_that_was_not_mended_stays_aside(store: Store, client: Any, clock: FakeClock) -> None:
+    _, odd, _ = await store_three(store)
+    await edit(client, odd, "an unknown state")
+    await take(store)
+    for _ in range(2):
+        clock.advance("1min")
+        await rescue(store, "w1")
+        found = await check(store, "rows")
+        assert not found.ok
+        assert f"HGETALL {{duetime}}:job:{odd}" in (found.fix or "")
+
+
+async def test_a_job_that_was_deleted_by_hand_is_forgotten(
+    store: Store, client: Any, clock: FakeClock
+) -> None:
+    _, odd, _ = await store_three(store)
+    await edit(client, odd, "nothing")
+    await take(store)
+    clock.advance("1min")
+    await rescue(store, "w1")
+    assert (await check(store, "rows")).ok
+    for name in ("jobs", "live"):
+        assert await client.zscore(f"{{duetime}}:{name}", odd) is None
+
+
+async def test_a_job_that_is_removed_is_no_longer_aside(store: Store, client: Any, clock: FakeClock) -> None:
+    (first, *_) = await store_three(store)
+    for claim in await take(store):
+        await finish(store, claim, now=clock.now())
+    await client.zadd("{duetime}:aside", {first: clock.now()})
+    clock.advance("30d")
+    assert (await store.prune(Retention(before=clock.now() - SECOND))).jobs == 3
+    assert (await check(store, "rows")).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
@@ -60,7 +61,8 @@ def places_of_waiting(job: Row) -> Iterator[tuple[str, str, float]]:
 
 
 def places_of_running(job: Row) -> Iterator[tuple[str, str, float]]:
-    yield f"busy:{job['queue']}", job["id"], 0
+    if "limited" in job:
+        yield f"busy:{job['queue']}", job["id"], 0
     yield f"held:{job['worker']}", job["id"], 0
     yield "holders", job["worker"], 0
     if gate := job.get("gate"):
@@ -80,11 +82,21 @@ def places_of_scheduled(job: Row) -> Iterator[tuple[str, str, float]]:
         yield f"{job['state']}:{schedule}", job["id"], occurrence
 
 
+async def row(client: Any, tag: str, key: str) -> Row:
+    """The columns of a job, and whether its queue is limited."""
+    fields: Row = await client.hgetall(key)
+    columns = dict(zip(("queue", "priority", "task"), fields.pop("line").split("|"), strict=True))
+    if await client.zscore(f"{tag}:limited", columns["queue"]) is not None:
+        columns["limited"] = "yes"
+    extras: Row = json.loads(fields.pop("extras", "{}"))
+    return fields | columns | extras | {"id": key.removeprefix(f"{tag}:job:")}
+
+
 async def expected(client: Any, tag: str) -> Index:
     """What the indexes of a namespace have to say."""
     found: Index = defaultdict(dict)
     async for key in client.scan_iter(f"{tag}:job:*"):
-        for name, member, score in places(await client.hgetall(key)):
+        for name, member, score in places(await row(client, tag, key)):
             found[name][member] = score
     return found
 

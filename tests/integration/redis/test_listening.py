@@ -55,5 +55,5 @@ async def test_an_error_that_nobody_has_thought_of_does_not_end_the_listening(
 async def test_whoever_has_stopped_to_listen_does_not_claim_to_hear(redis_url: str) -> None:
     async with opened(redis_url) as store:
         async with listening(store):
-            assert store.hears_others
+            await until(lambda: store.hears_others, what="a store that hears")
         assert not store.hears_others

@@ -69,7 +69,7 @@ async def test_jobs_that_somebody_has_edited_are_named(redis: RedisServer) -> No
     async with opened(url, clock, HERE) as here, client:
         await put(here)
         edited = await put(here)
-        await client.hdel(f"{{{HERE}}}:job:{edited}", "priority")
+        await client.hdel(f"{{{HERE}}}:job:{edited}", "line")
         with pytest.raises(
             StoreError, match=f"jobs {edited} cannot be read, because somebody has edited them"
         ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.errors import StoreUnavailable, StoreUnusable
+from duetime.model.instants import LATEST
 from duetime.model.states import State
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
@@ -135,8 +136,18 @@ async def test_a_row_that_somebody_has_edited_keeps_nobody_from_work(own_redis: 
         await hire(store, "w1")
         gone, odd, other, well = await store.enqueue([job() for _ in range(4)])
         await tell(own_redis, "DEL", f"{{duetime}}:job:{gone}")
-        await tell(own_redis, "HSET", f"{{duetime}}:job:{odd}", "priority", "high")
+        await tell(own_redis, "HSET", f"{{duetime}}:job:{odd}", "line", "high")
         await tell(own_redis, "SET", f"{{duetime}}:job:{other}", "text")
         assert [claim.job_id for claim in await take(store)] == [well]
         assert await take(store) == []
         assert (await check(store, "rows")).detail.startswith("3 jobs")
+
+
+async def test_instants_of_later_centuries_are_kept_to_sixteen_microseconds(redis_url: str) -> None:
+    exact = 2**53 - 1
+    asked = [exact, exact + 2, LATEST - 1, LATEST]
+    async with opened(redis_url) as store:
+        ids = await store.enqueue([job(due_at=due_at) for due_at in asked])
+        kept = [record.due_at for record in await store.get(ids)]
+    assert (kept[0], kept[-1]) == (exact, LATEST)
+    assert max(abs(one - other) for one, other in zip(kept, asked, strict=True)) <= 16

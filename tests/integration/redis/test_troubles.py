@@ -6,20 +6,13 @@ from typing import Any
 
 import pytest
 
-from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.stores.open import open_store
+from tests.integration.refusals import refusal
 from tools.servers import RedisServer
 from tools.servers.process import free_port
 
 pytestmark = pytest.mark.covers("unexplained-database")
-
-
-async def refusal(url: str) -> StoreError:
-    """Return the error that a store opens with."""
-    store = open_store(url)
-    with pytest.raises(StoreError) as refused:
-        await store.open()
-    return refused.value
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "nowhere.invalid"])

@@ -66,8 +66,8 @@ class Survey(NamedTuple):
     gates: Mapping[str, Barrier]
     queues: Mapping[str, Barrier]
     waiting: list[Candidate]
-    cut: Mapping[str, str]
-    """Where the walks ended that are not through, by task."""
+    cut: str
+    """Where the walk stopped if it is not through."""
     now: Instant
 
     @property
@@ -111,8 +111,7 @@ def survey(facts: Facts, demand: Demand) -> Survey:
             if found["running"] > found["passed"]:
                 gates[gate].again_at = now + _UNHEARD
         waiting += _candidates(found, queue=found["queue"], gate=gate)
-    cut = {found["task"]: found["place"] for found in facts["cut"]}
-    return Survey(gates, queues, waiting, cut, now)
+    return Survey(gates, queues, waiting, facts["cut"], now)
 
 
 def read_starts(text: str | None) -> list[Instant]:

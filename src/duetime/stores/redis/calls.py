@@ -111,8 +111,8 @@ class Calls:
         said = self._voice.with_call(told)
         answer = await self._call("FCALL", verb, request, said)
         self._fail(f"after:{verb}")
-        if len(said) < len(told):
-            self._voice.behind_call([hint for hint in told if hint not in said])
+        if told:
+            self._voice.behind_call(told, said=said)
         for hint in told:
             self.subscribers.notify(hint)
         return _decoded(decoder, answer)

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, Token
+from duetime.model.worker import WorkerId
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.redis import rows
+from duetime.stores.redis.claims import CLAIMS
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
 
@@ -19,13 +21,12 @@ class Claiming(Part):
         """Atomically hand out jobs."""
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return []
-        _, claims = await self._calls.write("claim", rows.CLAIMS, rows.demand(demand))
-        return claims
+        return await self._calls.write("claim", CLAIMS, rows.demand(demand))
 
-    async def claims_under(self, claim_id: str) -> list[Claim]:
-        """Return what a claim whose answer was lost had handed out and is still held."""
-        _, claims = await self._calls.read("claims_under", rows.CLAIMS, {"claim_id": claim_id})
-        return claims
+    async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
+        """Return what a claim of a worker whose answer was lost had handed out and is still held."""
+        asked = {"worker": worker, "claim_id": claim_id}
+        return await self._calls.read("claims_under", CLAIMS, asked)
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""

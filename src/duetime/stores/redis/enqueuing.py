@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from duetime.errors import InvalidTransaction, StoreUnavailable
+from duetime.errors import InvalidArguments, InvalidTransaction, StoreUnavailable
 from duetime.model.audit import AuditEntry
 from duetime.model.durations import MINUTE
 from duetime.model.instants import Micros
@@ -29,6 +29,8 @@ SOON: Final = MINUTE
 """Jobs that are due later than this from now wake nobody up; the workers look again before."""
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
+_MOST: Final = 20_000
+"""How many jobs are stored in one go: a second of the server, in which it serves nobody else."""
 _NO_TRANSACTIONS: Final = (
     "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
     "whose transaction it is"
@@ -46,6 +48,7 @@ class Enqueuing(Part):
             raise InvalidTransaction(_NO_TRANSACTIONS)
         if not jobs:
             return []
+        _check_number(jobs)
         noted = [rows.entry(entry) for entry in entries]
         if any(job.key is not None for job in jobs):
             return await self._place(jobs, noted)
@@ -58,6 +61,7 @@ class Enqueuing(Part):
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
         if not jobs:
             return []
+        _check_number(jobs)
         if any(job.key is not None for job in jobs):
             return None
         asked = _asked(jobs, [rows.entry(entry) for entry in entries])
@@ -98,6 +102,15 @@ class Enqueuing(Part):
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
         limited = waking[0].schedule is not None and any(job.terms.gate is not None for job in waking)
         return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
+
+
+def _check_number(jobs: Sequence[NewJob]) -> None:
+    """Refuse what cannot be stored in one go; in several, an error in between would leave some of it stored."""
+    if len(jobs) > _MOST:
+        raise InvalidArguments(
+            f"{len(jobs):,} jobs are too many for one call: Redis stores up to {_MOST:,} of them or none, and serves nobody "
+            "else meanwhile; enqueue them in several calls"
+        )
 
 
 def _asked(jobs: Sequence[NewJob], noted: Sequence[object]) -> Facts:

@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 _FILES: Final = (
     "keys",
     "replies",
+    "indexes",
     "rows",
+    "asides",
     "store",
     "audit",
     "jobs",
@@ -30,6 +32,8 @@ _FILES: Final = (
     "moving",
 )
 """In this order: each uses what stands before it."""
+_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
+"""Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
 
 
 class Library(NamedTuple):
@@ -47,6 +51,7 @@ class Library(NamedTuple):
 def library() -> Library:
     """Read the library; versions that differ live side by side in one server."""
     folder = resources.files("duetime.stores.redis") / "lua"
-    body = "\n".join((folder / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES)
+    texts = {name: (folder / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES}
+    body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
     name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
     return Library(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")

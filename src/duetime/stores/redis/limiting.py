@@ -13,8 +13,8 @@ from duetime.model.job import Claim
 from duetime.model.limit import Gate, schedule_at
 from duetime.model.worker import WorkerId
 from duetime.stores.base import Demand, LimitedClaims, Outlook
-from duetime.stores.redis import rows
 from duetime.stores.redis.barriers import Candidate, Survey, read_starts, survey
+from duetime.stores.redis.claims import CLAIMS
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _LOOKS: Final = 20
 """How many looks past closed gates one claim takes before it answers that it is not through."""
-_STEPS: Final = 500
-"""How many places one look walks for each task; the next look goes on from there."""
+_STEPS: Final = 1_000
+"""How many places and jobs at them one look sees; the next look goes on from there."""
 _LATEST: Final = 100
 """How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
 _STRETCH: Final = 1_000
@@ -36,7 +36,7 @@ Round: TypeAlias = tuple[WorkerId, tuple[str, ...]]
 class Walk:
     """How far one worker's walk round the gates of some tasks has come."""
 
-    after: Mapping[str, str] = field(default_factory=dict[str, str])
+    after: str = ""
     queues: frozenset[str] = frozenset()
     """Those that every look since it began has seen."""
     hopeless: bool = True
@@ -131,7 +131,7 @@ class Limiting(Part):
                 for job in chosen
             ],
         }
-        _, claims = await self._calls.write("seize", rows.CLAIMS, request)
+        claims = await self._calls.write("seize", CLAIMS, request)
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
 

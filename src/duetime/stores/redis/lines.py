@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from redis.asyncio import ConnectionPool
@@ -37,7 +38,7 @@ class Lines:
             try:
                 # Also connects one again that was lost, be it by what went wrong in the call before.
                 await self._pool.ensure_connection(line)
-                await line.send_command(*words)
+                await line.send_packed_command(_packed(words))
                 return await line.read_response(disable_decoding=True)
             finally:
                 self._free.append(line)
@@ -50,3 +51,9 @@ class Lines:
         # The time is measured here, for the call as a whole.
         line.socket_timeout = None
         return line
+
+
+def _packed(words: Iterable[str | bytes | int]) -> bytes:
+    """Write a command down, which takes the client three times as long, since it is prepared for more kinds of words."""
+    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))

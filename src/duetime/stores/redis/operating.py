@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from duetime.errors import StoreUnavailable
@@ -22,6 +22,8 @@ from duetime.stores.redis.rows import FACTS
 
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
+_MOST: Final = 1_000
+"""How many jobs one call reads or changes."""
 _UNDECIDED: Final = "undecided"
 _UNTOUCHED: Final = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
@@ -31,23 +33,37 @@ class Operating(Part):
 
     async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
-        facts, found = await self._calls.read("get", FACTS, {"ids": ids})
-        return [rows.job(row, facts["now"]) for row in found]
+        records: list[StoredJob] = []
+        for some in _pieces(ids):
+            facts, found = await self._calls.read("get", FACTS, {"ids": some})
+            records += [rows.job(row, facts["now"]) for row in found]
+        return records
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
-        return await self._cancel(ids, reason=reason) if ids else {}
+        answers: dict[JobId, CancelAnswer] = {}
+        for some in _pieces(_once(ids)):
+            answers |= await self._cancel(some, reason=reason)
+        return answers
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
-        if not ids:
-            return {}
-        asked = list(dict.fromkeys(ids))
-        facts, _ = await self._calls.write("snooze", FACTS, {"ids": asked, "delay": delay, "latest": LATEST})
-        return dict(zip(asked, map(SnoozeAnswer, facts["answers"]), strict=True))
+        answers: dict[JobId, SnoozeAnswer] = {}
+        for some in _pieces(_once(ids)):
+            request = {"ids": some, "delay": delay, "latest": LATEST}
+            facts, _ = await self._calls.write("snooze", FACTS, request)
+            answers |= zip(some, map(SnoozeAnswer, facts["answers"]), strict=True)
+        return answers
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
+        answers: dict[JobId, ReleaseAnswer] = {}
+        for some in _pieces(_once(ids)):
+            answers |= await self._release(some, force=force)
+        return answers
+
+    async def _release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+        """Take jobs away that are as they were when it was decided what becomes of them."""
         answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
         waiting = list(answers)
         for _ in range(_TRIES):
@@ -94,6 +110,15 @@ class Operating(Part):
     async def _standing(self, ids: Sequence[JobId]) -> list[rows.Standing]:
         facts, found = await self._calls.read("standing", FACTS, {"ids": ids})
         return [rows.standing(row, facts["now"]) for row in found]
+
+
+def _once(ids: Iterable[JobId]) -> list[JobId]:
+    return list(dict.fromkeys(ids))
+
+
+def _pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
+    """Yield a list in parts, since one call for all of it might keep the server from everybody else."""
+    return (ids[first : first + _MOST] for first in range(0, len(ids), _MOST))
 
 
 def _may_go(job: StoredJob, *, force: bool) -> bool:

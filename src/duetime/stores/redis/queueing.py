@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from duetime.model.instants import Instant
 from duetime.model.limit import UNLIMITED, Gate
 from duetime.model.texts import clean_text
 from duetime.stores.base import CancelAnswer, Hint
 from duetime.stores.redis.operating import Operating
-from duetime.stores.redis.rows import FACTS
+from duetime.stores.redis.rows import FACTS, Facts
+
+_LOOKED_AT: Final = 1_000
+"""How many jobs one call of a purge looks at."""
 
 
 class Queueing(Operating):
@@ -31,10 +36,12 @@ class Queueing(Operating):
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        facts, _ = await self._calls.read(
-            "purgeable", FACTS, {"queue": queue, "before": before, "limit": limit}
-        )
-        if not facts["ids"]:
-            return 0
-        answers = await self._cancel(facts["ids"], reason=reason, waiting_only=True)
-        return list(answers.values()).count(CancelAnswer.CANCELLED)
+        asked: Facts = {"queue": queue, "before": before, "after": {}, "limit": limit, "most": _LOOKED_AT}
+        purged = 0
+        async for facts, _ in self._walk("purgeable", asked):
+            if some := facts["ids"][: limit - purged]:
+                answers = await self._cancel(some, reason=reason, waiting_only=True)
+                purged += list(answers.values()).count(CancelAnswer.CANCELLED)
+            if purged >= limit:
+                break
+        return purged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
@@ -11,7 +12,7 @@ import msgspec
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.command import Command, NewCommand
 from duetime.model.instants import Instant
-from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob, Token
+from duetime.model.job import NewJob, StoredAttempt, StoredJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
@@ -21,6 +22,7 @@ from duetime.model.terms import join_tags
 from duetime.model.texts import clean_text
 from duetime.model.worker import StoredWorker, WorkerInfo
 from duetime.stores.base import Demand
+from duetime.stores.redis.claims import EXTRAS
 
 if TYPE_CHECKING:
     from duetime.model.spans import Cut
@@ -29,37 +31,6 @@ Facts = dict[str, Any]
 FACTS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Any]])
 """For answers whose rows are none, or are looked at one by one."""
 
-
-class _Claims:
-    """Reads claims; a row that somebody has edited by hand is handed out as it is, to fail alone."""
-
-    _typed: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Claim]])
-
-    def decode(self, packed: bytes, /) -> tuple[Facts, list[Claim]]:
-        """Return facts and claims."""
-        try:
-            return self._typed.decode(packed)
-        except msgspec.ValidationError:
-            facts, found = FACTS.decode(packed)
-            return facts, [Claim(*row) for row in found]
-
-
-class _Orphans:
-    """Reads claims on what dead workers had, each with who that was and since when it ran; edited rows as they are."""
-
-    _typed: Final = msgspec.msgpack.Decoder(tuple[Facts, list[tuple[Claim, str, Instant | None]]])
-
-    def decode(self, packed: bytes, /) -> tuple[Facts, list[tuple[Claim, str, Instant | None]]]:
-        """Return facts and orphans."""
-        try:
-            return self._typed.decode(packed)
-        except msgspec.ValidationError:
-            facts, found = FACTS.decode(packed)
-            return facts, [(Claim(*row), worker, started_at) for row, worker, started_at in found]
-
-
-CLAIMS: Final = _Claims()
-ORPHANS: Final = _Orphans()
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
@@ -109,16 +80,33 @@ def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
         ids, tasks, _, _, *common = zip(*jobs, strict=True)
         if not all(map(_is_one, (tasks, *common))) or len(set(ids)) < len(ids):
             return None
-    kind = {name: value for name, value in new_job(first).items() if name not in _APART}
+    line, columns = _kind(first.task, *first[_COMMON:_SPECIAL])
     return {
-        "line": f"{first.queue}|{first.priority}|{first.task}",
+        "line": line,
         "delay": first.delay,
-        "columns": [word for column in kind.items() for word in column],
-        "rows": [(job.id, clean_text(job.payload), job.due_at) for job in jobs],
+        "columns": columns,
+        "rows": [
+            word
+            for job in jobs
+            for word in (job.id, clean_text(job.payload), False if job.due_at is None else job.due_at)
+        ],
     }
 
 
-_APART: Final = frozenset({"id", "payload", "due_at", "delay", "state"})
+_COMMON: Final = NewJob._fields.index("queue")
+"""From here on, and in their task, jobs of one kind are the same."""
+_APART: Final = frozenset({"id", "task", "payload", "due_at", "delay", "queue", "priority", "state"})
+
+
+@lru_cache(maxsize=1024)
+def _kind(task: str, *common: Any) -> tuple[str, list[object]]:
+    """Return the line of a kind of jobs, and what else their rows have in common, by field and value in turn."""
+    job = NewJob("", task, "", None, 0, *common)
+    columns = {name: value for name, value in new_job(job).items() if name not in _APART}
+    extras = {name: str(columns.pop(name)) for name in EXTRAS if name in columns}
+    if extras:
+        columns["extras"] = msgspec.json.encode(extras).decode()
+    return f"{job.queue}|{job.priority}|{task}", [word for column in columns.items() for word in column]
 
 
 def _is_one(column: Sequence[object]) -> bool:
@@ -165,10 +153,10 @@ _SCHEDULE_FIELDS: Final = tuple(StoredSchedule.__dataclass_fields__)
 _WRITTEN: Final = _SCHEDULE_FIELDS[: _SCHEDULE_FIELDS.index("rev")]
 
 
-def change(asked: Change) -> dict[str, object]:
+def change(asked: Change) -> Facts:
     """Name what a schedule is to be, and what it must still be."""
     after, before = asked.after, asked.before
-    row: dict[str, object] = {
+    row: Facts = {
         "row": {name: value for name in _WRITTEN if (value := getattr(after, name)) is not None},
         "jobs": [new_job(job) for job in asked.jobs],
     }
@@ -237,14 +225,19 @@ def token(proof: Token) -> dict[str, object]:
     return {"id": proof.job_id, "fence": proof.fence, "claim_id": proof.claim_id}
 
 
-def success(change: Settlement) -> tuple[object, ...]:
-    """Name the claim of a run that went well, and what is written, by name and value in turn: all of it text."""
-    ended = ["started_at", str(change.started_at), "finished_at", str(change.finished_at)]
-    if change.result is not None:
-        ended += ("result", clean_text(change.result))
-    if change.result_error is not None:
-        ended += ("result_error", clean_text(change.result_error))
-    return (*change.token, ended)
+def successes(changes: Iterable[Settlement]) -> list[object]:
+    """Name, one after the other, the claims of runs that went well, when they ran, and what they returned."""
+    told: list[object] = []
+    for change in changes:
+        result = change.result
+        told += (
+            *change.token,
+            # As text, which is what it becomes there, and takes longer.
+            str(change.started_at),
+            str(change.finished_at),
+            result is not None and clean_text(result),
+        )
+    return told
 
 
 _FACTS: Final = (

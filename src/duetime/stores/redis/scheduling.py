@@ -15,7 +15,7 @@ from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import called_off
 from duetime.stores.redis.enqueuing import Enqueuing
-from duetime.stores.redis.rows import FACTS
+from duetime.stores.redis.rows import FACTS, Facts
 
 if TYPE_CHECKING:
     from duetime.model.spans import Cut
@@ -24,6 +24,8 @@ _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _STRETCH: Final = 200
 """How many schedules or records one call looks at."""
+_LIVE: Final = 1_000
+"""How many jobs that have not ended one call looks at."""
 _SCHEDULES: Final = Hint("schedules")
 
 
@@ -34,10 +36,17 @@ class Scheduling(Enqueuing):
         """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
         if not changes:
             return frozenset()
-        request = {"changes": [rows.change(change) for change in changes], "whole": whole}
+        written = [rows.change(change) for change in changes]
         hints = (_SCHEDULES, *self._hints(job for change in changes for job in change.jobs))
-        facts, _ = await self._calls.write("write", FACTS, request, hints=hints)
-        return frozenset(facts["names"])
+        while True:
+            request = {"changes": written, "whole": whole}
+            facts, _ = await self._calls.write("write", FACTS, request, hints=hints)
+            if "crowded" not in facts:
+                return frozenset(facts["names"])
+            crowded: list[int] = facts["crowded"]
+            for place in crowded:
+                withdraw = written[place - 1]["withdraw"]
+                withdraw["ids"] = await self._planted(changes[place - 1].after.name, withdraw)
 
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
         """Return what is to be fired or to go on now, and when to look again."""
@@ -71,11 +80,21 @@ class Scheduling(Enqueuing):
 
     async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
         """Remove a schedule and withdraw its planted, unstarted jobs."""
-        withdraw = {"reason": "schedule deleted", "held": True, "drawn": True}
-        request = {"name": name, "withdraw": withdraw, "entry": rows.entry(entry)}
-        facts, _ = await self._calls.write("delete_schedule", FACTS, request, hints=[_SCHEDULES])
-        deleted: bool = facts["deleted"]
-        return deleted
+        withdraw: Facts = {"reason": "schedule deleted", "held": True, "drawn": True}
+        request: Facts = {"name": name, "withdraw": withdraw, "entry": rows.entry(entry)}
+        for _ in range(_TRIES):
+            facts, _ = await self._calls.write("delete_schedule", FACTS, request, hints=[_SCHEDULES])
+            if "crowded" not in facts:
+                deleted: bool = facts["deleted"]
+                return deleted
+            request["was"] = facts["crowded"]
+            withdraw["ids"] = await self._planted(name, withdraw)
+        raise StoreUnavailable(f"schedule {name!r} fired again and again while it was to be deleted")
+
+    async def _planted(self, name: str, withdraw: Facts) -> list[JobId]:
+        """Look for what a schedule has planted among much that it has not finished."""
+        asked = {"name": name, "drawn": withdraw["drawn"], "most": _LIVE}
+        return [job_id async for facts, _ in self._walk("planted", asked) for job_id in facts["ids"]]
 
     async def backfill(
         self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[Cut] = ()

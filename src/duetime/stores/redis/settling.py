@@ -30,7 +30,8 @@ class Settling(Part):
         successes: list[Settlement] = []
         waiting: list[Settlement] = []
         for change in settlements:
-            (successes if is_plain_success(change) else waiting).append(change)
+            plain = is_plain_success(change) and change.result_error is None
+            (successes if plain else waiting).append(change)
         accepted: set[Token] = set()
         for _ in range(_TRIES):
             if not waiting and not successes:
@@ -40,11 +41,12 @@ class Settling(Part):
                 failpoint("within:settle")
             request = {
                 "changes": [changed(change, ends.get(change.token.job_id)) for change in waiting],
-                "successes": [rows.success(change) for change in successes],
+                "successes": rows.successes(successes),
             }
             facts, _ = await self._calls.write("settle", FACTS, request, hints=self._settled_hints(waiting))
             accepted.update(change.token for change in _at(facts["accepted"], waiting))
-            accepted.update(change.token for change in _at(facts["succeeded"], successes))
+            accepted.update(change.token for change in successes)
+            accepted.difference_update(change.token for change in _at(facts["refused"], successes))
             waiting, successes = _at(facts["moved"], waiting), []
         raise StoreUnavailable("the cancellation of a job was asked for again and again while it ended")
 

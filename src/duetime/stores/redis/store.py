@@ -59,6 +59,7 @@ class RedisStore(
         self._auto_migrate = auto_migrate
         self._walks: defaultdict[Round, Walk] = defaultdict(Walk)
         self._identity: str | None = None
+        self.moved: str | None = None
 
     async def open(self, *, check: bool = True) -> None:
         """Connect, check the server, and claim the namespace or check that it is ours."""
@@ -114,7 +115,9 @@ class RedisStore(
         """Compare what is stored with what this code needs."""
         facts, _ = await self._calls.read("meta", FACTS)
         found = facts["version"]
-        return SchemaStatus(found=found, wanted=VERSION, pending=() if found >= VERSION else ("first",))
+        self.moved = facts.get("moved")
+        pending = () if found >= VERSION else ("first",)
+        return SchemaStatus(found=found, wanted=VERSION, pending=pending, moved=self.moved)
 
     async def pending_sql(self) -> str:
         """Return nothing: there is no SQL here."""
@@ -175,18 +178,22 @@ class RedisStore(
             detail=f"what is stored has version {status.found}, this code needs {status.wanted}",
             fix=None if fits else f"duetime migrate --url {self._url}",
         )
-        facts, _ = await self._calls.read("meta", FACTS)
-        aside = facts["aside"]
-        rows = Check(
-            name="rows",
-            ok=not aside,
-            detail=f"{aside} jobs cannot be read, because somebody has edited them"
-            if aside
-            else "all can be read",
-            fix=f"look at them: ZRANGE {self._calls.tag}:aside 0 -1" if aside else None,
-        )
-        found = [schema, rows, *await look_closely(self._calls)]
+        found = [schema, await self._rows(), *await look_closely(self._calls)]
         return [*found, await self._try_to_write()] if fits else found
+
+    async def _rows(self) -> Check:
+        """Tell of jobs that cannot be read, and how to see what is wrong with the first."""
+        facts, _ = await self._calls.read("aside", FACTS)
+        if not facts["count"]:
+            return Check(name="rows", ok=True, detail="all can be read")
+        tag, first = self._calls.tag, facts["first"]
+        return Check(
+            name="rows",
+            ok=False,
+            detail=f"{facts['count']} jobs cannot be read, because somebody has edited them",
+            fix=f"look at them: ZRANGE {tag}:aside 0 -1, HGETALL {tag}:job:{first}; a minute after one is mended or "
+            "deleted, workers see it",
+        )
 
     async def _try_to_write(self) -> Check:
         """Tell whether a change can be made, by one that changes nothing."""

@@ -11,6 +11,8 @@ from duetime.stores.base import Hint
 
 _SPACING: Final = 0.002
 """The shortest time between two hints of one process that say the same, in seconds: each one wakes every worker."""
+_PATIENCE: Final = 0.001
+"""How long one that may be said waits for a call to go with, which costs far less than to be said alone."""
 _FLUSH: Final = 1.0
 
 
@@ -21,8 +23,8 @@ class Voice:
         self._publish = publish
         self._again_at: dict[Hint, float] = {}
         self._later: set[Hint] = set()
-        """What will be said, and covers whatever is stored before that."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        """What will be said, with a call or alone, and covers whatever is stored before that."""
+        self._tasks: dict[Hint, asyncio.Task[None]] = {}
 
     def with_call(self, hints: Sequence[Hint]) -> Sequence[Hint]:
         """Return those of some hints that go with a call."""
@@ -36,28 +38,34 @@ class Voice:
                 self._again_at[hint] = now + _SPACING
         return due
 
-    def behind_call(self, hints: Sequence[Hint]) -> None:
-        """Say the others soon, which tell of what is stored by now."""
+    def behind_call(self, hints: Sequence[Hint], *, said: Sequence[Hint]) -> None:
+        """Take note of what went with a call, and say the others soon, which tell of what is stored by now."""
+        self._later.difference_update(said)
         for hint in hints:
-            if hint not in self._later:
+            if hint not in said:
                 self._later.add(hint)
-                task = asyncio.create_task(self._say(hint), name="duetime-voice")
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                task = self._tasks.get(hint)
+                if task is None or task.done():
+                    self._tasks[hint] = asyncio.create_task(self._say(hint), name="duetime-voice")
 
     async def close(self) -> None:
         """Say what is left, unless that takes long."""
-        if self._tasks:
-            _, left = await asyncio.wait(self._tasks, timeout=_FLUSH)
+        if tasks := self._tasks.values():
+            _, left = await asyncio.wait(tasks, timeout=_FLUSH)
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
     async def _say(self, hint: Hint) -> None:
+        """Say a hint, unless it goes with a call before."""
         loop = asyncio.get_running_loop()
-        await asyncio.sleep(self._again_at[hint] - loop.time())
-        self._later.discard(hint)
-        self._again_at[hint] = loop.time() + _SPACING
-        # Hints may be lost.
-        with contextlib.suppress(Exception):
-            await self._publish(hint)
+        while hint in self._later:
+            wait = self._again_at[hint] + _PATIENCE - loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            self._later.discard(hint)
+            self._again_at[hint] = loop.time() + _SPACING
+            # Hints may be lost.
+            with contextlib.suppress(Exception):
+                await self._publish(hint)

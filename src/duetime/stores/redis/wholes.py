@@ -8,9 +8,6 @@ from typing import Any, Final
 from duetime.model.whole import COLUMNS, PARTS, Kind, Row, Whole
 from duetime.stores.redis.rows import Facts
 
-BY_TIME: Final = frozenset({Kind.WORKERS, Kind.AUDIT})
-"""What is listed by time alone."""
-
 _NAMED: Final = frozenset({Kind.WORKERS, Kind.SCHEDULES})
 """What has its key in a field, too."""
 _TEXTS: Final = frozenset({

@@ -5,26 +5,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
+from duetime.errors import StoreMoved
 from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import Claim, JobId, Token
+from duetime.model.job import JobId, Token
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, Orphan, Peer, Pulse, Sight, Wants
 from duetime.stores.redis import rows
+from duetime.stores.redis.claims import ORPHANS, Adopted
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS, Facts
+
+_RESCUED: Final = 1_000
+"""How many jobs one call takes over, if no dead worker had more."""
+_RECONSIDERED: Final = 100
+"""How many jobs one call looks at that could not be read before."""
 
 
 class Working(Part):
     """A part of `RedisStore`."""
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
-        """Add a living worker and return the store's clock."""
+        """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
         request = {"worker": rows.worker_info(worker), "lease": lease}
         # Others watch its process from now on, to be there when it dies.
         facts, _ = await self._calls.write("register", FACTS, request, hints=[Hint("workers")])
+        if "moved" in facts:
+            raise StoreMoved(facts["moved"])
         now: Instant = facts["now"]
         return now
 
@@ -66,10 +75,16 @@ class Working(Part):
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
-        facts, _ = await self._calls.read("forsaken", FACTS)
-        if not facts["orphans"]:
-            return []
-        _, adopted = await self._calls.write("rescue", rows.ORPHANS, {"worker": worker, "claim_id": claim_id})
+        found, _ = await self._calls.read("forsaken", FACTS)
+        if found["aside"]:
+            await self._calls.write("reconsider", FACTS, {"most": _RECONSIDERED})
+        request = {"worker": worker, "claim_id": claim_id, "most": _RESCUED}
+        adopted: list[Adopted] = []
+        more: bool = found["orphans"]
+        while more:
+            facts, some = await self._calls.write("rescue", ORPHANS, request)
+            adopted += some
+            more = facts["more"]
         suspects = _suspects(adopted)
         return [
             Orphan(claim, before, started_at, claim.job_id in suspects)
@@ -93,7 +108,7 @@ def _pulse(facts: Facts, held: Sequence[Sequence[Any]], *, sight: Sight | None =
     )
 
 
-def _suspects(adopted: Iterable[tuple[Claim, str, Instant | None]]) -> frozenset[JobId]:
+def _suspects(adopted: Iterable[Adopted]) -> frozenset[JobId]:
     started: defaultdict[str, list[Suspect]] = defaultdict(list)
     for claim, before, started_at in adopted:
         if before and started_at is not None:

@@ -11,6 +11,7 @@ function audit.add(entries)
                  'detail', entry.detail)
       redis.call('ZADD', key('entries', entry.target), now, entry.id)
       redis.call('ZADD', key('noted'), now, entry.id)
+      redis.call('ZADD', key('entry_ids'), 0, entry.id)
     end
   end
 end
@@ -27,6 +28,7 @@ function audit.prune(before, most)
     if target then redis.call('ZREM', key('entries', target), id) end
     redis.call('DEL', key('entry', id))
     redis.call('ZREM', key('noted'), id)
+    redis.call('ZREM', key('entry_ids'), id)
   end
   return #old == most
 end

@@ -5,10 +5,6 @@ local claims = {}
 -- How many rows of one line are passed over for some that are safe to hold.
 local LOOKED_AT = 1000
 
-local function split(line)
-  return string.match(line, '^(.-)|(%d+)|(.*)$')
-end
-
 -- Return the lines of a queue whose tasks are known, by priority.
 local function lines_of(queue, tasks, below)
   local found = {}
@@ -67,13 +63,12 @@ local function gather(chosen, lines, demand, most)
     local head, id = foremost(heads, demand)
     if not head then return end
     head.place = head.place + 2
-    local job = rows.read(id)
-    if not (job and rows.sound(job)) then
+    local job = rows.read_in_line(id, head.line)
+    if not (job and (job.fresh or rows.sound(job))) then
       rows.set_aside(id, 'claim', head.line)
-    elseif job.state ~= 'pending' then
+    elseif not job.fresh and job.state ~= 'pending' then
       rows.unlist(id, 'claim', head.line)
     elseif not demand.unstarted or safe_to_hold(job) then
-      job.line = head.line
       chosen[#chosen + 1] = job
     else
       head.skipped = head.skipped + 1
@@ -88,16 +83,14 @@ function claims.take(job, demand)
     started_at = not demand.unstarted and moment,
   }
   rows.change(job.id, change, job)
-  job.fence, job.claim_id, job.claimed_at = change.fence, change.claim_id, now
-  return rows.packed(job, CLAIM)
+  return rows.claim(job, change.fence)
 end
 
 -- Do the same for a job that was found in a line.
 local function take_from_line(job, demand)
-  if job.started_at then return claims.take(job, demand) end
-  rows.hand_out(job, job.line, demand)
-  job.fence, job.claim_id, job.claimed_at = job.fence + 1, demand.claim_id, now
-  return rows.packed(job, CLAIM)
+  if not job.fresh then return claims.take(job, demand) end
+  rows.hand_out(job, demand)
+  return rows.claim(job, 1)
 end
 
 -- Choose jobs of a queue: the most urgent priority first, by due time within it.
@@ -124,19 +117,19 @@ verb('claim', WRITES, function(demand)
       end
     end
   end
-  return reply({}, taken)
+  return reply({claim_id = demand.claim_id, claims = taken})
 end)
+
+local CLAIM_ID = {'claim_id'}
 
 verb('claims_under', READS, function(asked)
   local found = {}
-  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
-    for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
-      if redis.pcall('HGET', key('job', id), 'claim_id') == asked.claim_id then
-        local job = rows.read(id)
-        job.claimed_at = now
-        found[#found + 1] = rows.packed(job, CLAIM)
-      end
+  for _, id in ipairs(redis.call('ZRANGE', key('held', asked.worker), 0, -1)) do
+    local held = rows.glance(id, CLAIM_ID)
+    if held and held.claim_id == asked.claim_id then
+      local job = rows.read(id)
+      found[#found + 1] = rows.claim(job, job.fence)
     end
   end
-  return reply({}, found)
+  return reply({claim_id = asked.claim_id, claims = found})
 end)

@@ -1,12 +1,12 @@
 -- What people do to jobs.
 
 verb('get', READS, function(asked)
-  return reply({}, rows.pack_all(asked.ids, JOB))
+  return reply({}, rows.pack_jobs(asked.ids))
 end)
 
 -- A job, why its end was asked for, and its last claim: what a decision about it needs.
 local function pack_standing(id)
-  local row = rows.pack(id, JOB)
+  local row = rows.pack_job(id)
   if not row then return nil end
   local reason, claim_id = unpack(redis.pcall('HMGET', key('job', id), 'cancel_reason', 'claim_id'))
   return '\147' .. row .. cmsgpack.pack(reason or nil, claim_id or nil)
@@ -87,23 +87,52 @@ verb('release', FREES, function(asked)
   return reply({moved = moved})
 end)
 
--- Return jobs of a queue that nobody has claimed and that were stored before, most urgent first.
+-- Return the rank of whatever comes behind a member of a set by score, where that member may be gone by now.
+local function rank_behind(name, after)
+  local low = redis.call('ZCOUNT', name, '-inf', '(' .. after.score)
+  local past_all = low + redis.call('ZCOUNT', name, after.score, after.score)
+  while low < past_all do
+    local middle = math.floor((low + past_all) / 2)
+    if redis.call('ZRANGE', name, middle, middle)[1] <= after.id then low = middle + 1 else past_all = middle end
+  end
+  return low
+end
+
+-- Return the next of a set by score, from its beginning or behind one, each with its score.
+local function onward(name, after, most)
+  local first = after and rank_behind(name, after) or 0
+  return redis.call('ZRANGE', name, first, first + most - 1, 'WITHSCORES')
+end
+
+-- Return what lists the jobs of a queue that nobody has claimed, or those of whatever queue; all, or from one on.
+local function waiting_lists(queue, from)
+  local lists, line = {}, from and string.match(from, '^claim:(.*)$') or queue .. '|'
+  if from ~= 'gated' then
+    for place, name in ipairs(redis.call('ZRANGE', key('lines'), '[' .. line, '(' .. queue .. '}', 'BYLEX')) do
+      lists[place] = 'claim:' .. name
+    end
+  end
+  lists[#lists + 1] = 'gated'
+  return lists
+end
+
+local PURGEABLE = {'queue', 'created_at'}
+
+-- Look at some jobs that nobody has claimed for those of a queue that were stored before; tell where to look on.
 verb('purgeable', READS, function(asked)
-  local found = {}
-  local function look(name)
-    local offset = 0
-    repeat
-      local ids = redis.call('ZRANGE', name, offset, offset + asked.limit - 1)
-      for _, id in ipairs(ids) do
-        local queue, created_at = unpack(redis.pcall('HMGET', key('job', id), 'queue', 'created_at'))
-        if queue == asked.queue and tonumber(created_at) <= asked.before then found[#found + 1] = id end
+  local found, looked_at, after = {}, 0, asked.after
+  for _, list in ipairs(waiting_lists(asked.queue, after.list)) do
+    local some = onward(key(list), list == after.list and after, asked.most - looked_at)
+    for place = 1, #some, 2 do
+      local id, job = some[place], rows.glance(some[place], PURGEABLE)
+      if job and job.queue == asked.queue and job.created_at and job.created_at <= asked.before then
+        found[#found + 1] = id
       end
-      offset = offset + asked.limit
-    until #found >= asked.limit or #ids < asked.limit
+      looked_at = looked_at + 1
+      if looked_at == asked.most or #found == asked.limit then
+        return reply({ids = found, last = {list = list, score = some[place + 1], id = id}})
+      end
+    end
   end
-  for _, line in ipairs(within('lines', asked.queue)) do
-    if #found < asked.limit then look(key('claim', line)) end
-  end
-  if #found < asked.limit then look(key('gated')) end
-  return reply({ids = {unpack(found, 1, math.min(#found, asked.limit, CHUNK))}})
+  return reply({ids = found})
 end)

@@ -106,16 +106,19 @@ local function all_fresh(names)
   return true
 end
 
--- Store jobs of one kind; each comes with its id, its arguments and, if it has one, its due time.
+-- How many values tell of one of many jobs of one kind: its id, its arguments and, if it has one, its due time.
+local ALIKE = 3
+
+-- Store jobs of one kind. All that is told of them comes in one list, since a table for each takes as long as the rest.
 local function store_alike(alike)
-  local names = {}
-  for place, row in ipairs(alike.rows) do names[place] = key('job', row[1]) end
+  local told, names = alike.rows, {}
+  for place = 1, #told, ALIKE do names[#names + 1] = key('job', told[place]) end
   local fresh, soonest = all_fresh(names), string.format('%d', now + alike.delay)
-  for place, row in ipairs(alike.rows) do
-    local id, payload, due_at = row[1], row[2], row[3]
-    if fresh or redis.call('EXISTS', names[place]) == 0 then
+  for place, name in ipairs(names) do
+    if fresh or redis.call('EXISTS', name) == 0 then
+      local id, payload, due_at = unpack(told, (place - 1) * ALIKE + 1, place * ALIKE)
       due_at = due_at and string.format('%d', due_at) or soonest
-      rows.add_to_line(id, names[place], alike.line, due_at, payload, alike.columns)
+      rows.add_to_line(id, name, alike.line, due_at, payload, alike.columns)
     end
   end
 end

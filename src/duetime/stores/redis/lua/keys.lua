@@ -1,18 +1,18 @@
 -- What there is, under which key. Every key of a namespace carries one hash tag, so that a cluster keeps them together.
 --
---   {ns}:meta                     hash   version, store_id
---   {ns}:job:<id>                 hash   a job; a field that is missing is nothing
+--   {ns}:meta                     hash   version, store_id, and moved where the work goes on elsewhere
+--   {ns}:job:<id>                 hash   a job; a field that is missing is nothing, `line` is queue|priority|task
 --   {ns}:attempts:<id>            hash   fence -> a try that did not end the job
 --   {ns}:logs:<id>                hash   fence|line -> a part of what its runs have logged
 --   {ns}:jobs                     zset   all jobs, by id
 --   {ns}:claim:<line>             zset   what can be claimed, by due time; a line is queue|priority|task
 --   {ns}:lines                    zset   the lines that are not empty, by name
---   {ns}:aside                    zset   what cannot be read, because somebody has edited it, by when that was found
+--   {ns}:aside                    zset   what cannot be read, because somebody has edited it, by when it was last looked at
 --   {ns}:gated                    zset   what waits at gates, by due time
 --   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|gate|queue|priority
 --   {ns}:places                   zset   the places where something waits, by name
 --   {ns}:passed:<gate>            zset   what runs under a gate
---   {ns}:busy:<queue>             zset   what runs of a queue
+--   {ns}:busy:<queue>             zset   what runs of a queue that has a limit
 --   {ns}:held:<worker>            zset   what a worker has
 --   {ns}:holders                  zset   the workers that have something, by name
 --   {ns}:live                     zset   what has not ended, by id
@@ -26,6 +26,7 @@
 --   {ns}:keys                     hash   task|key -> the job that has the key
 --   {ns}:worker:<id>              hash   a worker
 --   {ns}:workers                  zset   all workers, by when they were started
+--   {ns}:worker_ids               zset   the same, by id
 --   {ns}:living                   zset   the living ones, by when they were started
 --   {ns}:leases                   zset   the same, by the end of their lease
 --   {ns}:command:<id>             hash   a command
@@ -44,6 +45,7 @@
 --   {ns}:entry:<id>               hash   something that was done
 --   {ns}:entries:<target>         zset   what was done to something, by when
 --   {ns}:noted                    zset   all that was done, by when
+--   {ns}:entry_ids                zset   the same, by id
 --   {ns}:hints                    channel
 
 -- Set for each call: functions run one at a time. The time is there as a text, too: Redis takes longer to write a number

@@ -28,9 +28,12 @@ end
 
 -- Tell how full a limited queue is, and which of its jobs without a gate are due.
 local function survey_queue(name, tasks, most)
-  local facts, waiting = queues.read(name), {}
+  local facts, waiting, before = queues.read(name), {}, nil
   for _, line in ipairs(within('lines', name)) do
     local priority, task = string.match(line, '|(%d+)|([^|]*)$')
+    -- The most urgent lines come first, as their names are sorted.
+    if #waiting >= most and priority ~= before then break end
+    before = priority
     if tasks[task] then listed(due(key('claim', line), most), waiting, priority, line) end
   end
   return {
@@ -66,26 +69,42 @@ local function latest_places(most)
   return found, #ids < most
 end
 
--- Look for jobs that limits may let through: those that fell due last, so that a new one is found at once, and so many
--- places of each task behind where the last look stopped.
+-- Look at the places of some tasks, one after another, behind where the last look stopped, until so many steps are taken:
+-- one for each place, and one for each job that is told of. Return the last place if there may be more.
+local function walk_on(asked, look)
+  local left, reached = asked.steps, asked.after == ''
+  local last_task = string.match(asked.after, '^[^|]*')
+  for _, task in ipairs(asked.tasks) do
+    local from = '[' .. task .. '|'
+    if not reached and task == last_task then reached, from = true, '(' .. asked.after end
+    local some = reached and redis.call('ZRANGE', key('places'), from, '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, left) or {}
+    for _, place in ipairs(some) do
+      left = left - 1 - look(place)
+      if left <= 0 then return place end
+    end
+  end
+  return ''
+end
+
+-- Look for jobs that limits may let through: those that fell due last, so that a new one is found at once, and some
+-- behind where the last look stopped.
 verb('survey', READS, function(asked)
-  local answer = {queues = {}, places = {}, cut = {}}
-  local served, tasks = set_of(asked.queues), set_of(asked.tasks)
+  local answer = {queues = {}, places = {}, cut = ''}
+  local served, tasks, seen = set_of(asked.queues), set_of(asked.tasks), {}
   for _, name in ipairs(asked.queues) do
     if queues.limited(name) and not queues.paused(name) then
       table.insert(answer.queues, survey_queue(name, tasks, asked.limit))
     end
   end
-  local found, whole = latest_places(asked.latest)
-  for _, task in ipairs(whole and {} or asked.tasks) do
-    local from = asked.after[task] and '(' .. asked.after[task] or '[' .. task .. '|'
-    local some = redis.call('ZRANGE', key('places'), from, '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, asked.steps)
-    for _, place in ipairs(some) do found[place] = true end
-    if #some == asked.steps then table.insert(answer.cut, {task = task, place = some[#some]}) end
+  local function look(place)
+    local told = not seen[place] and survey_place(place, served, tasks, asked.limit)
+    seen[place] = true
+    if told then table.insert(answer.places, told) end
+    return told and #told.jobs or 0
   end
-  for place in pairs(found) do
-    table.insert(answer.places, survey_place(place, served, tasks, asked.limit))
-  end
+  local latest, whole = latest_places(asked.latest)
+  for place in pairs(latest) do look(place) end
+  if not whole then answer.cut = walk_on(asked, look) end
   return reply(answer)
 end)
 
@@ -166,7 +185,7 @@ verb('seize', WRITES, function(asked)
   for name, barrier in pairs(halls) do
     if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
   end
-  return reply({}, taken)
+  return reply({claim_id = asked.claim_id, claims = taken})
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}

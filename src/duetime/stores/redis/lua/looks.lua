@@ -27,8 +27,8 @@ local function first_gated(served, tasks)
   local near = redis.call('ZRANGE', key('gated'), string.format('(%d', now), '+inf', 'BYSCORE', 'LIMIT', 0, NEAR,
                           'WITHSCORES')
   for place = 1, #near, 2 do
-    local task, queue = unpack(redis.pcall('HMGET', key('job', near[place]), 'task', 'queue'))
-    if tasks[task] and served[queue] then return tonumber(near[place + 1]) end
+    local job = rows.glance(near[place], {})
+    if job and tasks[job.task] and served[job.queue] then return tonumber(near[place + 1]) end
   end
   return #near == 2 * NEAR and tonumber(near[#near]) or nil
 end

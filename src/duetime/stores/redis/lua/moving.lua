@@ -1,8 +1,8 @@
 -- Whole records, for those who move everything to another store.
 
 -- The kinds of records beside jobs: the hash of each, and how its key comes into the indexes and out of them.
-local nouns = {queues = {hash = 'queue'}, gates = {hash = 'gatehouse'}, workers = {hash = 'worker'},
-               schedules = {hash = 'schedule'}, audit = {hash = 'entry', index = 'noted'}}
+local nouns = {queues = {hash = 'queue'}, gates = {hash = 'gatehouse'}, workers = {hash = 'worker', index = 'worker_ids'},
+               schedules = {hash = 'schedule'}, audit = {hash = 'entry', index = 'entry_ids'}}
 
 local function unlist(id, ...)
   for _, name in ipairs({...}) do redis.call('ZREM', key(name), id) end
@@ -10,11 +10,15 @@ end
 
 function nouns.queues.list(id, row)
   redis.call('ZADD', key('queues'), 0, id)
-  if row.most or row.rate_count then redis.call('ZADD', key('limited'), 0, id) end
+  if row.most or row.rate_count then
+    redis.call('ZADD', key('limited'), 0, id)
+    rows.list_busy(id)
+  end
 end
 
 function nouns.queues.unlist(id)
   unlist(id, 'queues', 'limited')
+  redis.call('DEL', key('busy', id))
 end
 
 function nouns.gates.list(id)
@@ -27,6 +31,7 @@ end
 
 function nouns.workers.list(id, row, told)
   redis.call('ZADD', key('workers'), row.started_at, id)
+  redis.call('ZADD', key('worker_ids'), 0, id)
   if row.state == 'alive' then
     redis.call('ZADD', key('leases'), row.lease_until, id)
     redis.call('ZADD', key('living'), row.started_at, id)
@@ -45,7 +50,7 @@ function nouns.workers.unlist(id)
     redis.call('DEL', key('command', command))
   end
   redis.call('DEL', key('commands', id), key('told', id))
-  unlist(id, 'workers', 'living', 'leases')
+  unlist(id, 'workers', 'worker_ids', 'living', 'leases')
 end
 
 function nouns.schedules.list(id, row)
@@ -60,12 +65,13 @@ end
 function nouns.audit.list(id, row)
   redis.call('ZADD', key('entries', row.target), row.at, id)
   redis.call('ZADD', key('noted'), row.at, id)
+  redis.call('ZADD', key('entry_ids'), 0, id)
 end
 
 function nouns.audit.unlist(id)
   local target = redis.call('HGET', key('entry', id), 'target')
   if target then redis.call('ZREM', key('entries', target), id) end
-  unlist(id, 'noted')
+  unlist(id, 'noted', 'entry_ids')
 end
 
 local function index_of(kind)
@@ -120,21 +126,11 @@ local function pack_records(ids, asked)
   return packed, broken
 end
 
--- Of kinds that are listed by key.
 verb('stretch', READS, function(asked)
   local ids = redis.call('ZRANGE', index_of(asked.kind), '(' .. asked.after, '[' .. asked.till, 'BYLEX', 'LIMIT', 0,
                          asked.most)
   local packed, broken = pack_records(ids, asked)
   return reply({last = #ids == asked.most and ids[#ids] or nil, broken = broken}, packed)
-end)
-
--- Of kinds that are listed by time: all keys, for the asker to put in order, and some records.
-verb('all_keys', READS, function(asked)
-  return reply({keys = redis.call('ZRANGE', index_of(asked.kind), 0, -1)})
-end)
-
-verb('some', READS, function(asked)
-  return reply({}, (pack_records(asked.keys, asked)))
 end)
 
 local function remove(kind, id)

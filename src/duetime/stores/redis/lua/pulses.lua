@@ -21,7 +21,7 @@ verb('pulse', FREES, function(asked)
   }
   if asked.wants then
     facts.due_at = looks.next_job(asked.wants.queues, set_of(asked.wants.tasks))
-    facts.orphans = asked.wants.orphans and workers.orphans()
+    facts.orphans = asked.wants.orphans and (workers.orphans() or #asides.due(1) > 0)
     if asked.wants.schedules then
       facts.fires_at, facts.resumes_at = looks.first('next'), looks.first('until')
     end

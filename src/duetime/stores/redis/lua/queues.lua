@@ -19,9 +19,7 @@ function queues.paused(name)
   return redis.call('HEXISTS', key('queue', name), 'paused_at') == 1
 end
 
-function queues.limited(name)
-  return redis.call('ZSCORE', key('limited'), name) and true or false
-end
+queues.limited = limited
 
 -- Whether jobs are handed out without a question.
 function queues.open(name)
@@ -54,8 +52,10 @@ verb('set_queue_limit', WRITES, function(asked)
   redis.call('ZADD', key('queues'), 0, asked.queue)
   if asked.most or asked.rate_count then
     redis.call('ZADD', key('limited'), 0, asked.queue)
+    rows.list_busy(asked.queue)
   else
     redis.call('ZREM', key('limited'), asked.queue)
+    redis.call('DEL', key('busy', asked.queue))
   end
   return reply({})
 end)

@@ -21,9 +21,9 @@ local function wanted(job, asked)
   for name, value in pairs(asked.same) do
     if job[name] ~= value then return false end
   end
-  if asked.since and job.created_at < asked.since then return false end
+  if asked.since and (job.created_at or 0) < asked.since then return false end
   if asked.tag and not (job.tags and string.find(job.tags, asked.tag, 1, true)) then return false end
-  return not asked.standings or asked.standings[joined(job.state, flag(job.due_at <= now), flag(job.started_at))]
+  return not asked.standings or asked.standings[joined(job.state or '', flag((job.due_at or 0) <= now), flag(job.started_at))]
 end
 
 verb('find', READS, function(asked)
@@ -31,7 +31,7 @@ verb('find', READS, function(asked)
   local ids, last = stretch(key(asked.index, asked.part), asked)
   for _, id in ipairs(ids) do
     local job = rows.glance(id, asked.columns)
-    if job and wanted(job, asked) then found[#found + 1] = rows.pack(id, JOB) end
+    if job and wanted(job, asked) then found[#found + 1] = rows.pack_job(id) end
     if #found == asked.limit then break end
   end
   return reply({last = last}, found)
@@ -49,14 +49,15 @@ verb('upcoming', READS, function(asked)
   return reply({}, found)
 end)
 
+local TALLIED = {'due_at', 'started_at'}
+
 -- Count jobs that are alike: of one queue and state, due or not, started or not.
 local function tally(ids)
   local counts, packed = {}, {}
   for _, id in ipairs(ids) do
-    local queue, state, due_at, started_at =
-      unpack(redis.pcall('HMGET', key('job', id), 'queue', 'state', 'due_at', 'started_at'))
-    if queue and state then
-      local kind = joined(state, flag(tonumber(due_at or 0) <= now), flag(started_at), queue)
+    local job = rows.glance(id, TALLIED)
+    if job and job.queue and STATES[job.state] then
+      local kind = joined(job.state, flag((job.due_at or 0) <= now), flag(job.started_at), job.queue)
       counts[kind] = (counts[kind] or 0) + 1
     end
   end

@@ -82,6 +82,7 @@ local function prune_workers(before, most)
     if over and redis.call('EXISTS', key('held', id)) == 0 then
       redis.call('DEL', key('worker', id))
       redis.call('ZREM', key('workers'), id)
+      redis.call('ZREM', key('worker_ids'), id)
       gone = gone + 1
     end
     if gone == most then return true end

@@ -1,4 +1,4 @@
--- The rows of jobs, and the indexes over them. Nothing but this file writes either, so that they cannot drift apart.
+-- The rows of jobs. Nothing but this file writes them, and the indexes with them, so that they cannot drift apart.
 
 -- What is a number in a job.
 local NUMBERS = {
@@ -13,22 +13,16 @@ local ABSENT = {
   __index = {fence = 0, failures = 0, crashes = 0, blames = 0, span_count = 1, key_held = 1, on_crash = 'retry'},
 }
 
--- An empty row with room for most columns, since a table that grows takes as long as all the rest of reading a job.
-local function blank()
-  return setmetatable({
-    id = nil, task = nil, payload = nil, queue = nil, priority = nil, state = nil, due_at = nil, created_at = nil,
-    started_at = nil, finished_at = nil, worker = nil, fence = nil, claim_id = nil, failures = nil, result = nil,
-    schedule = nil, occurrence = nil,
-  }, ABSENT)
-end
+-- The columns that share the field `line`, and those that share the field `extras`, which most jobs do without: a claim
+-- hands both on as they are. `extras` is JSON of texts, since Redis would write numbers with too few digits there.
+local OF_LINE = {queue = true, priority = true, task = true}
+local OF_EXTRAS = {
+  failures = true, crashes = true, blames = true, on_crash = true, retries = true, timeout = true, schedule = true,
+  occurrence = true, cancel_requested_at = true, unique_key = true, tags = true, parent = true, callbacks = true,
+  expires_at = true, result_ttl = true, failure_ttl = true, gate = true,
+}
 
 local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
-
-local CLAIM = {
-  'id', 'fence', 'claim_id', 'task', 'payload', 'queue', 'priority', 'due_at', 'claimed_at', 'failures', 'crashes',
-  'blames', 'on_crash', 'retries', 'timeout', 'schedule', 'occurrence', 'cancel_requested_at', 'unique_key', 'tags',
-  'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate',
-}
 
 local JOB = {
   'id', 'task', 'payload', 'queue', 'priority', 'state', 'due_at', 'created_at', 'started_at', 'finished_at', 'worker',
@@ -41,23 +35,73 @@ local function put_column(row, name, value)
   if NUMBERS[name] then row[name] = tonumber(value) else row[name] = value end
 end
 
--- Read a job, by column; nothing in place of a job that there is not, or where somebody has put something else. All of
--- it: that takes a third of the time that it takes to ask for as many columns as the indexes go by.
+-- Make a function that reads texts remember what it has read: jobs of one kind share theirs.
+local function remembering(read)
+  local known, count = {}, 0
+  return function(text)
+    local found = known[text]
+    if found == nil then
+      if count == 1000 then known, count = {}, 0 end
+      found = read(text) or false
+      known[text], count = found, count + 1
+    end
+    return found
+  end
+end
+
+local function split(line)
+  return string.match(line, '^(.-)|(%d+)|(.*)$')
+end
+
+-- Return what a line stands for, by column; no column of one that is none.
+local columns_of_line = remembering(function(line)
+  local queue, priority, task = split(line)
+  return {queue = queue, priority = tonumber(priority), task = task}
+end)
+
+-- Return what makes a row have the columns of its extras; `false` where somebody has put something else.
+local having_extras = remembering(function(extras)
+  local readable, told = pcall(cjson.decode, extras)
+  if not readable or type(told) ~= 'table' then return false end
+  local columns = setmetatable({}, ABSENT)
+  for name, value in pairs(told) do put_column(columns, name, value) end
+  return {__index = columns}
+end)
+
+-- An empty row with room for most columns, since a table that grows takes as long as all the rest of reading a job.
+local function blank()
+  return {
+    id = nil, line = nil, extras = nil, queue = nil, priority = nil, task = nil, payload = nil, state = nil,
+    due_at = nil, created_at = nil, started_at = nil, finished_at = nil, worker = nil, fence = nil, claim_id = nil,
+    result = nil,
+  }
+end
+
+-- Complete a row by the columns that share fields. One whose extras cannot be read is in no queue, and cannot be listed.
+local function completed(row, id)
+  local having = not row.extras and ABSENT or having_extras(row.extras)
+  local place = columns_of_line(having and row.line or '')
+  row.id, row.queue, row.priority, row.task = id, place.queue, place.priority, place.task
+  return setmetatable(row, having or ABSENT)
+end
+
+-- Read a job, by column; nothing in place of a job that there is not, or where somebody has put something else.
 function rows.read(id)
   local values = redis.pcall('HGETALL', key('job', id))
   if #values == 0 then return nil end
   local row = blank()
   for place = 1, #values, 2 do put_column(row, values[place], values[place + 1]) end
-  return row
+  return completed(row, id)
 end
 
 -- Read a few columns, where many jobs are looked at and their arguments are of no interest.
 function rows.glance(id, columns)
-  local values = redis.pcall('HMGET', key('job', id), 'id', unpack(columns))
+  local values = redis.pcall('HMGET', key('job', id), 'state', 'line', 'extras', unpack(columns))
   if not values[1] then return nil end
   local row = blank()
-  for place, name in ipairs(columns) do put_column(row, name, values[place + 1] or nil) end
-  return row
+  row.state, row.line, row.extras = values[1], values[2] or nil, values[3] or nil
+  for place, name in ipairs(columns) do put_column(row, name, values[place + 3] or nil) end
+  return completed(row, id)
 end
 
 -- Pack what was read as a row of columns. The table is used again and again, to spare its growth.
@@ -72,116 +116,6 @@ end
 function rows.pack(id, columns)
   local row = rows.read(id)
   return row and STATES[row.state] and rows.packed(row, columns)
-end
-
-function rows.pack_all(ids, columns)
-  local packed = {}
-  for _, id in ipairs(ids) do packed[#packed + 1] = rows.pack(id, columns) end
-  return packed
-end
-
-local LIVE = {pending = true, running = true}
-
--- As text, since it takes Redis longer to write a number down than to list it.
-local ZERO = '0'
-
--- The indexes over jobs, each with what tells in which part of it a job is listed, if in any, and under which score.
-local FOR_GOOD = {
-  {'jobs', function() return '', ZERO end},
-  {'history', function(job) return job.schedule, ZERO end},
-}
-local OF_ALL = {
-  {'live', function(job) if LIVE[job.state] then return '', ZERO end end},
-  {'claim', function(job)
-    if job.state == 'pending' and not job.gate then
-      return job.queue .. '|' .. job.priority .. '|' .. job.task, job.due_at
-    end
-  end},
-  {'held', function(job) if job.state == 'running' then return job.worker or '', ZERO end end},
-  {'busy', function(job) if job.state == 'running' then return job.queue, ZERO end end},
-  {'unsuccessful', function(job) if not LIVE[job.state] and job.state ~= 'succeeded' then return '', ZERO end end},
-}
-local OF_GATED = {
-  {'gated', function(job) if job.gate and job.state == 'pending' then return '', job.due_at end end},
-  {'gate', function(job)
-    if job.gate and job.state == 'pending' then
-      return joined(job.task, job.gate, job.queue, job.priority), job.due_at
-    end
-  end},
-  {'passed', function(job) if job.gate and job.state == 'running' then return job.gate, ZERO end end},
-}
-local OF_SCHEDULED = {
-  {'live', function(job) if LIVE[job.state] then return job.schedule, job.occurrence or ZERO end end},
-  {'running', function(job) if job.state == 'running' then return job.schedule, ZERO end end},
-  {'occurrences', function(job) if job.occurrence then return job.schedule, job.occurrence end end},
-  {'succeeded', function(job)
-    if job.occurrence and job.state == 'succeeded' then return job.schedule, job.occurrence end
-  end},
-  {'failed', function(job)
-    if job.occurrence and job.state == 'failed' then return job.schedule, job.occurrence end
-  end},
-}
-
--- Who lists the parts that an index has at present.
-local REGISTRIES = {claim = 'lines', gate = 'places', held = 'holders'}
-
--- The name of the key that a job holds, if it does: while it lives, or past its end where it asked for that.
-local function key_of(job)
-  if not job.unique_key or job.key_held == 0 then return nil end
-  if not (LIVE[job.state] or job.keep_key or job.key_until) then return nil end
-  return joined(job.task, job.unique_key)
-end
-
--- What is to change in the indexes: by index, part and job, its score, or `false` where it leaves.
-local changes = {}
-
-local function index(name, part, id, score)
-  local parts = changes[name]
-  if not parts then
-    parts = {}
-    changes[name] = parts
-  end
-  local jobs = parts[part]
-  if not jobs then
-    jobs = {}
-    parts[part] = jobs
-  end
-  jobs[id] = score
-end
-
-local function list(name, part, jobs)
-  local listed, added, removed = key(name, part ~= '' and part or nil), {}, {}
-  for id, score in pairs(jobs) do
-    if score then
-      added[#added + 1] = score
-      added[#added + 1] = id
-    else
-      removed[#removed + 1] = id
-    end
-  end
-  in_chunks('ZADD', listed, added)
-  in_chunks('ZREM', listed, removed)
-  local registry = REGISTRIES[name]
-  if registry and (#added > 0 or redis.call('EXISTS', listed) == 1) then
-    redis.call('ZADD', key(registry), 0, part)
-  elseif registry then
-    redis.call('ZREM', key(registry), part)
-  end
-end
-
--- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
--- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that somebody has
--- replaced by something else keeps no other from being written, and nothing is left for the next call.
-function rows.flush()
-  local due, failed = changes, nil
-  changes = {}
-  for name, parts in pairs(due) do
-    for part, jobs in pairs(parts) do
-      local done, why = pcall(list, name, part, jobs)
-      if not done then failed = why end
-    end
-  end
-  if failed then error(failed) end
 end
 
 -- Whether a job can be listed, which somebody may have edited.
@@ -199,30 +133,6 @@ function rows.insist(id)
   local job = rows.read(id)
   insist_on(job)
   return job
-end
-
-local NONE = {}
-
-local function move(indexes, id, before, after)
-  for _, each in ipairs(indexes) do
-    local name, place = each[1], each[2]
-    local from, was, to, score
-    if before ~= NONE then from, was = place(before) end
-    if after ~= NONE then to, score = place(after) end
-    if from and from ~= to then index(name, from, id, false) end
-    if to and not (from == to and was == score) then index(name, to, id, score) end
-  end
-end
-
--- Bring the indexes from one state of a job to another; `NONE` before there was one, and when there is none any more.
-local function reindex(id, before, after)
-  move(OF_ALL, id, before, after)
-  if before.gate or after.gate then move(OF_GATED, id, before, after) end
-  if before.schedule or after.schedule then move(OF_SCHEDULED, id, before, after) end
-  local had, has = key_of(before), key_of(after)
-  if had == has then return end
-  if had and redis.call('HGET', key('keys'), had) == id then redis.call('HDEL', key('keys'), had) end
-  if has then redis.call('HSET', key('keys'), has, id) end
 end
 
 -- Used again and again, to spare their growth.
@@ -246,10 +156,38 @@ local function write(name, changed, before)
   if drops > 0 then redis.call('HDEL', name, unpack(dropped, 1, drops)) end
 end
 
+-- Put the columns that share the field `extras` together; `false` where there are none.
+local function extras_of(job)
+  local told
+  for name in pairs(OF_EXTRAS) do
+    local value = job[name]
+    if value and value ~= ABSENT.__index[name] then
+      told = told or {}
+      told[name] = type(value) == 'number' and string.format(value % 1 == 0 and '%d' or '%.17g', value) or value
+    end
+  end
+  return told and cjson.encode(told) or false
+end
+
+-- Write what has changed of a job, which has the rest of its columns from what it was.
+local function write_job(id, changed, before)
+  local fields = {}
+  for column, value in pairs(changed) do
+    if OF_LINE[column] then
+      fields.line = line_of(changed)
+    elseif OF_EXTRAS[column] then
+      if fields.extras == nil then fields.extras = extras_of(changed) end
+    elseif column ~= 'id' then
+      fields[column] = value
+    end
+  end
+  write(key('job', id), fields, before)
+end
+
 -- Add a job that there is not yet.
 function rows.add(job)
   insist_on(job)
-  write(key('job', job.id), job, NONE)
+  write_job(job.id, job, NONE)
   move(FOR_GOOD, job.id, NONE, job)
   reindex(job.id, NONE, job)
 end
@@ -260,45 +198,61 @@ function rows.change(id, changed, before)
   local after = setmetatable(changed, {__index = before})
   insist_on(before)
   insist_on(after)
-  write(key('job', id), changed, before)
+  write_job(id, changed, before)
   reindex(id, before, after)
 end
 
 -- Add a job that waits in a line, and on which nothing else depends. What changes is known beforehand, here and below, and
 -- is written in two thirds of the time that it takes to find it out.
 function rows.add_to_line(id, name, line, due_at, payload, columns)
-  redis.call('HSET', name, 'id', id, 'payload', payload, 'state', 'pending', 'created_at', moment, 'due_at', due_at,
+  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment,
              unpack(columns))
   index('jobs', '', id, ZERO)
   index('live', '', id, ZERO)
   index('claim', line, id, due_at)
 end
 
--- Hand out a job that waits in a line.
-function rows.hand_out(job, line, demand)
-  redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', job.fence + 1, 'claim_id', demand.claim_id,
+-- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells.
+function rows.read_in_line(id, line)
+  local state, listed, payload, due_at, extras, fence =
+    unpack(redis.pcall('HMGET', key('job', id), 'state', 'line', 'payload', 'due_at', 'extras', 'fence'))
+  due_at = tonumber(due_at)
+  local having = not extras and ABSENT or having_extras(extras)
+  if state ~= 'pending' or listed ~= line or not (payload and due_at and having) or fence then return rows.read(id) end
+  return setmetatable({id = id, line = line, payload = payload, due_at = due_at, extras = extras, fresh = true}, having)
+end
+
+-- Hand out a job that waits in a line and that nobody has had yet.
+function rows.hand_out(job, demand)
+  redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', '1', 'claim_id', demand.claim_id,
              'worker', demand.worker, unpack(demand.started))
-  index('claim', line, job.id, false)
+  index('claim', job.line, job.id, false)
   index('held', demand.worker, job.id, ZERO)
-  index('busy', job.queue, job.id, ZERO)
   if job.schedule then index('running', job.schedule, job.id, ZERO) end
 end
 
-local PLAIN = {'fence', 'claim_id', 'state', 'queue', 'worker', 'gate', 'schedule', 'unique_key'}
+-- What a claim tells of a job, for the answer.
+function rows.claim(job, fence)
+  return {job.id, fence, job.due_at, job.line, job.payload or '', job.extras or ''}
+end
 
 -- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job.
 -- Return whether it is so.
-function rows.end_well(id, fence, claim_id, ended)
-  local values = redis.pcall('HMGET', key('job', id), unpack(PLAIN))
-  local queue, worker = values[4], values[5]
-  if fence ~= 1 or values[1] ~= '1' or values[2] ~= claim_id or values[3] ~= 'running' or not (queue and worker) then
-    return false
+function rows.end_well(id, fence, claim_id, started_at, finished_at, result)
+  local state, line, extras, had, under, worker =
+    unpack(redis.pcall('HMGET', key('job', id), 'state', 'line', 'extras', 'fence', 'claim_id', 'worker'))
+  if fence ~= 1 or had ~= '1' or under ~= claim_id or state ~= 'running' or not (line and worker) then return false end
+  if extras then
+    local having = having_extras(extras)
+    local job = having and having.__index
+    if not job or job.gate or job.schedule or job.unique_key then return false end
   end
-  if values[6] or values[7] or values[8] then return false end
-  redis.call('HSET', key('job', id), 'state', 'succeeded', unpack(ended))
+  redis.call('HSET', key('job', id), 'state', 'succeeded', 'started_at', started_at, 'finished_at', finished_at,
+             unpack(result and {'result', result} or NONE))
   index('live', '', id, false)
   index('held', worker, id, false)
-  index('busy', queue, id, false)
+  local queue = columns_of_line(line).queue
+  if queue and limited(queue) then index('busy', queue, id, false) end
   return true
 end
 
@@ -318,6 +272,7 @@ function rows.remove(id)
   insist_on(job)
   move(FOR_GOOD, id, job, NONE)
   reindex(id, job, NONE)
+  index('aside', '', id, false)
   redis.call('DEL', key('job', id), key('attempts', id), key('logs', id))
   return true
 end
@@ -334,9 +289,27 @@ function rows.set_aside(id, name, part)
   redis.call('ZADD', key('aside'), now, id)
 end
 
+-- List a job wherever it belongs; the key that it may have it has all the while.
+function rows.list_anew(id, job)
+  move(FOR_GOOD, id, NONE, job)
+  move(OF_ALL, id, NONE, job)
+  if job.gate then move(OF_GATED, id, NONE, job) end
+  if job.schedule then move(OF_SCHEDULED, id, NONE, job) end
+end
+
 -- Do something with a job that is listed in a place; nothing where somebody has edited it so that it cannot be done.
 function rows.with(id, name, part, deed, ...)
   local done, answer = pcall(deed, id, ...)
   if done then return answer end
   rows.set_aside(id, name, part)
+end
+
+-- List what runs of a queue that has a limit from now on; of those that have none, nobody asks.
+function rows.list_busy(queue)
+  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+    for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
+      local job = rows.glance(id, {})
+      if job and job.state == 'running' and job.queue == queue then index('busy', queue, id, ZERO) end
+    end
+  end
 end

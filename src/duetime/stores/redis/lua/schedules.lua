@@ -91,16 +91,46 @@ local function take_back(id, asked)
   if asked.held and not job.started_at then ask_back(job, asked) end
 end
 
+-- Say among which of the jobs that a schedule has not finished its planted ones are.
+local function planted_range(asked)
+  return asked.only or (asked.drawn and '(0' or past(now)), asked.only or '+inf'
+end
+
+-- How many jobs a call looks at for those that are planted.
+local FEW = 1000
+
+-- Whether a schedule has left so much unfinished that what is planted is to be looked for in other calls, before.
+local function crowded(name, asked)
+  return not asked.ids and redis.call('ZCOUNT', key('live', name), planted_range(asked)) > FEW
+end
+
 -- Take back the planted jobs of a schedule, and return the occurrences that became free, in their order.
 local function withdraw(name, asked)
-  local freed = {}
-  local first = asked.only or (asked.drawn and '(0' or past(now))
+  local freed, first, last = {}, planted_range(asked)
   rows.flush()
-  for _, id in ipairs(redis.call('ZRANGE', key('live', name), first, asked.only or '+inf', 'BYSCORE')) do
+  for _, id in ipairs(asked.ids or redis.call('ZRANGE', key('live', name), first, last, 'BYSCORE')) do
     freed[#freed + 1] = rows.with(id, 'live', name, take_back, asked)
   end
   return freed
 end
+
+-- What comes after every id.
+local LAST = '~'
+
+local PLANTED = {'occurrence', 'due_at', 'fence', 'state'}
+
+-- Look at some of the jobs that a schedule has not finished for those that are planted; tell where to look on.
+verb('planted', READS, function(asked)
+  local ids = {}
+  local after = asked.after or {score = asked.drawn and '0' or moment, id = LAST}
+  local some = onward(key('live', asked.name), after, asked.most)
+  for place = 1, #some, 2 do
+    local job = rows.glance(some[place], PLANTED)
+    if job and job.occurrence and job.due_at and planted(job, asked) then ids[#ids + 1] = some[place] end
+  end
+  local last = #some == 2 * asked.most and {score = some[#some], id = some[#some - 1]} or nil
+  return reply({ids = ids, last = last})
+end)
 
 -- Put a schedule back to before what was withdrawn, as if those jobs had not been made. A new trigger has made none.
 local function rewind(row, freed, again)
@@ -141,6 +171,11 @@ verb('write', WRITES, function(asked)
     if fit[place] or change.entry and audit.has(change.entry.id) then names[#names + 1] = change.row.name end
   end
   if asked.whole and #names < #asked.changes then return reply({names = {}}) end
+  local busy = {}
+  for place, change in ipairs(asked.changes) do
+    if fit[place] and change.withdraw and crowded(change.row.name, change.withdraw) then busy[#busy + 1] = place end
+  end
+  if #busy > 0 then return reply({crowded = busy}) end
   for place, change in ipairs(asked.changes) do
     if fit[place] then put(change) end
   end
@@ -150,7 +185,13 @@ end)
 verb('delete_schedule', FREES, function(asked)
   -- It was this very deletion, of which the answer was lost; what is there now was added since.
   if audit.has(asked.entry.id) then return reply({deleted = true}) end
-  if redis.call('EXISTS', key('schedule', asked.name)) == 0 then return reply({deleted = false}) end
+  local row = read_schedule(asked.name)
+  if not row then return reply({deleted = false}) end
+  -- Whatever was planted since those were looked for has moved the schedule.
+  local moved = asked.was and (row.rev ~= asked.was.rev or row.fired_through ~= asked.was.fired_through)
+  if moved or crowded(asked.name, asked.withdraw) then
+    return reply({crowded = {rev = row.rev, fired_through = row.fired_through}})
+  end
   withdraw(asked.name, asked.withdraw)
   for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
   redis.call('DEL', key('schedule', asked.name))
@@ -205,8 +246,8 @@ end
 local function undecided(ids, called)
   local found = {}
   for _, id in ipairs(ids) do
-    local state, callbacks = unpack(redis.pcall('HMGET', key('job', id), 'state', 'callbacks'))
-    if state == 'pending' and callbacks and not (called and called[id]) then found[#found + 1] = pack_standing(id) end
+    local job = rows.glance(id, {})
+    if job and job.state == 'pending' and job.callbacks and not (called and called[id]) then found[#found + 1] = pack_standing(id) end
   end
   return found
 end
@@ -289,7 +330,7 @@ verb('occurrences', READS, function(asked)
   else
     ids[#ids + 1] = redis.call('ZRANGE', name, past(asked.til), '+inf', 'BYSCORE', 'LIMIT', 0, 1)[1]
   end
-  return reply({last = last}, rows.pack_all(ids, JOB))
+  return reply({last = last}, rows.pack_jobs(ids))
 end)
 
 -- Records of a schedule up to an instant, latest first, perhaps without what was skipped.
@@ -299,7 +340,7 @@ verb('past_occurrences', READS, function(asked)
                           asked.most, 'WITHSCORES')
   for place = 1, #some, 2 do
     if not asked.made or redis.pcall('HGET', key('job', some[place]), 'state') ~= 'skipped' then
-      found[#found + 1] = rows.pack(some[place], JOB)
+      found[#found + 1] = rows.pack_job(some[place])
     end
     if #found == asked.limit then break end
   end

@@ -87,23 +87,29 @@ function settling.settle(change)
   return 'accepted'
 end
 
--- Write that a run went well of which there is nothing else to tell: what is written comes by name and value in turn.
-local function succeed(id, fence, claim_id, ended)
-  if rows.end_well(id, fence, claim_id, ended) then return true end
-  local change = {id = id, fence = fence, claim_id = claim_id, state = 'succeeded'}
-  for place = 1, #ended, 2 do put_column(change, ended[place], ended[place + 1]) end
-  return settling.settle(change)
+-- Write that a run went well of which there is nothing else to tell.
+local function succeed(id, fence, claim_id, started_at, finished_at, result)
+  return rows.end_well(id, fence, claim_id, started_at, finished_at, result) or settling.settle({
+    id = id, fence = fence, claim_id = claim_id, state = 'succeeded', started_at = tonumber(started_at),
+    finished_at = tonumber(finished_at), result = result or nil,
+  })
 end
 
--- Answer with the places in the lists of those that are accepted, and of those to be decided again.
+-- What is told of a run that went well; all of them come in one list, since a table for each takes as long as the rest.
+local SUCCESS = 6
+
+-- Answer with the places in the lists of those that are accepted, of those to be decided again, and of runs that went
+-- well and are not accepted.
 verb('settle', FREES, function(asked)
-  local answers = {accepted = {}, moved = {}, succeeded = {}}
+  local answers, successes = {accepted = {}, moved = {}, refused = {}}, asked.successes
   for place, change in ipairs(asked.changes) do
     local answer = settling.settle(change)
     if answer then table.insert(answers[answer], place) end
   end
-  for place, told in ipairs(asked.successes) do
-    if succeed(unpack(told)) then table.insert(answers.succeeded, place) end
+  for first = 1, #successes, SUCCESS do
+    if not succeed(unpack(successes, first, first + SUCCESS - 1)) then
+      table.insert(answers.refused, (first - 1) / SUCCESS + 1)
+    end
   end
   return reply(answers)
 end)

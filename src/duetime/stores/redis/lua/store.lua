@@ -1,8 +1,18 @@
 -- What a store is.
 
 verb('meta', READS, function()
-  local version, store_id = unpack(redis.call('HMGET', key('meta'), 'version', 'store_id'))
-  return reply({version = tonumber(version or 0), store_id = store_id or '', aside = redis.call('ZCARD', key('aside'))})
+  local version, store_id, moved = unpack(redis.call('HMGET', key('meta'), 'version', 'store_id', 'moved'))
+  return reply({version = tonumber(version or 0), store_id = store_id or '', moved = moved or nil})
+end)
+
+-- Note that the work goes on elsewhere, or that it does not.
+verb('set_moved', WRITES, function(asked)
+  if asked.note then
+    redis.call('HSET', key('meta'), 'moved', asked.note)
+  else
+    redis.call('HDEL', key('meta'), 'moved')
+  end
+  return reply({})
 end)
 
 verb('migrate', WRITES, function(asked)

@@ -44,8 +44,10 @@ function workers.orphans()
   return #expired(1) > 0 or #forsaken() > 0
 end
 
+-- None is added where the work goes on elsewhere.
 verb('register', WRITES, function(asked)
-  local id = asked.worker.id
+  local id, moved = asked.worker.id, redis.call('HGET', key('meta'), 'moved')
+  if moved then return reply({moved = moved}) end
   if redis.call('EXISTS', key('worker', id)) == 0 then
     local fields = {'state', 'alive', 'started_at', now}
     for name, value in pairs(asked.worker) do
@@ -54,6 +56,7 @@ verb('register', WRITES, function(asked)
     end
     redis.call('HSET', key('worker', id), unpack(fields))
     redis.call('ZADD', key('workers'), now, id)
+    redis.call('ZADD', key('worker_ids'), 0, id)
     redis.call('ZADD', key('living'), now, id)
     renew(id, asked.lease)
   elseif workers.alive(id) then
@@ -107,9 +110,8 @@ verb('peers', READS, function(asked)
 end)
 
 verb('forsaken', READS, function()
-  return reply({orphans = workers.orphans()})
+  return reply({orphans = workers.orphans(), aside = #asides.due(1) > 0})
 end)
-
 
 -- Take a job over under a new fence; return its claim with who had it, and since when it had run.
 local function adopt(id, asked, worker)
@@ -118,20 +120,20 @@ local function adopt(id, asked, worker)
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
   local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
-  job.fence, job.claim_id, job.claimed_at = change.fence, change.claim_id, now
-  return '\147' .. rows.packed(job, CLAIM) .. before
+  return '\147' .. cmsgpack.pack(rows.claim(job, change.fence)) .. before
 end
 
--- Mark workers dead whose lease is over, and take over what workers that do not live have.
+-- Mark workers dead whose lease is over, and take over what workers that do not live have: so much, or all that one of
+-- them has, since which job is to blame for a death is judged on all of those that it left. Tell whether there is more.
 verb('rescue', FREES, function(asked)
   bury(expired(1000))
   local adopted = {}
-  if workers.alive(asked.worker) then
-    for _, worker in ipairs(forsaken()) do
-      for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
-        adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
-      end
+  for _, worker in ipairs(workers.alive(asked.worker) and forsaken() or {}) do
+    local held = redis.call('ZRANGE', key('held', worker), 0, -1)
+    if #adopted > 0 and #adopted + #held > asked.most then return reply({claim_id = asked.claim_id, more = true}, adopted) end
+    for _, id in ipairs(held) do
+      adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
     end
   end
-  return reply({}, adopted)
+  return reply({claim_id = asked.claim_id, more = false}, adopted)
 end)

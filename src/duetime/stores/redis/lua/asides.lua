@@ -1,0 +1,54 @@
+-- What somebody has edited: left out where people look, and looked at again once it was set aside, since it may be mended.
+
+local asides = {}
+
+-- How long a job is left alone that could not be read.
+local PATIENCE = 60 * 1000000
+
+-- Return some of the jobs that were not looked at for long.
+function asides.due(most)
+  local before = string.format('%d', now - PATIENCE)
+  return redis.call('ZRANGE', key('aside'), '-inf', before, 'BYSCORE', 'LIMIT', 0, most)
+end
+
+-- Forget a job that somebody has deleted, as far as it is known where it was listed.
+local function forget_traces(id)
+  for _, name in ipairs({'jobs', 'live', 'unsuccessful', 'gated'}) do rows.unlist(id, name, '') end
+  redis.call('DEL', key('attempts', id), key('logs', id))
+end
+
+-- List a job again that can be read by now, and forget one that is gone; any other is looked at again later.
+local function reconsider(id)
+  local job = rows.read(id)
+  if job and rows.sound(job) then
+    rows.list_anew(id, job)
+  elseif redis.call('EXISTS', key('job', id)) == 0 then
+    forget_traces(id)
+  else
+    redis.call('ZADD', key('aside'), now, id)
+    return
+  end
+  rows.unlist(id, 'aside', '')
+end
+
+verb('reconsider', FREES, function(asked)
+  for _, id in ipairs(asides.due(asked.most)) do reconsider(id) end
+  return reply({})
+end)
+
+verb('aside', READS, function()
+  return reply({count = redis.call('ZCARD', key('aside')), first = redis.call('ZRANGE', key('aside'), 0, 0)[1]})
+end)
+
+-- Pack a job to be shown; nothing in place of one that lacks what every job has.
+function rows.pack_job(id)
+  local job = rows.read(id)
+  local whole = job and rows.sound(job) and job.id and job.payload and job.created_at
+  return whole and rows.packed(job, JOB) or nil
+end
+
+function rows.pack_jobs(ids)
+  local packed = {}
+  for _, id in ipairs(ids) do packed[#packed + 1] = rows.pack_job(id) end
+  return packed
+end
