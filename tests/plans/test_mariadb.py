@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.loader import load
+from duetime.stores.sql.loader import load, load_hints
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.pooled.cursors import CursorConnector, Session
 from tests.plans.kit import (
@@ -32,6 +32,7 @@ from tests.support.mariadb import connected, fetch
 from tools.servers import MariaDb
 
 SQL = load(MARIADB, "duetime")
+HINTS = load_hints(MARIADB, "duetime")
 ENDED = ROWS // 10
 """How many jobs have ended; the first of them, as ids rise with time."""
 AWHILE = ENDED + BATCH
@@ -144,9 +145,23 @@ async def test_a_heartbeat_reads_little_whatever_waits(reader: Reader) -> None:
     assert await reader.reads(SQL.pulse, pulse_values()) < 2_000
 
 
-async def test_a_heartbeat_reads_the_jobs_of_others_once_at_the_most(reader: Reader) -> None:
-    # No range here has a bound that is told by a subquery.
-    assert await reader.reads(SQL.pulse, pulse_values("unknown")) < ROWS + 2_000
+async def test_a_heartbeat_reads_a_hundred_jobs_of_others_also_where_all_fall_due_together(
+    reader: Reader,
+) -> None:
+    # The hundredth is found anew for each of them.
+    assert await reader.reads(SQL.pulse, pulse_values("unknown")) < 100 * 100 * 2
+
+
+async def test_a_look_for_hints_probes_each_queue_and_priority(reader: Reader) -> None:
+    assert await reader.reads(HINTS["watch"], {"heard": -1, "due": 0, "pace": 1, "now": DUE}) < 100
+
+
+async def test_what_comes_next_is_found_by_the_index_alone(reader: Reader) -> None:
+    explain = SQL.upcoming._replace(sql=f"EXPLAIN {SQL.upcoming.sql}")
+    found = await reader.run(explain, {"limit": 20, "now": DUE})
+    [(key, extra)] = [(key, extra) for *_, kind, _, key, _, _, _, extra in found if kind == "ref"]
+    assert key == "duetime_jobs_claim"
+    assert "Using index" in extra
 
 
 async def test_a_key_is_looked_up_by_its_index(reader: Reader) -> None:

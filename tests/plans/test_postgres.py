@@ -220,7 +220,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.forget, {"rows": FORGET}, "duetime_jobs_pkey"),
         (SQL.prune_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
-        (SQL.claims_under, {"claim_id": "c", "now": DUE}, "duetime_jobs_running"),
+        (SQL.claims_under, {"worker": "w", "claim_id": "c", "now": DUE}, "duetime_jobs_running"),
         (SQL.orphans, {}, "duetime_jobs_running"),
         (SQL.forsaken, {"now": DUE}, "duetime_jobs_running"),
         (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),

@@ -143,7 +143,7 @@ def test_what_was_chosen_is_taken_where_it_was_found(connection: sqlite3.Connect
     ("statement", "index"),
     [
         (SQL.held_by, "duetime_jobs_running (worker=?)"),
-        (SQL.claims_under, "duetime_jobs_running"),
+        (SQL.claims_under, "duetime_jobs_running (worker=?)"),
         (SQL.orphans, "duetime_jobs_running"),
         (SQL.forsaken, "duetime_jobs_running"),
         (SQL.prune_workers, "duetime_jobs_running (worker=?)"),

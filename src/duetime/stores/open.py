@@ -45,6 +45,7 @@ def open_store(
 ) -> Store:
     """Build the store a URL names; it connects when it is opened.
 
+    Unless `auto_migrate`, neither tables are made nor the file of a SQLite database.
     With a `clock`, the store goes by it instead of the database's own; that is for tests.
     """
     check_namespace(namespace)
@@ -86,7 +87,7 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     options = _options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    database = Database(path, synchronous=_choice(options, "synchronous", _SYNCHRONOUS))
+    database = Database(path, synchronous=_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate)
     driver = SqliteDriver(database, clock=clock)
     return SqlStore(
         driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=auto_migrate or path is None
@@ -184,10 +185,11 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
         from duetime.stores.sql.mariadb.connect import connector
     except ImportError as error:
         raise MissingDriver('MariaDB needs a driver: pip install "duetime[mysql]"') from error
+    from duetime.stores.sql.loader import load_hints
     from duetime.stores.sql.mariadb.checks import examine
     from duetime.stores.sql.mariadb.dialect import MARIADB
     from duetime.stores.sql.pooled.cursors import Session
-    from duetime.stores.sql.pooled.polling import PollingDriver
+    from duetime.stores.sql.pooled.polling import Family, PollingDriver
     from duetime.stores.sql.store import SqlStore
 
     made = connector(
@@ -202,7 +204,9 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
         connect_timeout=5,
         read_timeout=35,
     )
-    driver: PollingDriver[Session] = PollingDriver(made, clock=clock, pool=pool, examine=examine)
+    driver: PollingDriver[Session] = PollingDriver(
+        made, clock=clock, pool=pool, examine=examine, family=Family.of(load_hints(MARIADB, namespace))
+    )
     return SqlStore(
         driver,
         MARIADB,

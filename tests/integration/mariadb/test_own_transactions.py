@@ -68,6 +68,18 @@ async def test_the_holder_of_a_key_is_found_though_it_came_after_the_first_look(
         assert [record.id for record in await scheduler.jobs.list()] == [first.id]
 
 
+async def test_the_job_of_an_occurrence_is_found_though_it_came_after_the_first_look(
+    store: Store, calling: Calling, mariadb_url: str
+) -> None:
+    async with calling(mariadb_url) as caller, asyncio.timeout(20):
+        await caller.execute(READ)
+        first = await put(store, schedule="nightly", occurrence=1)
+        late = job(schedule="nightly", occurrence=1)
+        assert await store.enqueue([late], tx=caller.tx) == [first]
+        await caller.commit()
+    assert [found.id for found in await store.find(JobFilter())] == [first]
+
+
 async def test_a_job_that_has_begun_since_the_first_look_is_not_replaced(
     store: Store, calling: Calling, mariadb_url: str
 ) -> None:
@@ -85,7 +97,7 @@ async def test_a_job_that_has_begun_since_the_first_look_is_not_replaced(
 async def test_a_key_that_is_taken_in_a_transaction_keeps_nobody_else_from_enqueuing(
     scheduler: Scheduler, task: Task[[int], int], calling: Calling, mariadb_url: str
 ) -> None:
-    async with scheduler, calling(mariadb_url) as caller, asyncio.timeout(4):
+    async with scheduler, calling(mariadb_url) as caller, asyncio.timeout(20):
         await task.options(tx=caller.tx, key="k").enqueue(1)
         await task.enqueue(2)
         for key in ("before", "later"):

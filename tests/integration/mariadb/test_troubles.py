@@ -8,21 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
-from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.stores.open import open_store
+from tests.integration.refusals import refusal
 from tools.servers import MariaDb, MariaDbServer
 from tools.servers.certificates import Authority
 from tools.servers.process import free_port
 
 pytestmark = pytest.mark.covers("unexplained-database")
-
-
-async def refusal(url: str) -> StoreError:
-    """Return the error that a store opens with."""
-    store = open_store(url)
-    with pytest.raises(StoreError) as refused:
-        await store.open()
-    return refused.value
 
 
 class Odd(NamedTuple):

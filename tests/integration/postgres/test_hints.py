@@ -10,8 +10,9 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
+from duetime.stores.sql.pooled.hints import encode
 from duetime.stores.sql.postgres.driver import PostgresDriver
-from duetime.stores.sql.postgres.notify import Notifier, encode
+from duetime.stores.sql.postgres.notify import Notifier
 from tests.integration.postgres.kit import ask, do, opened
 from tools.servers import Postgres, PostgresServer
 

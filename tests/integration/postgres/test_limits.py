@@ -41,7 +41,8 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
             one_statement=True,
         )
         claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
-        async with asyncio.timeout(4):
+        # Less than the server lets the other one sleep.
+        async with asyncio.timeout(20):
             while not await driver.read(SLEEPERS):  # noqa: ASYNC110 - the server does not tell
                 await asyncio.sleep(0.01)
             other = await store.claim_limited(replace(ANY, worker="w2", claim_id=new_token()))

@@ -105,6 +105,12 @@ async def test_our_transactions_are_read_committed_and_bounded_whatever_the_user
     assert found == ["read committed", "5s", "30s", "duetime"]
 
 
+BOTH_HOLD_ONE = """
+DO $$ BEGIN WHILE (SELECT count(*) FROM pg_locks JOIN pg_database ON oid = database
+WHERE locktype = 'advisory' AND datname = current_database()) < 2 LOOP PERFORM pg_sleep(0.01); END LOOP; END $$
+"""
+
+
 async def test_scripts_that_lock_each_other_out_are_run_again_until_both_succeed(postgres_url: str) -> None:
     met = asyncio.Barrier(2)
     runs: list[tuple[int, int]] = []
@@ -113,7 +119,9 @@ async def test_scripts_that_lock_each_other_out_are_run_again_until_both_succeed
         def script() -> Script[None]:
             runs.append((first, second))
             yield Query(statement("UPDATE t SET n = n + 1 WHERE id = $1", "id"), {"id": first})
-            yield Query(statement("SELECT pg_sleep(0.2)"), {})
+            if len(runs) <= 2:
+                yield Query(statement("SELECT pg_advisory_xact_lock($1)", "id"), {"id": first})
+                yield Query(statement(BOTH_HOLD_ONE), {})
             yield Query(statement("UPDATE t SET n = n + 1 WHERE id = $1", "id"), {"id": second})
 
         await met.wait()

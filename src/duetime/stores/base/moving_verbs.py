@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class MovingStore(Protocol):
-    """Whole records."""
+    """Whole records, and whether they are still where the work is."""
 
     async def stretch(self, kind: Kind, *, after: str, until: str, limit: int) -> list[Whole]:
         """Return records by key as they are stored, behind one key and up to another, the first so many of them."""
@@ -21,4 +21,8 @@ class MovingStore(Protocol):
 
         A record whose key is there and is not to go stays as it is. Nobody is hinted, and nothing is counted or judged.
         """
+        ...
+
+    async def set_moved(self, note: str | None) -> None:
+        """Note that the work goes on elsewhere, so that no worker is registered here any more; `None`: it is here."""
         ...

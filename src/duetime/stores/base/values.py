@@ -258,3 +258,5 @@ class SchemaStatus:
     found: int
     wanted: int
     pending: tuple[str, ...] = field(default=())
+    moved: str | None = None
+    """That the work goes on elsewhere, if it does."""

@@ -130,8 +130,8 @@ class JobStore(Protocol):
         """
         ...
 
-    async def claims_under(self, claim_id: str) -> list[Claim]:
-        """Return what a claim whose answer was lost had handed out and is still held."""
+    async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
+        """Return what a claim of a worker whose answer was lost had handed out and is still held."""
         ...
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
@@ -165,7 +165,7 @@ class WorkerStore(Protocol):
     """Leases and rescue."""
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
-        """Add a living worker and return the store's clock."""
+        """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
         ...
 
     async def pulse(
@@ -332,6 +332,11 @@ class Store(
     @property
     def capabilities(self) -> Capabilities:
         """What it can do that not every store can."""
+        ...
+
+    @property
+    def moved(self) -> str | None:
+        """What `set_moved` had noted when the store last looked at its tables, as it does when it is opened."""
         ...
 
     async def open(self, *, check: bool = True) -> None:

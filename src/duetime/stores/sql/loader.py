@@ -14,6 +14,8 @@ from duetime.stores.sql.driver import Statement
 FOLDER = os.path.dirname(__file__)
 """Where the `.sql` files are; `importlib.resources` would tell as well, and take a megabyte of every worker."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
+_HINTS = "hints"
+"""A table of those databases alone that carry hints in rows."""
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -75,6 +77,8 @@ class Statements:
     note_queues: Statement
     idle_gates: Statement
     prune_gates: Statement
+    note_moved: Statement
+    forget_moved: Statement
     register: Statement
     pulse: Statement
     is_alive: Statement
@@ -215,6 +219,20 @@ def load(dialect: Dialect, namespace: str) -> Statements:
     return build({**shared, **own}, dialect, namespace)
 
 
+def load_hints(dialect: Dialect, namespace: str) -> dict[str, Statement]:
+    """Return the statements of a dialect by which processes tell each other something."""
+    blocks = parse(read("statements", "shared.sql") + read(dialect.folder, "hints.sql"))
+    fill = Filler(
+        dialect, namespace, {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
+    )
+    named = parse(read(dialect.folder, "hints.sql"))
+    return {
+        name: compile_statement(name, fill(body), dialect)
+        for (kind, name), body in named.items()
+        if kind == "name"
+    }
+
+
 def files(*folder: str) -> list[str]:
     """Return the names of the `.sql` files in a folder."""
     return [name for name in os.listdir(os.path.join(FOLDER, *folder)) if name.endswith(".sql")]
@@ -276,7 +294,7 @@ class Filler:
         self._words = {
             **fragments,
             **dialect.fragments(),
-            **{table: f"{namespace}_{table}" for table in TABLES},
+            **{table: f"{namespace}_{table}" for table in (*TABLES, _HINTS)},
         }
 
     def __call__(self, text: str) -> str:

@@ -49,20 +49,20 @@ def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
 
 def status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
     """Compare the tables with the steps there are."""
-    found = yield from _found(sql)
+    found, moved = yield from _found(sql)
     pending = tuple(f"{step.version:04}_{step.name}" for step in steps if step.version > found)
-    return SchemaStatus(found=found, wanted=steps[-1].version, pending=pending)
+    return SchemaStatus(found=found, wanted=steps[-1].version, pending=pending, moved=moved)
 
 
 def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
     """Apply the missing steps in one transaction; whoever comes second finds nothing left to do."""
     yield Query(sql.migration_lock, {})
-    found = yield from _found(sql)
+    found, moved = yield from _found(sql)
     for step in steps:
         if step.version > found:
             for text in step.statements():
                 yield Query(Statement("migrate", text, ()), {})
-    return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version)
+    return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version, moved=moved)
 
 
 def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
@@ -84,10 +84,10 @@ def check(status: SchemaStatus, *, url: str) -> None:
         raise SchemaMismatch(message)
 
 
-def _found(sql: Statements) -> Script[int]:
+def _found(sql: Statements) -> Script[tuple[int, str | None]]:
+    """Return the version of the tables, and where the work goes on if it was moved from them."""
     tables = yield Query(sql.has_schema, {})
     if not tables[0][0]:
-        return 0
-    found = yield Query(sql.schema_version, {})
-    version: int = found[0][0]
-    return version
+        return 0, None
+    ((version, moved),) = yield Query(sql.schema_version, {})
+    return version, moved

@@ -18,6 +18,7 @@ class Moving:
 
     _driver: Driver
     _sql: Statements
+    moved: str | None
 
     async def stretch(self, kind: Kind, *, after: str, until: str, limit: int) -> list[Whole]:
         """Return records by key as they are stored."""
@@ -29,3 +30,8 @@ class Moving:
         """Remove records and store others as they are."""
         if gone or records:
             await self._driver.write(lambda: scripts.moving.exchange(self._sql, kind, gone, records))
+
+    async def set_moved(self, note: str | None) -> None:
+        """Note that the work goes on elsewhere."""
+        await self._driver.write(lambda: scripts.moving.set_moved(self._sql, note))
+        self.moved = note

@@ -27,6 +27,7 @@ KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "gates": (("name", "text"),),
     "attempts": (("job_id", "text"), ("fence", "int")),
     "logs": (("job_id", "text"), ("fence", "int"), ("line", "int")),
+    "meta": (("version", "int"),),
 }
 """The primary keys."""
 

@@ -65,6 +65,7 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         self._url = url
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
+        self.moved: str | None = None
         self._backlogs = Backlogs()
         self._steps = migrate.migrations(dialect, namespace)
         self._enqueuing = Enqueuing(driver, self._sql, clock, looks_first=dialect.looks_before_storing)
@@ -93,7 +94,9 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
-        return await self._driver.read(lambda: migrate.status(self._sql, self._steps))
+        status = await self._driver.read(lambda: migrate.status(self._sql, self._steps))
+        self.moved = status.moved
+        return status
 
     async def pending_sql(self) -> str:
         """Return the SQL that `migrate` would run."""
@@ -174,9 +177,9 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
         return LimitedClaimer(self._driver, self._sql, one_statement=self._dialect.claims_per_statement)
 
-    async def claims_under(self, claim_id: str) -> list[Claim]:
+    async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim whose answer was lost had handed out and is still held."""
-        return await self._driver.read(lambda: on_jobs.claims_under(self._sql, claim_id))
+        return await self._driver.read(lambda: on_jobs.claims_under(self._sql, worker, claim_id))
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""

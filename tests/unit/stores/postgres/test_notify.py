@@ -7,9 +7,10 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.base import Hint
+from duetime.stores.sql.pooled.hints import decode, encode
 from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import Connection
-from duetime.stores.sql.postgres.notify import Notifier, decode, encode
+from duetime.stores.sql.postgres.notify import Notifier
 
 
 class FakeConnection:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from subprocess import PIPE
 import asyncpg
 import pytest
 
-from duetime.errors import SchemaMismatch
+from duetime.errors import SchemaMismatch, StoreUnusable
 from duetime.model.states import State
 from duetime.stores.base import SchemaStatus, Store
 from duetime.stores.open import open_store
@@ -45,7 +46,7 @@ def test_there_is_no_text_when_nothing_is_missing() -> None:
 
 def newest_of(url: str) -> int:
     """The version of the tables; MariaDB's began as the fourth of the others."""
-    return 1 if url.startswith("mariadb") else 4
+    return 2 if url.startswith("mariadb") else 4
 
 
 async def test_a_store_brings_its_tables_along(sql_url: str) -> None:
@@ -58,8 +59,18 @@ async def test_a_store_brings_its_tables_along(sql_url: str) -> None:
 
 
 async def test_a_store_that_may_not_migrate_names_the_command(sql_url: str) -> None:
+    await closed(open_store(sql_url, namespace="other"))
     with pytest.raises(SchemaMismatch, match=r"no tables yet.*duetime migrate --url"):
         await open_store(sql_url, auto_migrate=False).open()
+
+
+def test_a_store_that_may_not_migrate_makes_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "typo.db"
+    with pytest.raises(
+        StoreUnusable, match=r"no file .*typo\.db; check the URL, or make it: duetime migrate"
+    ):
+        asyncio.run(open_store(f"sqlite:///{path}", auto_migrate=False).open())
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_namespaces_have_tables_of_their_own(sql_url: str) -> None:

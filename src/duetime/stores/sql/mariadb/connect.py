@@ -15,8 +15,7 @@ from duetime.stores.sql.pooled.cursors import CursorConnector, Kind
 from duetime.stores.sql.pooled.errors import Place
 
 # Claims come as one long text.
-_SETTINGS: Final = """
-SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+_SETTINGS: Final = """SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, time_zone = '+00:00', sql_notes = 0, group_concat_max_len = 1073741824,
 sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5,
 """
@@ -34,6 +33,7 @@ _KINDS: Final = {
         settings=f"{_SETTINGS} max_execution_time = 30000",
         bounds="SET wait_timeout = {}",
         spelling=ON_MYSQL,
+        carries_hints=False,
     ),
 }
 _CODES: Final = mean.Codes(

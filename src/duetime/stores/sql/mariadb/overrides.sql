@@ -40,17 +40,13 @@ walk (task, gate, queue, priority, due_at, schedule, step) AS (
     WHERE n.step <= :steps AND (SELECT count(*) FROM latest) = :latest
 )
 
--- fragment: hundredth
--- When the hundredth job of a queue and priority falls due.
-(SELECT j.due_at {near} ORDER BY j.due_at, j.id LIMIT 1 OFFSET 99)
-
 -- fragment: first_near
--- A derived table cannot see the queue and priority that it should look into.
-coalesce((SELECT j.due_at {near} AND {known_task} AND j.due_at <= coalesce({hundredth}, 9223372036854775807)
-          ORDER BY j.due_at, j.id LIMIT 1), {hundredth})
+-- A derived table cannot see the queue and priority that it should look into; so the hundredth job ends the walk.
+(SELECT j.due_at {near} AND ({known_task} OR j.id = (SELECT j.id {near} ORDER BY j.due_at, j.id LIMIT 1 OFFSET 99))
+ ORDER BY j.due_at, j.id LIMIT 1)
 
 -- name: tally_waiting
--- Count what waits in each queue, due and not.
+-- Count what waits in each queue, due and not, by the index alone: no range in a subquery would end at a bound.
 SELECT j.queue, j.priority, least(count(CASE WHEN j.due_at <= {now} THEN 1 END), :most),
        least(count(CASE WHEN j.due_at > {now} THEN 1 END), :most)
 FROM {jobs} AS j {index claim} WHERE {claimable} GROUP BY j.queue, j.priority

@@ -134,3 +134,7 @@ class LendingConnector(Connector[C], Protocol[C]):
     def handed_out(self, connection: C, /) -> object:
         """Return what a handler gets of a connection."""
         ...
+
+    def carries_hints(self, connection: C, /) -> bool:
+        """Whether a statement can wait on that server for what other processes say."""
+        ...

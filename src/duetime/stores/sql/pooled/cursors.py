@@ -46,6 +46,8 @@ class Kind:
     """Sets how long a transaction may be idle, in seconds."""
     spelling: tuple[str, str] | None = None
     """A word of ours, and what it is called here."""
+    carries_hints: bool = True
+    """Whether a statement can wait there for what other processes say."""
 
 
 class Session:
@@ -217,6 +219,10 @@ class CursorConnector:
     def handed_out(self, session: Session, /) -> object:
         """Return what a handler gets of a connection, which remembers whether it was the handler who closed it."""
         return session.watched()
+
+    def carries_hints(self, session: Session, /) -> bool:
+        """Whether a statement can wait on that server for what other processes say."""
+        return session.kind.carries_hints
 
 
 def _cancellations() -> int:

@@ -1,20 +1,23 @@
-"""A driver for a database that carries no hints from one process to another, so that workers poll."""
+"""A driver for a database without notifications: hints are carried by rows, or not at all, so that workers poll."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, Self
 
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.base.subscribers import Subscribers
-from duetime.stores.sql.driver import Lent, Script
+from duetime.stores.sql.driver import Lent, Script, Statement
 from duetime.stores.sql.pooled.connection import C, LendingConnector
 from duetime.stores.sql.pooled.driver import PooledDriver
+from duetime.stores.sql.pooled.ears import Ears
 from duetime.stores.sql.pooled.lent import PooledLent
 from duetime.stores.sql.pooled.pool import Pool
+from duetime.stores.sql.pooled.watching import RowWatcher, RowWriter
 
 
 class _Links(NamedTuple):
@@ -22,14 +25,29 @@ class _Links(NamedTuple):
 
     pool: Pool[Any]
     lendable: Pool[Any]
+    writer: RowWriter[Any]
     ends: tuple[Callable[[], Awaitable[None]], ...]
     pid: int
 
 
-class PollingDriver(PooledDriver[C, _Links], Generic[C]):
-    """Tells hints to this process alone; a sibling has a single connection, which is made when it is needed."""
+class Family(NamedTuple):
+    """What a driver and its siblings have in common."""
 
-    hears_others = False
+    hints: Mapping[str, Statement]
+    """What tells others something, and what waits for it."""
+    subscribers: Subscribers
+    sender: str
+    """Names us in hints, so that we can tell our own."""
+    sibling: bool = False
+
+    @classmethod
+    def of(cls, hints: Mapping[str, Statement]) -> Self:
+        """Begin one."""
+        return cls(hints, Subscribers(), secrets.token_hex(4))
+
+
+class PollingDriver(PooledDriver[C, _Links], Generic[C]):
+    """A driver for one database; a sibling has a single connection, which is made when it is needed."""
 
     def __init__(
         self,
@@ -38,16 +56,17 @@ class PollingDriver(PooledDriver[C, _Links], Generic[C]):
         clock: Clock | None,
         pool: int,
         examine: Callable[[], Script[list[Check]]],
-        subscribers: Subscribers | None = None,
+        family: Family,
     ) -> None:
-        super().__init__(connector, clock=clock, lazy=subscribers is not None)
+        super().__init__(connector, clock=clock, lazy=family.sibling)
         self._lending = connector
         self._size = pool
         self._examine = examine
-        self._subscribers = subscribers or Subscribers()
+        self._family = family
+        self._ears = Ears(family.subscribers, self._watcher)
 
     def announcement(self, hint: Hint) -> None:
-        """Return nothing: no commit can carry a hint."""
+        """Return nothing: a row that a caller's transaction had written to would stay locked until its end."""
         del hint
 
     def lend(self, *, timeout: Micros) -> Lent:
@@ -61,24 +80,41 @@ class PollingDriver(PooledDriver[C, _Links], Generic[C]):
 
     def sibling(self) -> Self:
         """Return a driver for another event loop, on one connection of its own."""
-        return type(self)(
-            self._lending, clock=self._clock, pool=1, examine=self._examine, subscribers=self._subscribers
-        )
+        family = self._family._replace(sibling=True)
+        return type(self)(self._lending, clock=self._clock, pool=1, examine=self._examine, family=family)
 
     def hint(self, hint: Hint) -> None:
-        """Tell this process at once."""
-        self._subscribers.notify(hint)
+        """Tell this process at once, and others by a row that is written behind the caller's back."""
+        self._family.subscribers.notify(hint)
+        if self._links is not None and self._links.pid == os.getpid():
+            self._links.writer.send(hint)
 
-    async def wakeups(self) -> AsyncGenerator[Hint]:
-        """Yield our own hints."""
-        with self._subscribers.listening() as subscriber:
-            async for hint in subscriber.hints():
-                yield hint
+    def wakeups(self) -> AsyncGenerator[Hint]:
+        """Yield our own hints and those of other processes."""
+        return self._ears.wakeups()
+
+    @property
+    def hears_others(self) -> bool:
+        """Whether there is a connection that listens."""
+        return self._ears.up
 
     async def doctor(self) -> list[Check]:
         """Look at the server's version and settings."""
         return await self.read(self._examine)
 
+    def _watcher(self, on_hint: Callable[[Hint], None]) -> RowWatcher[C]:
+        return RowWatcher(
+            self._lending,
+            self._family.hints["watch"],
+            sender=self._family.sender,
+            clock=self._clock,
+            on_hint=on_hint,
+        )
+
     def _link(self) -> _Links:
         pool, lendable = (Pool(self._lending.connect, size=self._size) for _ in range(2))
-        return _Links(pool, lendable, (lendable.close, pool.close), os.getpid())
+        own = pool if self._lazy else Pool(self._lending.connect, size=1)
+        tell, sender = self._family.hints["tell"], self._family.sender
+        writer = RowWriter(own, self._lending, tell, sender=sender)
+        ends = (writer.close, own.close, lendable.close, pool.close)
+        return _Links(pool, lendable, writer, ends, os.getpid())

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from typing import Final, Generic
 
 from duetime.errors import NotOpen, StoreUnavailable
@@ -22,6 +24,8 @@ _IDLE: Final = 60.0
 _GRACE: Final = 5.0
 """How long `close` waits for connections that are in use, in seconds."""
 _GOODBYE: Final = 1.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
 
 
 class Pool(Generic[C]):
@@ -172,3 +176,10 @@ async def _say_goodbye(connection: Connection) -> None:
     # Whatever goes wrong here, the connection is closed afterwards.
     with contextlib.suppress(Exception):
         await connection.close(timeout=_GOODBYE)
+
+
+def pauses() -> Iterator[float]:
+    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
+    for n in count():
+        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
+        yield random.uniform(longest / 2, longest)

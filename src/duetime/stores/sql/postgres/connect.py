@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Awaitable, Iterator, Mapping
-from itertools import count
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import asyncpg
@@ -56,9 +54,6 @@ _OURS_ALONE: Final = {
     # Each of our statements has its index. A plan that was made while a table was empty would do without.
     "enable_seqscan": "off",
 }
-
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
 
 
 class Connector:
@@ -172,10 +167,3 @@ class Connector:
             f"SELECT set_config(name, value, false) FROM (VALUES {settings}) AS s (name, value) WHERE {condition}"  # noqa: S608 -- all of it is ours
         )
         return done != "SELECT 0"
-
-
-def pauses() -> Iterator[float]:
-    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
-    for n in count():
-        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
-        yield random.uniform(longest / 2, longest)

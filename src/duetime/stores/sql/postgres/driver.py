@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,13 +14,15 @@ from duetime.stores.base import Check, Hint
 from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.sql.driver import Lent, Query, Statement
 from duetime.stores.sql.pooled.driver import PooledDriver
+from duetime.stores.sql.pooled.ears import Ears
+from duetime.stores.sql.pooled.hints import encode
 from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres import checks
 from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
 from duetime.stores.sql.postgres.lent import LendableConnection, LentPostgres
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
-from duetime.stores.sql.postgres.notify import Notifier, channel, encode
+from duetime.stores.sql.postgres.notify import Notifier, channel
 
 _NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", ("channel", "text"))
 
@@ -65,7 +65,7 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
         self._size = pool
         self._family = family or _Family(Connector(dsn, pooler=pooler), Subscribers(), secrets.token_hex(4))
         super().__init__(self._family.connector, clock=clock, lazy=family is not None)
-        self._listeners: list[Listener] = []
+        self._ears = Ears(self._family.subscribers, self._listener)
 
     def announcement(self, hint: Hint) -> Query:
         """Return a notification, which the server delivers when the transaction commits; to us as well."""
@@ -100,34 +100,26 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
         if self._links is not None and self._links.pid == os.getpid():
             self._links.notifier.send(hint)
 
-    async def wakeups(self) -> AsyncGenerator[Hint]:
+    def wakeups(self) -> AsyncGenerator[Hint]:
         """Yield our own hints and those of other processes."""
-        with self._family.subscribers.listening() as subscriber:
-            listener = Listener(
-                self._family.connector,
-                channel=channel(self._namespace),
-                sender=self._family.sender,
-                on_hint=subscriber.put,
-            )
-            self._listeners.append(listener)
-            listening = asyncio.create_task(listener.run(), name="duetime-listen")
-            try:
-                async for hint in subscriber.hints():
-                    yield hint
-            finally:
-                self._listeners.remove(listener)
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await listening
+        return self._ears.wakeups()
 
     @property
     def hears_others(self) -> bool:
         """Whether there is a connection that listens."""
-        return any(listener.up for listener in self._listeners)
+        return self._ears.up
 
     async def doctor(self) -> list[Check]:
         """Look at the server's version and settings, and for a pooler."""
         return await self.read(lambda: checks.examine(pooled=self._family.connector.pooled))
+
+    def _listener(self, on_hint: Callable[[Hint], None]) -> Listener:
+        return Listener(
+            self._family.connector,
+            channel=channel(self._namespace),
+            sender=self._family.sender,
+            on_hint=on_hint,
+        )
 
     def _link(self) -> _Links:
         notify = partial(Notifier, channel=channel(self._namespace), sender=self._family.sender)

@@ -12,8 +12,9 @@ import asyncpg
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.postgres.connect import Connection, Connector, pauses
-from duetime.stores.sql.postgres.notify import decode
+from duetime.stores.sql.pooled.hints import decode
+from duetime.stores.sql.pooled.pool import pauses
+from duetime.stores.sql.postgres.connect import Connection, Connector
 
 _CHECK: Final = 30.0
 """How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""

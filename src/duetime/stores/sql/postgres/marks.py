@@ -9,8 +9,8 @@ from typing import Any, Final
 import asyncpg
 
 from duetime.errors import StoreError
-from duetime.stores.sql.pooled.pool import Pool
-from duetime.stores.sql.postgres.connect import Connection, Connector, pauses
+from duetime.stores.sql.pooled.pool import Pool, pauses
+from duetime.stores.sql.postgres.connect import Connection, Connector
 
 _TAKE: Final = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))"
 # Heartbeats go over this connection: for one statement in ten seconds, to plan it takes longer than to run it.

@@ -15,6 +15,7 @@ from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
+from duetime.model.worker import WorkerId
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
 from duetime.stores.sql.backlog import Floor
@@ -116,9 +117,9 @@ def claim(
     return claims
 
 
-def claims_under(sql: Statements, claim_id: str) -> Script[list[Claim]]:
+def claims_under(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Claim]]:
     """Look up what a claim had handed out."""
-    found = yield Query(sql.claims_under, {"claim_id": claim_id})
+    found = yield Query(sql.claims_under, {"worker": worker, "claim_id": claim_id})
     return [rows.claim(row) for row in found]
 
 

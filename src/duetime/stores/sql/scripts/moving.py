@@ -108,6 +108,13 @@ def exchange(sql: Statements, kind: Kind, gone: Sequence[str], records: Sequence
             yield Query(table.put, {"rows": rows.batch(listed)})
 
 
+def set_moved(sql: Statements, note: str | None) -> Script[None]:
+    """Note that the work goes on elsewhere, in place of what was noted before."""
+    yield Query(sql.forget_moved, {})
+    if note is not None:
+        yield Query(sql.note_moved, {"note": note})
+
+
 def _by_key(found: Iterable[Row]) -> Mapping[object, list[Row]]:
     listed: defaultdict[object, list[Row]] = defaultdict(list)
     for row in found:

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from duetime.errors import StoreMoved
 from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Token
@@ -22,7 +23,7 @@ from duetime.stores.sql.scripts.commands import drop_commands
 
 
 def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: bool) -> Script[Instant]:
-    """Add a living worker and return the store's clock."""
+    """Add a living worker and return the store's clock; raise `StoreMoved` where the work goes on elsewhere."""
     values = {
         "id": worker.id,
         "host": clean_text(worker.host),
@@ -40,6 +41,9 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
     }
     found = yield Query(sql.register, values)
     now: Instant = found[0][0]
+    moved: str | None = found[0][1]
+    if moved is not None:
+        raise StoreMoved(moved)
     return now
 
 

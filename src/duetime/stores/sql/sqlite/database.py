@@ -30,8 +30,9 @@ class Database:
     The log is checkpointed as SQLite does by itself, after a thousand pages and when the last connection closes.
     """
 
-    def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL") -> None:
+    def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL", make: bool = True) -> None:
         self.path = path
+        self._make = make
         self.nudges = None if path is None else Nudges(path)
         """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
@@ -95,9 +96,9 @@ class Database:
                 await lane.close()
 
     def _connect_first(self) -> sqlite3.Connection:
-        """Return the connection that makes the file."""
+        """Return the connection that makes the file, if it may be made."""
         if self.path is not None:
-            filesystem.prepare(self.path)
+            filesystem.prepare(self.path, make=self._make)
         return self.connect_writer()
 
     def connect_writer(self) -> sqlite3.Connection:

@@ -19,13 +19,17 @@ _NETWORK = frozenset({
 })  # fmt: skip
 
 
-def prepare(path: StrPath) -> None:
-    """Create the file, readable for its owner only, or say why it cannot be used."""
+def prepare(path: StrPath, *, make: bool = True) -> None:
+    """Create the file, readable for its owner only, or say why it cannot be used; unless `make`, it must be there."""
     folder = folder_of(path)
     if os.path.isdir(path):
         raise StoreUnusable(f"{path} is a folder; name a file in it")
     if not os.path.isdir(folder):
         raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
+    if not make and not os.path.exists(path):
+        raise StoreUnusable(
+            f"there is no file {path}; check the URL, or make it: duetime migrate --url sqlite:///{path}"
+        )
     kind = filesystem_type(path)
     if kind in _NETWORK:
         raise StoreUnusable(

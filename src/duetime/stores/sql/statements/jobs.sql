@@ -79,10 +79,11 @@ WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: occurrence_ids
--- Find the jobs that stand for given occurrences.
+-- Find the jobs that stand for given occurrences, also those that a caller's transaction has not seen yet.
 SELECT j.schedule, j.occurrence, j.id
 FROM {each rows: schedule text, occurrence int} AS r
 JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND (j.occurrence IS NULL) IS FALSE
+{current}
 
 -- fragment: first_of
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
@@ -119,7 +120,7 @@ WHERE {named}
 
 -- name: claims_under
 -- Look up what a claim had handed out, when its answer was lost.
-SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND claim_id = :claim_id
+SELECT {claim_columns} FROM {jobs} WHERE state = 'running' AND worker = :worker AND claim_id = :claim_id
 
 -- name: mark_started
 -- Record when claims taken ahead were started.

@@ -72,5 +72,7 @@ SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, trac
 FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 
 -- name: upcoming
--- Read the jobs that fall due first.
-SELECT {now}, {job_columns} FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit
+-- Read the jobs that fall due first, found by what an index has of them.
+SELECT {now}, {job_columns}
+FROM (SELECT id FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit) AS first
+JOIN {jobs} USING (id) ORDER BY due_at, id

@@ -62,9 +62,21 @@ SELECT {now}
 -- Nothing to do, where the transaction is the only writer already or each statement of a migration can be repeated.
 SELECT 1
 
+-- fragment: moved
+-- That the work goes on elsewhere, noted as the version that no tables have.
+(SELECT m.code FROM {meta} AS m WHERE m.version = 0)
+
 -- name: schema_version
--- Tell the version of the tables.
-SELECT coalesce(max(version), 0) FROM {meta}
+-- Tell the version of the tables, and whether the work goes on elsewhere.
+SELECT coalesce(max(version), 0), {moved} FROM {meta}
+
+-- name: note_moved
+-- Note that the work goes on elsewhere.
+INSERT INTO {meta} (version, name, code, applied_at) VALUES (0, 'moved', :note, {now})
+
+-- name: forget_moved
+-- The work goes on here.
+DELETE FROM {meta} WHERE version = 0
 
 -- name: store_id
 -- Tell what this store and no other is called.

@@ -5,7 +5,8 @@
 EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS NULL)
 
 -- name: register
--- Add a living worker; registering twice under one id renews it, unless it was declared dead.
+-- Add a living worker; registering twice under one id renews it, unless it was declared dead. Tell whether the work goes on
+-- elsewhere; costs no statement of its own.
 INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, session,
                        started_at, beat_at, lease_until)
 VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots, :session,
@@ -13,7 +14,7 @@ VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :
 ON CONFLICT (id) DO UPDATE SET
     beat_at = CASE WHEN {workers}.state = 'alive' THEN excluded.beat_at ELSE {workers}.beat_at END,
     lease_until = CASE WHEN {workers}.state = 'alive' THEN excluded.lease_until ELSE {workers}.lease_until END
-RETURNING {now}
+RETURNING {now}, {moved}
 
 -- fragment: near
 -- The jobs of one queue and priority that a claim would see.

@@ -1,0 +1,86 @@
+"""Hints as texts, and who sends them to other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Final
+
+import msgspec
+
+from duetime.stores.base import Hint
+
+_LULL: Final = 1.0
+"""How long nothing is tried after hints could not be sent, in seconds."""
+_FLUSH: Final = 1.0
+_MOST_HINTS: Final = 200
+_LONGEST: Final = 7_999
+"""PostgreSQL's bound for what a notification carries, in bytes."""
+
+ANY: Final = Hint("any")
+_Message = tuple[str, list[Hint]]
+
+
+def encode(sender: str, hints: list[Hint]) -> str:
+    """Write hints down, or `any` in their place when they are too many for one message."""
+    text = msgspec.json.encode((sender, hints)).decode()
+    return text if len(text.encode()) <= _LONGEST else encode(sender, [ANY])
+
+
+def decode(text: object, *, own: str) -> list[Hint]:
+    """Read hints; none of our own, and `any` for what other software sent."""
+    try:
+        sender, hints = msgspec.json.decode(str(text), type=_Message)
+    except msgspec.MsgspecError:
+        return [ANY]
+    return [] if sender == own else hints
+
+
+class Sender:
+    """Sends what it is given at once, and then in groups with a pause between them.
+
+    It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
+    """
+
+    spacing: float
+    """The shortest time between two messages of one process, in seconds."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is ours, so that we can tell our own hints."""
+        self._name = name
+        self._pending: dict[Hint, None] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._next_at = 0.0
+        self._closed = False
+
+    def send(self, hint: Hint) -> None:
+        """Have a hint sent soon."""
+        if self._closed:
+            return
+        self._pending[hint] = None
+        if len(self._pending) > _MOST_HINTS:
+            self._pending = {ANY: None}
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
+
+    async def close(self) -> None:
+        """Send what is left, unless that takes long; afterwards nothing is sent."""
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=_FLUSH)
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending:
+            if (pause := self._next_at - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            hints, self._pending = self._pending, {}
+            sent = await self._deliver(encode(self._name, list(hints)))
+            self._next_at = loop.time() + (self.spacing if sent else _LULL)
+
+    async def _deliver(self, text: str) -> bool:
+        """Send a text to everybody who listens; False when that did not work."""
+        raise NotImplementedError

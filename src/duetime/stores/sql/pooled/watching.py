@@ -1,0 +1,146 @@
+"""Hints that are carried by rows: who waits for them, and who writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic
+
+from duetime.errors import DuetimeError, StoreError
+from duetime.model.clock import Clock
+from duetime.stores.base import Hint
+from duetime.stores.sql.driver import Query, Row, Script, Statement
+from duetime.stores.sql.pooled.connection import C, LendingConnector
+from duetime.stores.sql.pooled.hints import ANY, Sender, decode
+from duetime.stores.sql.pooled.pool import Pool, pauses
+
+_SLOTS: Final = 64
+"""How many rows there are; processes that share one may overwrite what the other has just said, which is noticed."""
+_SPACING: Final = 0.02
+"""How long nobody looks again after something was heard, in seconds."""
+_BUSY: Final = 0.01
+"""How often the server looks in the seconds after something was heard."""
+_QUIET: Final = 0.05
+"""The same when nothing was: each look wakes the server, which is most of what it costs."""
+
+
+class RowWriter(Sender, Generic[C]):
+    """Writes hints into a row: one small commit of its own behind that of the verb, some twenty a second at the most."""
+
+    spacing = 0.05
+
+    def __init__(
+        self, pool: Pool[C], connector: LendingConnector[C], tell: Statement, *, sender: str
+    ) -> None:
+        super().__init__(sender)
+        self._pool = pool
+        self._connector = connector
+        self._tell = tell
+        self._slot = int(sender, 16) % _SLOTS
+
+    async def _deliver(self, text: str) -> bool:
+        try:
+            connection = await self._pool.acquire()
+        except DuetimeError:
+            return False
+        keep = False
+        try:
+            if self._connector.carries_hints(connection):
+                values = {"slot": self._slot, "said": text}
+                await self._connector.play(connection, _asked(self._tell, values), None)
+            keep = True
+        except Exception as error:  # noqa: BLE001 -- nobody waits for an answer; hints may be lost
+            keep = self._connector.judge.spares_connection(error)
+        finally:
+            self._pool.release(connection, keep=keep)
+        return keep
+
+
+class RowWatcher(Generic[C]):
+    """One connection on which the server waits for hints, made anew whenever it is lost."""
+
+    def __init__(
+        self,
+        connector: LendingConnector[C],
+        watch: Statement,
+        *,
+        sender: str,
+        clock: Clock | None,
+        on_hint: Callable[[Hint], None],
+    ) -> None:
+        self._connector = connector
+        self._watch = watch
+        self._sender = sender
+        self._clock = clock
+        self._on_hint = on_hint
+        self._pauses = pauses()
+        self._told: dict[int, int] = {}
+        self.up = False
+        """Whether hints of others arrive at present."""
+
+    async def run(self) -> None:
+        """Wait until cancelled, or return at once where the server cannot wait.
+
+        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and
+        whoever relied on hearing must know that it does not.
+        """
+        listens = True
+        while listens:
+            with contextlib.suppress(StoreError), self._connector.errors():
+                listens = await self._listen()
+            await asyncio.sleep(next(self._pauses))
+
+    async def _listen(self) -> bool:
+        connection = await self._connector.connect()
+        try:
+            if not self._connector.carries_hints(connection):
+                return False
+            found = await self._look(connection, heard=-1, due=0, pace=_QUIET)
+            self._hear(found)
+            self._pauses = pauses()
+            self._turn(up=True)
+            due, pace = found[0][1], _QUIET
+            while True:
+                heard = sum(self._told.values())
+                found = await self._look(connection, heard=heard, due=due, pace=pace)
+                pace = _BUSY if self._heed(found) else _QUIET
+                due = found[0][1] if found[0][0] else due
+                if pace == _BUSY:
+                    await asyncio.sleep(_SPACING)
+        finally:
+            if self.up:
+                self._turn(up=False)
+            connection.terminate()
+
+    async def _look(self, connection: C, *, heard: int, due: int, pace: float) -> list[Row]:
+        values = {"heard": heard, "due": due, "pace": pace}
+        return await self._connector.play(connection, _asked(self._watch, values), self._clock)
+
+    def _heed(self, found: list[Row]) -> bool:
+        """Pass on what is new; False when there is nothing."""
+        hints = self._hear(found)
+        if found[0][2]:
+            hints[Hint("jobs")] = None
+        for hint in hints:
+            self._on_hint(hint)
+        return found[0][2] or found[0][3] is not None
+
+    def _hear(self, found: list[Row]) -> dict[Hint, None]:
+        hints: dict[Hint, None] = {}
+        for *_, slot, told, said in found:
+            if slot is None or told == self._told.get(slot, 0):
+                continue
+            # What was said in between has been overwritten.
+            missed = told != self._told.get(slot, 0) + 1
+            hints.update(dict.fromkeys([ANY] if missed else decode(said, own=self._sender)))
+            self._told[slot] = told
+        return hints
+
+    def _turn(self, *, up: bool) -> None:
+        self.up = up
+        self._on_hint(ANY)
+
+
+def _asked(statement: Statement, values: Mapping[str, Any]) -> Script[list[Row]]:
+    return (yield Query(statement, values))
