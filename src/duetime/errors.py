@@ -30,6 +30,7 @@ DuetimeError
 │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
 │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
 │   ├── SchemaMismatch     its tables are older or newer than this code
+│   ├── StoreMoved         it was copied elsewhere, and the work goes on there
 │   └── Unsupported        this store does not do that
 ├── CopyError
 │   ├── CopyRefused        a copy that may not be made: workers run, or the target is something else
@@ -225,6 +226,16 @@ class SchemaMismatch(StoreError):
     """The tables are older or newer than this code."""
 
 
+class StoreMoved(StoreError):
+    """Nothing more may begin here: the store was copied, and the work goes on there; `note` says where."""
+
+    def __init__(self, note: str) -> None:
+        super().__init__(
+            f"{note}, and the work goes on there; change the URL, or run `duetime reopen` to go on here all the same"
+        )
+        self.note = note
+
+
 class Unsupported(StoreError):
     """This store does not offer the verb."""
 
@@ -238,7 +249,7 @@ class CopyRefused(CopyError):
 
 
 class CopyDiffers(CopyError):
-    """Source and target are not the same: something has written to one of them meanwhile."""
+    """Source and target are not the same: something has written to one of them since the copy was begun."""
 
 
 class NotOpen(DuetimeError, RuntimeError):

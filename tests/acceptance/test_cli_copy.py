@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -27,8 +29,32 @@ def test_everything_is_copied_and_counted() -> None:
     assert lines[0].split() == ["KIND", "RECORDS", "CHECKSUM"]
     assert [line.split()[:2] for line in lines if line.startswith("jobs")] == [["jobs", "2"]]
     assert lines[-2] == "source and target are the same; 2 record(s) written"
-    assert lines[-1].startswith("start no worker on the source any more")
+    assert lines[-1].startswith("workers and producers are refused on the source from now on")
     assert from_json("jobs", "list", "--url", THERE) == from_json("jobs", "list", *URL)
+
+
+@pytest.mark.covers("copy-source-runs-on")
+def test_a_source_that_was_copied_says_so_until_it_is_opened_again() -> None:
+    assert duetime("copy", HERE, THERE, "--by", "me").exit_code == 0
+    told = rf"{HERE} was copied to {THERE} at .* by me, and the work goes on there"
+    for refused in (("worker", "shop:scheduler"), ("enqueue", "shop:scheduler", "shop.greet", "name=eve")):
+        result = duetime(*refused)
+        assert result.exit_code == 4
+        assert re.search(f"{told}; change the URL, or run `duetime reopen`", result.stderr)
+    assert len(from_json("jobs", "list", *URL)) == 2, "it can be read"
+    found = duetime("doctor", HERE)
+    assert found.exit_code == 1
+    assert re.search(rf"moved +FAILED +{told}. Fix: change the URL, or run `duetime reopen`", found.stdout)
+    assert "nobody fires" not in found.stdout
+    assert re.match(f"open again, though {HERE} was copied", duetime("reopen", HERE).stdout)
+    assert from_json("reopen", "--url", HERE) == {"reopened": False, "moved": None}
+    assert duetime("enqueue", "shop:scheduler", "shop.greet", "name=eve").exit_code == 0
+
+
+def test_a_note_names_a_namespace_that_is_not_the_usual_one() -> None:
+    duetime("copy", HERE, HERE, "--target-namespace", "other")
+    result = duetime("enqueue", "shop:scheduler", "shop.greet", "name=eve")
+    assert f"{HERE} was copied to {HERE} (other) at" in result.stderr
 
 
 def test_a_dry_run_writes_nothing_and_needs_no_tables() -> None:
@@ -79,8 +105,12 @@ def test_tables_of_another_version_are_refused_on_either_side(side: str, version
 
 def test_a_source_that_is_not_there_is_told_as_that() -> None:
     result = duetime("copy", "sqlite:///job.db", THERE)
+    assert result.exit_code == 4
+    assert "there is no file job.db; check the URL" in result.stderr
+    result = duetime("copy", HERE, THERE, "--namespace", "shop")
     assert result.exit_code == 1
-    assert "sqlite:///job.db has nothing of 'duetime' in it; check SOURCE" in result.stderr
+    assert f"{HERE} has nothing of 'shop' in it; check SOURCE and --namespace" in result.stderr
+    assert [path for path in ("job.db", "there.db") if Path(path).exists()] == []
 
 
 def test_a_password_is_not_shown() -> None:

@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from duetime.demo import launch, run
+from tools.servers.process import free_port
 
 LINE = re.compile(r"pid (\d+)  (\w+)\((.*)\)  try (\d+)  (\d+\.\d) ms late")
 
@@ -29,7 +30,7 @@ class Demo:
 
     def __init__(self, process: subprocess.Popen[str], port: int) -> None:
         self.process = process
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10)
+        self.http = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30)
         self.printed = ""
 
     def ask(self, method: str, path: str) -> Any:
@@ -90,13 +91,6 @@ def running(folder: Path, *, delay: str = "1") -> Iterator[Demo]:
             demo.http.close()
             for pid in _group(process.pid):
                 os.kill(pid, signal.SIGKILL)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _group(leader: int) -> list[int]:

@@ -26,6 +26,7 @@ def findings(url: str) -> dict[str, tuple[bool, str | None]]:
 
 
 def test_the_database_is_named_as_an_argument_or_as_an_option(folder: Path) -> None:
+    (folder / "other.db").touch()
     assert "Fix: duetime migrate --url sqlite:///other.db" in duetime("doctor", "sqlite:///other.db").stdout
     duetime("migrate", *URL)
     assert findings(URL[1])["writes"] == (True, None)
@@ -34,6 +35,7 @@ def test_the_database_is_named_as_an_argument_or_as_an_option(folder: Path) -> N
 
 @pytest.mark.no_tables
 def test_a_store_of_each_kind_is_looked_at_and_written_to(store_url: str) -> None:
+    duetime("migrate", "--url", store_url, "--namespace", "other")
     assert findings(store_url)["schema"] == (False, f"duetime migrate --url {store_url}")
     duetime("migrate", "--url", store_url)
     found = findings(store_url)
@@ -47,6 +49,7 @@ def test_a_store_of_each_kind_is_looked_at_and_written_to(store_url: str) -> Non
         ("sqlite:////nowhere/jobs.db", "create it: mkdir -p /nowhere"),
         ("sqlite:///shop.py", "name another file"),
         ("sqlite:///.", "name a file in it"),
+        ("sqlite:///typo.db", "check the URL, or make it: duetime migrate --url sqlite:///typo.db"),
     ],
 )
 @pytest.mark.covers("unexplained-database")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import httpx
 import pytest
 
 from tests.docs.snippets import ROOT, read_blocks
+from tools.servers.process import free_port
 
 PROCESSES = 2
 MAILS = 10
@@ -59,11 +59,13 @@ class Application:
 
     def put_mail(self, user_id: int) -> None:
         query: dict[str, str | int] = {"user_id": user_id, "message": "hello"}
-        httpx.put(f"{self._address}/send_email_notification", params=query).raise_for_status()
+        httpx.put(
+            f"{self._address}/send_email_notification", params=query, timeout=PATIENCE
+        ).raise_for_status()
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"{self._address}/openapi.json").is_success
+            return httpx.get(f"{self._address}/openapi.json", timeout=PATIENCE).is_success
         except httpx.TransportError:
             return False
 
@@ -91,13 +93,6 @@ def serving(lines: list[str], folder: Path, *, processes: int) -> Iterator[Appli
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(PATIENCE)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

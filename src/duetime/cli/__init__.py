@@ -1,4 +1,4 @@
-"""The command line: `duetime worker`, `workers`, `schedules`, `enqueue`, `jobs`, `queues`, `migrate`, `copy`, `doctor`, `demo`."""
+"""The command line: `duetime worker`, `workers`, `schedules`, `enqueue`, `jobs`, `queues`, `migrate`, `copy`, `reopen`, `doctor`, `demo`."""
 
 from __future__ import annotations
 

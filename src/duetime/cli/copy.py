@@ -62,7 +62,8 @@ def copy(
 
     Schedules, jobs in any state, tries, logs, results, queues, limits, workers that have ended, and who did what: all
     as they are, ids and times included. SOURCE and TARGET are URLs. The target must be empty, or have the beginning of
-    this very copy: after an interruption, run the same command again. Of the source, nothing is changed.
+    this very copy: after an interruption, run the same command again. Of the source, nothing is changed, but it is noted
+    there in the end that the work goes on in the target: no worker starts there any more, and nothing is enqueued.
 
     \b
       duetime copy sqlite:///jobs.db postgresql://me@db.example/app --dry-run
@@ -87,7 +88,9 @@ def copy(
         say_table(("KIND", "RECORDS", "CHECKSUM"), rows)
         say(_sentence(copied, dry_run=dry_run))
         if not dry_run:
-            say("start no worker on the source any more: what waits there would run a second time")
+            say(
+                "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
+            )
 
 
 @asynccontextmanager
@@ -102,7 +105,7 @@ async def _places(
                 f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
             )
     async with _opened(source, namespace) as first:
-        async with connected(target, there) as store:
+        async with connected(target, there, make=True) as store:
             new = (await store.schema_status()).found == 0
             if new and make:
                 await store.migrate()
@@ -119,7 +122,7 @@ async def _opened(url: str, namespace: str) -> AsyncGenerator[Place, None]:
     store = open_store(url, namespace=namespace, auto_migrate=False)
     await store.open()
     try:
-        yield Place(store, redact(url))
+        yield Place(store, redact(url) if namespace == "duetime" else f"{redact(url)} ({namespace})")
     finally:
         await store.close()
 

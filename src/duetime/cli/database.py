@@ -11,9 +11,9 @@ from duetime.stores.open import open_store
 
 
 @asynccontextmanager
-async def connected(url: str | None, namespace: str) -> AsyncGenerator[Store, None]:
-    """Connect to a database whatever its tables are like."""
-    store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=False)
+async def connected(url: str | None, namespace: str, *, make: bool = False) -> AsyncGenerator[Store, None]:
+    """Connect to a database whatever its tables are like; unless `make`, a SQLite file must be there."""
+    store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=make)
     await store.open(check=False)
     try:
         yield store

@@ -10,7 +10,7 @@ from duetime.cli import options
 from duetime.cli.database import connected
 from duetime.cli.failures import ExitCode, without_passwords
 from duetime.cli.text import say_json, say_table
-from duetime.errors import StoreError
+from duetime.errors import StoreError, StoreMoved
 from duetime.scheduler.checks import check_schedules
 from duetime.stores.base import Check
 
@@ -43,6 +43,8 @@ async def _examine(url: str | None, namespace: str) -> list[Check]:
     async with connected(url, namespace) as store:
         checks = await store.doctor()
         status = await store.schema_status()
+        if status.moved is not None:
+            return [*checks, Check.refused("moved", StoreMoved(status.moved))]
         # Tables of another version are not looked into.
         return [*checks, await check_schedules(store)] if status.found == status.wanted else checks
 

@@ -20,6 +20,7 @@ from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
 from duetime.cli.queues import queues
+from duetime.cli.reopen import reopen
 from duetime.cli.scheduler import scheduler
 from duetime.cli.schedules import schedules
 from duetime.cli.top import top
@@ -85,6 +86,7 @@ for command in (
     prune,
     migrate,
     copy,
+    reopen,
     doctor,
     cron,
     completion,

@@ -105,6 +105,19 @@ def mark(source: str, *, verb: str, at: Instant, who: str, facts: Mapping[str, o
     return Whole((mark_of(source), at, who, verb, MARKS, detail))
 
 
+def moved(source: str, target: str, *, at: Instant, who: str) -> str:
+    """Return what is noted in a source that was copied."""
+    return f"{source} was copied to {target} at {_shown(at)} by {who}"
+
+
+def check_not_moved(note: str | None) -> None:
+    """Raise `CopyRefused` for a store whose work goes on elsewhere."""
+    if note is not None:
+        raise CopyRefused(
+            f"{note}, and the work goes on there; copy from there, or run `duetime reopen` to use it all the same"
+        )
+
+
 def check_workers(workers: Iterable[StoredWorker], *, where: str) -> None:
     """Raise `CopyRefused` if one of them is alive."""
     alive = [worker for worker in workers if worker.state == "alive"]
@@ -128,9 +141,8 @@ def check_target(
             f"{where} is not empty, it has {listed}; copy to an empty database or another namespace"
         )
     if own is not None and own.verb == ENDED:
-        when = to_datetime(own.at).isoformat(timespec="seconds")
         raise CopyRefused(
-            f"{where} was copied from there in full at {when} and may have run jobs since; "
+            f"{where} was copied from there in full at {_shown(own.at)} and may have run jobs since; "
             "to copy once more, use an empty database or another namespace"
         )
     return None if own is None else own.at
@@ -179,3 +191,7 @@ def _made_at(kind: Kind, columns: Mapping[str, Any]) -> Instant:
     """Tell when a record was made; 0 for kinds that do not say so."""
     at: Instant = columns.get("at" if kind is Kind.AUDIT else "created_at", 0)
     return at
+
+
+def _shown(at: Instant) -> str:
+    return to_datetime(at).isoformat(timespec="seconds")

@@ -47,6 +47,10 @@ class Asking:
         self._time.observe(sent, monotonic(), found.now)
         return found
 
+    async def look_up(self, claim_id: str) -> list[Claim]:
+        """Return what a question had brought whose answer was lost; nothing if this worker has another name by now."""
+        return await self._store.claims_under(self._identity.worker_id, claim_id)
+
     def awaits(self, token: Token) -> bool:
         """Whether a claim may still be on its way here."""
         return token.claim_id == self._asked

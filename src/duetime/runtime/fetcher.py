@@ -349,7 +349,7 @@ class Fetcher(Service):
     async def _recover_unanswered(self) -> None:
         """Find out what a claim had handed out before its answer was lost."""
         while self._asking.unanswered:
-            found = await self._store.claims_under(self._asking.unanswered[0])
+            found = await self._asking.look_up(self._asking.unanswered[0])
             unknown = self._dispatcher.unknown(claim.token for claim in found)
             for claim in found:
                 if claim.token not in unknown or self.holds(claim.token):

@@ -176,7 +176,8 @@ class Janitor(Service):
 
     async def _settle_strays(self) -> None:
         for claim_id in {token.claim_id for token in self._strays}:
-            claims = [c for c in await self._store.claims_under(claim_id) if c.token in self._strays]
+            found = await self._store.claims_under(self._identity.worker_id, claim_id)
+            claims = [claim for claim in found if claim.token in self._strays]
             started = {job.id: job.started_at for job in await self._store.get([c.job_id for c in claims])}
             for claim in claims:
                 at = started.get(claim.job_id)

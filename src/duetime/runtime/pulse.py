@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from duetime.errors import DuetimeError
+from duetime.errors import DuetimeError, StoreMoved
 from duetime.model.command import CommandId
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
@@ -158,7 +158,7 @@ class Pulsation:
         # The first at once, while the worker is awake anyway: those that follow find all that they need prepared.
         # Workers that were started together beat one after the other then, and learn soon how many they are.
         next_beat, share = monotonic(), random.uniform(0.05, 1)
-        while not self._stopping and (not self._orphaned or self._listener.busy()):
+        while not self._stopping and (not self._is_orphaned() or self._listener.busy()):
             # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
@@ -176,6 +176,10 @@ class Pulsation:
                 # A loop that is blocked passes no hints on.
                 self._asked = False
                 await self._attend()
+
+    def _is_orphaned(self) -> bool:
+        # A worker that is idle is told nothing, so nothing fails to reach it.
+        return self._orphaned or self._main.is_closed()
 
     def _period(self) -> float:
         """How long the loop may go unwatched: not for long while jobs run in it, or it has not answered yet."""
@@ -256,6 +260,10 @@ class Pulsation:
         while not self._stopping:
             try:
                 await self._register()
+            except StoreMoved as error:
+                log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
+                self._in_main(lambda: self._listener.ask_to_stop(now=True))
+                await asyncio.sleep(self._lease.beat)
             except Exception:  # noqa: BLE001 - tried again until the worker is stopped
                 await asyncio.sleep(self._lease.retry)
             else:

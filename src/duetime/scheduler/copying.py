@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from duetime.errors import CopyDiffers, CopyRefused
+from duetime.errors import CopyDiffers, CopyError, CopyRefused
 from duetime.model import copying
 from duetime.model.command import CommandKind, NewCommand
 from duetime.model.copying import Tally
@@ -22,7 +22,9 @@ Progress: TypeAlias = Callable[[Kind, int], None]
 
 _ALL: Final = 2**31 - 1
 _LOOK: Final = 0.1
-_AGAIN: Final = "something has written to one of them meanwhile: stop it, and run the same command again"
+_AGAIN: Final = (
+    "something has written to one of them since the copy was begun: stop it, and run the same command again"
+)
 _WHY: Final = "the store is about to be copied"
 
 
@@ -47,6 +49,8 @@ class Copied:
 
 async def rehearse(source: Place, target: Place | None, *, drain: bool, progress: Progress) -> Copied:
     """Refuse what `copy` would refuse, read everything, and write nothing; `None`: a target without tables."""
+    if target is None:
+        copying.check_not_moved(source.store.moved)
     since = None if target is None else await _admit(source, target)
     if not drain:
         await _no_workers(source)
@@ -61,6 +65,7 @@ async def rehearse(source: Place, target: Place | None, *, drain: bool, progress
 async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, progress: Progress) -> Copied:
     """Make the target the same as the source, and see that it is; what an earlier run has written stays.
 
+    In the source is noted that the work goes on in the target, which is all that is changed there.
     `drain`: how long workers of the source have to stop; `None`: there must be none. Raises `CopyRefused`
     where the target is something else or in use, and `CopyDiffers` where something has written meanwhile.
     """
@@ -76,9 +81,7 @@ async def copy(source: Place, target: Place, *, drain: Micros | None, who: str, 
     for kind in Kind:
         written += await work.mend(kind, since=at)
     tallies = {kind: await work.compare(kind) for kind in Kind}
-    await _no_workers(source)
-    await work.check_alone()
-    await _same_still(source.store, target.store)
+    await _move(work, who=who)
     facts |= {kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in tallies.items()}
     await work.note(copying.ENDED, at=await target.store.now(), who=who, facts=facts)
     return Copied(tallies=tallies, written=written, resumed=since is not None)
@@ -92,7 +95,27 @@ async def _admit(source: Place, target: Place) -> Instant | None:
     await _no_workers(source, target)
     marks = await target.store.entries(copying.MARKS, limit=_ALL)
     there = [kind for kind in Kind if await target.store.stretch(kind, after="", until=LAST_KEY, limit=1)]
-    return copying.check_target(marks, there, source=identity, where=target.name)
+    since = copying.check_target(marks, there, source=identity, where=target.name)
+    # A run that has come as far as the note may go on from there.
+    for place in (source, target) if since is None else (target,):
+        copying.check_not_moved(place.store.moved)
+    return since
+
+
+async def _move(work: _Work, *, who: str) -> None:
+    """Note in the source where the work goes on, and look once more behind a comparison that may have taken long."""
+    await work.check_alone()
+    source, target = work.source, work.target
+    note = copying.moved(source.name, target.name, at=await source.store.now(), who=who)
+    await source.store.set_moved(note)
+    try:
+        # Behind the note, for no worker can come to the source any more.
+        await _no_workers(source)
+        if await source.store.counts() != await target.store.counts():
+            raise CopyDiffers(f"jobs have changed since they were compared; {_AGAIN}")
+    except CopyError:
+        await source.store.set_moved(None)
+        raise
 
 
 async def _drain(store: Store, *, wait: Micros) -> None:
@@ -119,12 +142,6 @@ async def _no_workers(source: Place, target: Place | None = None) -> None:
     copies = {worker.id for worker in known}
     there = [worker for worker in await target.store.workers() if worker.id not in copies]
     copying.check_workers(there, where=target.name)
-
-
-async def _same_still(source: Store, target: Store) -> None:
-    """Look once more at what changes most, behind a comparison that may have taken long."""
-    if await source.counts() != await target.counts():
-        raise CopyDiffers(f"jobs have changed since they were compared; {_AGAIN}")
 
 
 class _Stretch(NamedTuple):

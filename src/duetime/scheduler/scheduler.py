@@ -26,6 +26,7 @@ from duetime.scheduler import later
 from duetime.scheduler.arguments import call_of
 from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.moved import check_not_moved, warn_if_moved
 from duetime.scheduler.pace import Pace
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.registry import Declared, Registry
@@ -193,6 +194,7 @@ class Scheduler:
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         check_not_kept_out(store := self._opened())
+        check_not_moved(store)
         [job_id] = await store.enqueue([call.job])
         return self._handle(job_id, call)
 
@@ -201,6 +203,7 @@ class Scheduler:
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
         store, calls = self._opened(), listed(calls)
+        check_not_moved(store)
         if tx is None:
             check_not_kept_out(store)
         entries = [call.entry for call in calls if call.entry is not None]
@@ -228,6 +231,7 @@ class Scheduler:
         jobs = [call.job for call in calls]
         if tx is not None:
             store = self._portal.run(self._introduced())
+            check_not_moved(store)
             return self._handles(store.enqueue_blocking_in(_own(tx), jobs), calls)
         if (reached := self._reached()) is not None:
             entries = [call.entry for call in calls if call.entry is not None]
@@ -242,6 +246,7 @@ class Scheduler:
         if (store := self._store) is None or self.after_enqueue is not None:
             return None
         check_not_kept_out(store)
+        check_not_moved(store)
         return store
 
     def blocking_request(self, request: Request[P, R], /) -> later.BlockingRequest[P, R]:
@@ -287,6 +292,7 @@ class Scheduler:
                 return
             store = self._make_store()
             await store.open()
+            warn_if_moved(store)
             self._store = store
             self._loop = asyncio.get_running_loop()
             self._pid = os.getpid()

@@ -10,6 +10,7 @@ from duetime.model.sizes import Size
 from duetime.runtime.options import Queues as QueueLimits
 from duetime.runtime.options import worker_options
 from duetime.runtime.worker import Worker
+from duetime.scheduler.moved import check_not_moved
 
 if TYPE_CHECKING:
     from duetime.scheduler.scheduler import Scheduler
@@ -46,6 +47,7 @@ class SchedulerWorker:
     async def __aenter__(self) -> Worker:
         await self._scheduler.open()
         try:
+            check_not_moved(self._scheduler.store)
             if self._options.schedules:
                 await self._scheduler.put_declared()
             scheduler = self._scheduler

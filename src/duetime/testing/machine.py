@@ -171,7 +171,8 @@ class StoreMachine(RuleBasedStateMachine):
         expected = self.model.claim(demand)
         claims = self.run(self.store.claim(demand))
         assert [claim.token for claim in claims] == expected
-        assert {claim.token for claim in self.run(self.store.claims_under(demand.claim_id))} == set(expected)
+        again = self.run(self.store.claims_under(demand.worker, demand.claim_id))
+        assert {claim.token for claim in again} == set(expected)
         for claim in claims:
             agree_on_claim(claim, self.model)
         self.claims += claims

@@ -95,7 +95,7 @@ from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.moves import TestRelease, TestSnooze
-from duetime.testing.conformance.moving import TestExchange, TestMovedOn, TestStretches
+from duetime.testing.conformance.moving import TestExchange, TestMovedAway, TestMovedOn, TestStretches
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
@@ -150,6 +150,7 @@ __all__ = [
     "TestLogs",
     "TestLostAnswers",
     "TestLostReplies",
+    "TestMovedAway",
     "TestMovedOn",
     "TestNextDue",
     "TestOccurrences",

@@ -261,7 +261,7 @@ class TestGates(StoreSuite):
         await hire(store, "w1")
         await store.enqueue([gated("a"), gated("b")])
         found = await ask(store, claim_id="c1")
-        again = await store.claims_under("c1")
+        again = await store.claims_under("w1", "c1")
         assert {claim.token for claim in again} == {claim.token for claim in found.claims}
         assert {claim.gate for claim in again} == {"greet[key=a]", "greet[key=b]"}
 

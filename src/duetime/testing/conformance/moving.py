@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import pytest_asyncio
 
+from duetime.errors import StoreMoved
 from duetime.model.durations import DAY, MINUTE
 from duetime.model.job import Key, Token
 from duetime.model.limit import Gate
@@ -266,3 +269,44 @@ class TestMovedOn(Moves):
         assert await elsewhere.fire([firing(due, next_at=now + 2 * MINUTE)]) == {"s"}
         await hire(elsewhere, "w2")
         assert [claim.occurrence for claim in await take(elsewhere, "w2")] == [now, now + MINUTE]
+
+
+class TestMovedAway(StoreSuite):
+    """`set_moved`: a store whose work goes on elsewhere."""
+
+    @pytest_asyncio.fixture
+    async def left(self, make_store: MakeStore, clock: FakeClock) -> tuple[Store, Store]:
+        """A store of its own, for what is noted outlives a test that fails; opened twice."""
+        return await make_store(clock, namespace="left"), await make_store(clock, namespace="left")
+
+    @pytest.mark.covers("copy-source-runs-on")
+    async def test_no_worker_is_registered_until_the_work_is_here_again(
+        self, left: tuple[Store, Store]
+    ) -> None:
+        store, other = left
+        await store.set_moved("a was copied to b")
+        await store.set_moved("a was copied to c")
+        with pytest.raises(
+            StoreMoved, match=r"a was copied to c, and the work goes on there; .*`duetime reopen`"
+        ):
+            await hire(other, "w1")
+        assert await store.workers() == []
+        await other.set_moved(None)
+        await hire(store, "w1")
+        assert [worker.id for worker in await store.workers()] == ["w1"]
+
+    async def test_it_is_told_where_tables_are_looked_at_and_changes_nothing_else(
+        self, left: tuple[Store, Store], make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        store, other = left
+        before, name = await store.schema_status(), await store.identity()
+        assert (before.moved, store.moved) == (None, None)
+        await store.set_moved("moved 'away'")
+        assert await other.schema_status() == replace(before, moved="moved 'away'")
+        assert (await other.migrate()).moved == "moved 'away'"
+        again = await make_store(clock, namespace="left")
+        assert [each.moved for each in (store, other, again)] == ["moved 'away'"] * 3
+        assert await again.identity() == name
+        assert [await all_of(store, kind) for kind in Kind] == [[]] * len(Kind)
+        await store.set_moved(None)
+        assert await other.schema_status() == before

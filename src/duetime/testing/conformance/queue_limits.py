@@ -35,6 +35,18 @@ class TestQueueLimits(StoreSuite):
         await finish(store, claims[0], now=clock.now())
         assert [claim.job_id for claim in await pass_all(store)] == [stored[2]]
 
+    @pytest.mark.covers("limit-exceeded")
+    async def test_a_limit_counts_what_runs_when_it_is_set(self, store: Store, clock: FakeClock) -> None:
+        await hire(store, "w1")
+        await store.enqueue([job() for _ in range(4)])
+        first, *_ = await take(store, limit=2)
+        await store.set_queue_limit("default", Gate(most=2))
+        assert await pass_all(store) == []
+        await store.set_queue_limit("default", None)
+        await store.set_queue_limit("default", Gate(most=2))
+        await finish(store, first, now=clock.now())
+        assert len(await pass_all(store)) == 1
+
     async def test_a_full_queue_hides_no_other(self, store: Store) -> None:
         await hire(store, "w1")
         await store.set_queue_limit("full", Gate(most=1))

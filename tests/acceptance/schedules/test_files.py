@@ -1,0 +1,63 @@
+"""`duetime schedules export` and `import`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from tests.acceptance.kit import duetime, from_json
+from tests.acceptance.schedules.kit import names, put
+
+
+def test_schedules_move_through_a_file(folder: Path) -> None:
+    put("a")
+    put("b", "shop.slow", "--every", "15m", "--tag", "money")
+    duetime("schedules", "pause", "b", "--reason", "moving house")
+    done = duetime("schedules", "export", "--output", "all.yaml")
+    assert done.stdout == "2 schedule(s) written to all.yaml\n"
+    before = (folder / "all.yaml").read_text()
+    duetime("schedules", "delete", "a", "b", "--yes")
+    load = ("schedules", "import", "shop:scheduler", "all.yaml")
+    assert duetime(*load, "--dry-run").stdout == "a  would be created\nb  would be created\n"
+    assert names() == []
+    assert duetime(*load, "--by", "ann").stdout == "a  created\nb  created\n"
+    assert from_json(*load) == {
+        "dry_run": False,
+        "schedules": {"a": "unchanged", "b": "unchanged"},
+        "notes": [],
+    }
+    assert duetime("schedules", "export", "--format", "yaml").stdout == before
+
+
+def test_a_file_with_problems_is_refused_as_a_whole(folder: Path) -> None:
+    duetime("migrate")
+    (folder / "crontab").write_text("0 3 * * * shop.slow\n0 25 * * * shop.greet name=ann\n@daily shop.slov\n")
+    refused = duetime("schedules", "import", "shop:scheduler", "crontab")
+    assert refused.exit_code == 2
+    assert "2 problems; nothing was stored" in refused.stderr
+    assert "crontab:2: bad hour '25'" in refused.stderr
+    assert "     ^^" in refused.stderr
+    assert "crontab:3: there is no task 'shop.slov' here; did you mean shop.slow" in refused.stderr
+    assert names() == []
+
+
+def test_without_the_code_a_file_is_taken_unchecked() -> None:
+    duetime("migrate")
+    document = json.dumps({"schedules": [{"name": "far", "task": "away.task", "every": "1h"}]})
+    for arguments in (("-",), ("shop:scheduler", "-", "--no-check")):
+        assert duetime("schedules", "import", *arguments, stdin=document).exit_code == 2
+    assert duetime("schedules", "import", "-", "--no-check", stdin=document).stdout == "far  created\n"
+    missing = duetime("schedules", "import", "--no-check", "nowhere.json")
+    assert (missing.exit_code, "nowhere.json cannot be read" in missing.stderr) == (2, True)
+
+
+def test_a_crontab_tells_what_it_cannot_say() -> None:
+    put("a")
+    put("b", "shop.slow", "--every", "15m")
+    export = duetime("schedules", "export", "--format", "crontab")
+    assert 'CRON_TZ=Europe/Riga\n0 3 * * * shop.greet {"name": "ann"}\n' in export.stdout
+    assert "b has no cron expression" in export.stderr
+    loaded = duetime("schedules", "import", "shop:scheduler", "-", "--format", "crontab", stdin=export.stdout)
+    assert loaded.stdout == "a  unchanged\n"
+    assert os.environ["DUETIME_URL"]

@@ -1,0 +1,35 @@
+"""`duetime scheduler` fires schedules, whose jobs a `duetime worker` runs."""
+
+from __future__ import annotations
+
+from tests.acceptance.kit import duetime, from_json, program, until, worker
+from tests.acceptance.schedules.kit import put
+
+
+def test_one_process_fires_and_another_runs() -> None:
+    put("often", "shop.greet", "name=ann", "--every", "1s")
+    with program("scheduler") as firing:
+        assert "fires schedules and runs no jobs" in until(firing, "started: pid")
+        assert "firing schedules and running no jobs" in until(firing, "stop with")
+        assert "none, runs no jobs  0/0" in duetime("workers", "list").stdout
+        assert "no living worker runs jobs" in duetime("schedules", "list").stderr
+        with worker("--no-schedules") as working:
+            assert "running jobs and leaving schedules to others" in until(working, "stop with")
+            until(working, "hello ann")
+            found = from_json("schedules", "show", "often")
+            assert found["task_known"] is True
+            assert len(from_json("workers", "list")) == 2
+            until(working, "hello ann")
+            until(working, "hello ann")
+            made = [job for job in from_json("jobs", "list", "--schedule", "often") if job["worker"]]
+            assert len({job["worker"] for job in made}) == 1
+        firing.terminate()
+        assert firing.wait(timeout=30) == 0
+
+
+def test_a_worker_that_leaves_schedules_alone_fires_none() -> None:
+    put("often", "shop.greet", "name=ann", "--every", "1s")
+    with worker("--no-schedules") as working:
+        until(working, "stop with")
+        assert "no living worker fires schedules" in duetime("schedules", "list").stderr
+        assert "no living worker fires schedules" in duetime("schedules", "show", "often").stdout

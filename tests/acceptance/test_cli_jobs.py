@@ -1,0 +1,215 @@
+"""`duetime enqueue`, `duetime jobs` and `duetime prune`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from duetime import Scheduler
+from duetime.model.durations import DAY
+from duetime.model.instants import SECOND
+from duetime.scheduler import releasing
+from duetime.testing.conformance.kit import hire, put, take_one
+from tests.acceptance.kit import URL, duetime, from_json, until, worker
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stored"),
+    [
+        (["shop.greet", "name=Ann"], {"name": "Ann"}),
+        (["shop.greet", "name=123", "times=2"], {"name": "123", "times": 2}),
+        (["shop.greet", "name=a=b", "day=2030-01-31"], {"name": "a=b", "day": "2030-01-31"}),
+        (["shop.greet", "name=Ann", "more=[1,2]"], {"name": "Ann", "more": [1, 2]}),
+        (["shop.greet", '{"name": "Ann", "times": 3}'], {"name": "Ann", "times": 3}),
+        (["shop.greet", '["Ann", 3]'], {"name": "Ann", "times": 3}),
+        (["shop.plain", "value=12"], {"value": 12}),
+        (["shop.plain", "value=twelve"], {"value": "twelve"}),
+        (["shop.slow"], {}),
+    ],
+)
+def test_enqueue_reads_arguments_by_the_types_of_the_task(
+    folder: Path, arguments: list[str], stored: dict[str, object]
+) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", *arguments).stdout.strip()
+    assert from_json("jobs", "show", job_id, *URL)["arguments"] == stored
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["shop.greet", "times=2"], 2, "name"),
+        (["shop.greet", "name=Ann", "times=many"], 2, "times"),
+        (["shop.greet", "Ann"], 2, "name=value"),
+        (["shop.greet", "name=Ann", "name=Bob"], 2, "twice"),
+        (["shop.greet", "{name: Ann}"], 2, "not JSON"),
+        (["shop.plain", "value=1", "--delay", "soon"], 2, "is no duration"),
+        (["shop.plain", "value=1", "--delay", "-1"], 2, "is no duration"),
+        (["shop.plain", "value=1", "--delay", "nan"], 2, "is no duration"),
+        (["shop.plain", "value=1", "--at", "2030-01-31T09:00"], 2, "has no time zone"),
+        (["shop.plain", "value=1", "--at", "tomorrow"], 2, "is no point in time"),
+        (["shop.plain", "value=1", "--at", "2030-01-31T09:00Z", "--delay", "1s"], 2, "not both"),
+        (["shop.plain", "value=1", "--priority", "10"], 2, "priority"),
+        (["shop.plain", "value=1", "--queue", "two words"], 2, "queue"),
+        (["greet", "name=Ann"], 3, "did you mean shop.greet?"),
+        (["shop.great", "name=Ann"], 3, "did you mean shop.greet"),
+        (["xyz"], 3, "there are: shop.block, shop.fail"),
+    ],
+)
+def test_enqueue_refuses_what_cannot_work_and_stores_nothing(
+    folder: Path, arguments: list[str], code: int, said: str
+) -> None:
+    duetime("migrate", *URL)
+    result = duetime("enqueue", "shop:scheduler", *arguments)
+    assert result.exit_code == code
+    assert said in result.stderr
+    assert from_json("jobs", "list", *URL) == []
+
+
+def test_enqueue_takes_a_delay_a_moment_a_queue_and_a_priority(folder: Path) -> None:
+    duetime("enqueue", "shop:scheduler", "shop.slow", "--delay", "1h", "--queue", "mail", "--priority", "0")
+    answer = from_json("enqueue", "shop:scheduler", "shop.slow", "--at", "2030-01-31T09:00:00+01:00")
+
+    at, delayed = from_json("jobs", "list", *URL)
+    assert at["id"] == answer["id"]
+    assert at["due_at"] == "2030-01-31T08:00:00Z"
+    assert (delayed["queue"], delayed["priority"]) == ("mail", 0)
+    assert "due in 1h" in duetime("jobs", "list", "--queue", "mail", *URL).stdout
+
+
+def test_jobs_are_listed_by_page_and_filter(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip() for _ in range(3)]
+    duetime("jobs", "cancel", ids[0], *URL)
+
+    first = duetime("jobs", "list", "--limit", "2", *URL).stdout
+    assert ids[2] in first
+    more = re.search(r"^more: --cursor (\S+)$", first, re.MULTILINE)
+    assert more is not None
+
+    def listed(*options: str) -> list[str]:
+        return [job["id"] for job in from_json("jobs", "list", *options, *URL)]
+
+    assert listed("--cursor", more[1]) == [ids[0]]
+    assert duetime("jobs", "list", "--limit", "2", "--json", *URL).stderr == f"more: --cursor {more[1]}\n"
+    assert listed("--state", "cancelled") == listed("--registry", "cancelled") == [ids[0]]
+    assert listed("--since", "1h") == listed("--since", "2020-01-01T00:00:00Z") == ids[::-1]
+    assert listed("--since", "2100-01-01T00:00:00Z") == []
+    for name in ("--task", "--schedule", "--key", "--tag"):
+        assert duetime("jobs", "list", name, "other", *URL).stdout == "no jobs\n"
+    for bad in (("--limit", "0"), ("--cursor", ids[0]), ("--since", "soon"), ("--registry", "lost")):
+        assert duetime("jobs", "list", *bad, *URL).exit_code == 2
+
+
+def test_cancel_tells_what_became_of_each_job(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    result = duetime("jobs", "cancel", job_id, "--reason", "not needed", *URL)
+    assert (result.exit_code, result.stdout) == (0, f"{job_id}  cancelled\n")
+    assert from_json("jobs", "show", job_id, *URL)["reason"] == "not needed"
+
+    assert duetime("jobs", "cancel", job_id, *URL).exit_code == 1
+    result = duetime("jobs", "cancel", job_id, "unknown", "--json", *URL)
+    assert result.exit_code == 3
+    assert json.loads(result.stdout) == {job_id: "finished", "unknown": "unknown"}
+
+
+def test_ids_can_come_from_standard_input_and_a_dry_run_changes_nothing(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip() for _ in range(2)]
+    listed = f"{ids[0]}  shop.slow\n\n{ids[1]}\n"
+    result = duetime("jobs", "cancel", "-", "--dry-run", *URL, stdin=listed)
+    assert (result.exit_code, result.stdout) == (0, "".join(f"{i}  would be cancelled\n" for i in ids))
+    assert len(from_json("jobs", "list", "--state", "pending", *URL)) == 2
+    result = duetime("jobs", "cancel", "-", *URL, stdin=listed)
+    assert (result.exit_code, result.stdout) == (0, "".join(f"{i}  cancelled\n" for i in ids))
+    assert duetime("jobs", "cancel", ids[0], "--dry-run", *URL).exit_code == 1
+
+    result = duetime("jobs", "cancel", "-", *URL, stdin="\n")
+    assert result.exit_code == 2
+    assert "no ids on standard input" in result.stderr
+
+
+def test_jobs_that_have_ended_can_be_run_again(folder: Path) -> None:
+    old = duetime("enqueue", "shop:scheduler", "shop.greet", "name=you").stdout.strip()
+    assert duetime("jobs", "rerun", old, *URL).stdout == f"{old}  still waits or runs\n"
+    assert duetime("jobs", "rerun", old, *URL).exit_code == 1
+    duetime("jobs", "cancel", old, *URL)
+
+    result = duetime("jobs", "rerun", old, "--delay", "1h", "--queue", "slow", *URL)
+    assert result.exit_code == 0
+    new = result.stdout.split()[-1]
+    assert result.stdout == f"{old}  runs again as {new}\n"
+    job = from_json("jobs", "show", new, *URL)
+    assert (job["parent"], job["arguments"], job["queue"]) == (
+        old,
+        {"name": "you"},
+        "slow",
+    )
+
+    result = duetime("jobs", "rerun", "unknown", "--json", *URL)
+    assert result.exit_code == 3
+    assert json.loads(result.stdout) == {"unknown": {"answer": "unknown", "id": None}}
+
+
+def test_jobs_can_be_put_off(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow", "--at", "2030-01-31T09:00:00Z").stdout.strip()
+    assert duetime("jobs", "snooze", job_id, "--delay", "1h", *URL).stdout == f"{job_id}  put off\n"
+    assert from_json("jobs", "show", job_id, *URL)["due_at"] == "2030-01-31T10:00:00Z"
+    duetime("jobs", "cancel", job_id, *URL)
+    result = duetime("jobs", "snooze", job_id, "--delay", "1h", *URL)
+    assert (result.exit_code, result.stdout) == (1, f"{job_id}  has ended\n")
+    assert duetime("jobs", "snooze", "unknown", "--delay", "1h", *URL).exit_code == 3
+    assert duetime("jobs", "snooze", job_id, *URL).exit_code == 2
+
+
+def test_jobs_can_be_taken_from_their_workers(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    assert duetime("jobs", "release", job_id, *URL).stdout == f"{job_id}  no worker has it\n"
+    with worker() as process:
+        until(process, "slow began")
+        refused = duetime("jobs", "release", job_id, *URL)
+        assert (refused.exit_code, "--force" in refused.stdout) == (1, True)
+        foreseen = duetime("jobs", "release", job_id, "--force", "--dry-run", *URL)
+        assert (foreseen.exit_code, foreseen.stdout) == (0, f"{job_id}  would be given back\n")
+        process.send_signal(signal.SIGSTOP)
+        result = duetime("jobs", "release", job_id, "--force", "--json", *URL)
+        assert (result.exit_code, json.loads(result.stdout)) == (0, {job_id: "released"})
+        assert from_json("jobs", "show", job_id, *URL)["state"] == "pending"
+    assert duetime("jobs", "release", "unknown", *URL).exit_code == 3
+
+
+def test_a_worker_that_does_not_give_a_job_back_is_told_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claim_ahead() -> str:
+        async with Scheduler(URL[1]) as scheduler:
+            await hire(scheduler.store, "w1", lease=DAY)
+            job_id = await put(scheduler.store, delay=SECOND)
+            await take_one(scheduler.store, ahead=DAY)
+            return job_id
+
+    monkeypatch.setattr(releasing, "PATIENCE", SECOND // 20)
+    job_id = asyncio.run(claim_ahead())
+    result = duetime("jobs", "release", job_id, *URL)
+    assert (result.exit_code, "does not give it back; --force" in result.stdout) == (1, True)
+
+
+@pytest.mark.covers("retention")
+def test_prune_says_how_many_records_went(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip() for _ in range(3)]
+    duetime("jobs", "cancel", *ids[:2], *URL)
+    assert duetime("prune", "--older-than", "1d", *URL).stdout == "removed 0 jobs\n"
+    assert duetime("prune", "--older-than", "0s", "--dry-run", *URL).stdout == "would remove 2 jobs\n"
+    assert from_json("prune", "--older-than", "0s", *URL) == {"jobs": 2, "dry_run": False}
+    assert [job["id"] for job in from_json("jobs", "list", *URL)] == ids[2:]
+    assert duetime("prune", *URL).exit_code == 2
+    assert duetime("prune", "--older-than", "soon", *URL).exit_code == 2
+
+
+def test_a_job_that_is_not_there_has_its_own_exit_code(folder: Path) -> None:
+    duetime("migrate", *URL)
+    result = duetime("jobs", "show", "unknown", *URL)
+    assert result.exit_code == 3
+    assert "there is no job unknown" in result.stderr
