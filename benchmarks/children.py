@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
+import inspect
 import json
 import subprocess
 import sys
@@ -55,14 +57,14 @@ class Child:
 
 
 def run(target: Callable[..., Any], **arguments: Any) -> Any:
-    """Call a function in a fresh process and return its answer."""
+    """Call a function, which may be asynchronous, in a fresh process and return its answer."""
     with started(target, **arguments) as child:
         return child.finish()
 
 
 @contextmanager
 def started(target: Callable[..., Any], **arguments: Any) -> Iterator[Child]:
-    """Start a function in a fresh process; it is gone at the end, whatever happened."""
+    """Start a function, which may be asynchronous, in a fresh process; it is gone at the end, whatever happened."""
     child = Child(target, arguments)
     try:
         yield child
@@ -84,6 +86,8 @@ def _pipe(pipe: IO[str] | None) -> IO[str]:
 def _main() -> None:
     module, _, function = sys.argv[1].partition(":")
     answer = getattr(importlib.import_module(module), function)(**json.loads(sys.argv[2]))
+    if inspect.iscoroutine(answer):
+        answer = asyncio.run(answer)
     print(json.dumps(answer), flush=True)
 
 

@@ -10,12 +10,8 @@ from benchmarks.statements import tapped
 from benchmarks.subject import Subject
 
 
-def worker(*, url: str) -> list[Any]:
+async def worker(*, url: str) -> list[Any]:
     """Be idle, and return what was sent."""
-    return asyncio.run(_worker(url))
-
-
-async def _worker(url: str) -> list[Any]:
     subject = Subject(url)
     async with subject.scheduler:
         sent = tapped(subject.scheduler.store)

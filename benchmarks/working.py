@@ -45,12 +45,8 @@ def working(place: Place, *, concurrency: int = 100) -> Iterator[Working]:
         yield Working(child)
 
 
-def worker(*, url: str, concurrency: int) -> dict[str, Any]:
+async def worker(*, url: str, concurrency: int) -> dict[str, Any]:
     """Work until told how many jobs there will have been."""
-    return asyncio.run(_worker(url, concurrency))
-
-
-async def _worker(url: str, concurrency: int) -> dict[str, Any]:
     subject = Subject(url)
     async with subject.scheduler:
         async with subject.scheduler.worker(concurrency=concurrency):

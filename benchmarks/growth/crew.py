@@ -65,15 +65,11 @@ class Crew:
             await self.scheduler.enqueue_many([call(n, due_at(n)) for n in numbers])
 
 
-def work(*, url: str, notes: str, workers: int) -> None:
+async def work(*, url: str, notes: str, workers: int) -> None:
     """In a process of its own: work until told to finish; each worker has a scheduler and connections of its own."""
-    asyncio.run(_work(url, Path(notes), workers))
-
-
-async def _work(url: str, notes: Path, workers: int) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(workers):
-            scheduler = Crew(url, notes).scheduler
+            scheduler = Crew(url, Path(notes)).scheduler
             await stack.enter_async_context(scheduler)
             queues = {"default": None, NARROW: WIDTH}
             await stack.enter_async_context(scheduler.worker(concurrency=_WIDE, queues=queues))

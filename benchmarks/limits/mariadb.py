@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -11,12 +9,10 @@ from urllib.parse import urlsplit
 
 import asyncmy
 
-from benchmarks.figures import percentile
-from benchmarks.ledger import checked, now
-from benchmarks.limits.hint import byte
-from benchmarks.moments import odd_moment
-from benchmarks.sizes import BATCH, CALLERS
-from benchmarks.watch import Watch
+from benchmarks.ledger import now
+from benchmarks.limits import loop
+from benchmarks.limits.loop import Row
+from benchmarks.sizes import CALLERS
 
 _SCHEMA = """
 CREATE OR REPLACE TABLE bare (
@@ -44,8 +40,6 @@ UPDATE bare SET state = 'running', started_at = %s, worker = '0123456789abcdef01
 """
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = %s WHERE id IN %s"
 
-Row = tuple[Any, ...]
-
 
 class _Bare:
     """One connection."""
@@ -58,21 +52,24 @@ class _Bare:
         await self._cursor.execute(statement, values)
         await self._connection.commit()
 
+    async def insert(self, row: Row) -> None:
+        await self.execute(_INSERT, *_values(row))
+
     async def insert_all(self, rows: Sequence[Row]) -> None:
-        await self._cursor.executemany(_INSERT, rows)
+        await self._cursor.executemany(_INSERT, [_values(row) for row in rows])
         await self._connection.commit()
 
-    async def claim(self, batch: int) -> Sequence[Row]:
+    async def claim(self, batch: int) -> Sequence[Sequence[Any]]:
         at = now()
         await self._cursor.execute(_CHOOSE, (at, batch))
-        claimed: Sequence[Row] = await self._cursor.fetchall()
+        claimed: Sequence[Sequence[Any]] = await self._cursor.fetchall()
         if claimed:
             await self._cursor.execute(_TAKE, (at, tuple(row[0] for row in claimed)))
         await self._connection.commit()
         return claimed
 
-    async def settle(self, claimed: Sequence[Row]) -> None:
-        await self.execute(_SETTLE, now(), tuple(row[0] for row in claimed))
+    async def settle(self, ids: Sequence[str]) -> None:
+        await self.execute(_SETTLE, now(), tuple(ids))
 
     async def left(self) -> int:
         await self._cursor.execute("SELECT count(*) FROM bare WHERE state <> 'succeeded'")
@@ -80,87 +77,25 @@ class _Bare:
         return int(left)
 
 
-def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
+async def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
     """Return inserts per second: one commit each, by 32 callers at once, and in batches."""
-    return asyncio.run(_inserts(url, singles, at_once, bulk))
-
-
-def drain(*, url: str, jobs: int, batch: int) -> float:
-    """Return how many jobs per second the bare loop claims, runs and settles."""
-    return asyncio.run(_drain(url, jobs, batch))
-
-
-def round_trips(*, url: str, pings: int) -> float:
-    """Return the milliseconds of an insert, a byte to a sleeping event loop and a claim, each at its median."""
-    return asyncio.run(_round_trips(url, pings))
-
-
-async def _inserts(url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
-    rows = _rows(singles + at_once + bulk)
     async with _opened(url, CALLERS) as callers:
-        one, *_ = callers
-        single = await _timed(one, rows[:singles])
-        watch = Watch()
-        shares = (rows[singles + n : singles + at_once : CALLERS] for n in range(CALLERS))
-        await asyncio.gather(*(_timed(caller, share) for caller, share in zip(callers, shares, strict=True)))
-        together = at_once / watch.seconds()
-        watch = Watch()
-        for start in range(singles + at_once, len(rows), BATCH):
-            await one.insert_all(rows[start : start + BATCH])
-        batched = bulk / watch.seconds()
-    return {"single": single, "at_once": together, "bulk": batched}
+        return await loop.inserted(callers[0], callers, singles=singles, at_once=at_once, bulk=bulk)
 
 
-async def _timed(caller: _Bare, rows: Sequence[Row]) -> float:
-    watch = Watch()
-    for row in rows:
-        await caller.execute(_INSERT, *row)
-    return len(rows) / watch.seconds()
-
-
-async def _drain(url: str, jobs: int, batch: int) -> float:
-    ran: list[tuple[int, int, int]] = []
-
-    async def handle(job_id: str, due_at: int) -> None:
-        ran.append((int(job_id[16:], 16), due_at, now()))
-
+async def drain(*, url: str, jobs: int, batch: int) -> float:
+    """Return how many jobs per second the bare loop claims, runs and settles."""
     async with _opened(url, 2) as (claimer, settler):
-        rows = _rows(jobs)
-        for start in range(0, jobs, BATCH):
-            await claimer.insert_all(rows[start : start + BATCH])
+        await loop.in_batches(claimer, jobs)
         await claimer.execute("ANALYZE TABLE bare")
-        settling: asyncio.Task[None] | None = None
-        watch = Watch()
-        claiming = asyncio.create_task(claimer.claim(batch))
-        while claimed := await claiming:
-            claiming = asyncio.create_task(claimer.claim(batch))
-            await asyncio.gather(*[asyncio.create_task(handle(row[0], row[3])) for row in claimed])
-            if settling is not None:
-                await settling
-            settling = asyncio.create_task(settler.settle(claimed))
-        assert settling is not None
-        await settling
-        took = watch.seconds()
-        assert await claimer.left() == 0
-    checked(ran, expected=jobs)
-    return jobs / took
+        return await loop.drained(claimer, settler, jobs=jobs, batch=batch)
 
 
-async def _round_trips(url: str, pings: int) -> float:
-    inserting: list[float] = []
-    claiming: list[float] = []
-    async with _opened(url, 2) as (here, there):
-        for row in _rows(pings):
-            await odd_moment()
-            began = time.perf_counter()
-            await here.execute(_INSERT, *row)
-            inserted = time.perf_counter()
-            assert len(await there.claim(100)) == 1
-            inserting.append(inserted - began)
-            claiming.append(time.perf_counter() - inserted)
+async def round_trips(*, url: str, pings: int) -> float:
+    """Return the milliseconds of an insert, a byte to a sleeping event loop and a claim, each at its median."""
     # MariaDB has no way to tell another connection anything.
-    hint = await byte(pings)
-    return (percentile(inserting, 0.5) + hint + percentile(claiming, 0.5)) * 1000
+    async with _opened(url, 2) as (here, there):
+        return await loop.round_trip(here, there, pings=pings)
 
 
 @asynccontextmanager
@@ -181,19 +116,7 @@ async def _opened(url: str, count: int) -> AsyncIterator[list[_Bare]]:
         yield opened
 
 
-def _rows(count: int) -> list[Row]:
-    at = now()
-    return [
-        # All of it as values: only then does the driver send many rows as one statement.
-        (
-            f"{at:016x}{n:016x}",
-            "benchmarks.note",
-            f'{{"number":{n},"due_at":{at}}}',
-            "default",
-            5,
-            "pending",
-            at,
-            at,
-        )
-        for n in range(count)
-    ]
+def _values(row: Row) -> tuple[str | int, ...]:
+    # All of it as values: only then does the driver send many rows as one statement.
+    job_id, task, payload, due_at, created_at = row
+    return (job_id, task, payload, "default", 5, "pending", due_at, created_at)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, NamedTuple
 
 import asyncpg
 
-from benchmarks.figures import percentile
-from benchmarks.ledger import checked, now
-from benchmarks.moments import odd_moment
-from benchmarks.sizes import BATCH, CALLERS
-from benchmarks.watch import Watch
+from benchmarks.ledger import now
+from benchmarks.limits import loop
+from benchmarks.limits.loop import Row
+from benchmarks.sizes import CALLERS
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (
@@ -47,120 +47,74 @@ UPDATE bare SET state = 'running', started_at = $1, worker = '0123456789abcdef01
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = $1 WHERE id = ANY($2::text[])"
 _POOL = 16
 
-Row = tuple[Any, ...]
+
+class _Bare(NamedTuple):
+    """A connection, or a pool of them."""
+
+    driver: Any
+
+    async def insert(self, row: Row) -> None:
+        await self.driver.execute(_INSERT, *row)
+
+    async def insert_all(self, rows: Sequence[Row]) -> None:
+        await self.driver.execute(_INSERT_BATCH, *_columns(rows))
+
+    async def claim(self, batch: int) -> Sequence[Sequence[Any]]:
+        claimed: Sequence[Sequence[Any]] = await self.driver.fetch(_CLAIM, now(), batch)
+        return claimed
+
+    async def settle(self, ids: Sequence[str]) -> None:
+        await self.driver.execute(_SETTLE, now(), ids)
+
+    async def left(self) -> int:
+        left: int = await self.driver.fetchval("SELECT count(*) FROM bare WHERE state <> 'succeeded'")
+        return left
 
 
-def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
+async def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
     """Return inserts per second: one commit each, by 32 callers at once, and in batches."""
-    return asyncio.run(_inserts(url, singles, at_once, bulk))
+    async with _opened(url) as (one, _), asyncpg.create_pool(url, min_size=_POOL, max_size=_POOL) as pool:
+        callers = [_Bare(pool)] * CALLERS
+        return await loop.inserted(one, callers, singles=singles, at_once=at_once, bulk=bulk)
 
 
-def drain(*, url: str, jobs: int, batch: int) -> float:
+async def drain(*, url: str, jobs: int, batch: int) -> float:
     """Return how many jobs per second the bare loop claims, runs and settles."""
-    return asyncio.run(_drain(url, jobs, batch))
+    async with _opened(url) as (claimer, settler):
+        await loop.in_batches(claimer, jobs)
+        await claimer.driver.execute("ANALYZE bare")
+        return await loop.drained(claimer, settler, jobs=jobs, batch=batch)
 
 
-def round_trips(*, url: str, pings: int) -> float:
+async def round_trips(*, url: str, pings: int) -> float:
     """Return the milliseconds of an insert, a NOTIFY to its listener and a claim, each at its median."""
-    return asyncio.run(_round_trips(url, pings))
+    async with _opened(url) as (here, there):
+        heard = asyncio.Event()
+        await there.driver.add_listener("bare", lambda *_: heard.set())
+
+        async def hint() -> float:
+            heard.clear()
+            began = time.perf_counter()
+            notifying = asyncio.create_task(here.driver.execute("NOTIFY bare"))
+            await heard.wait()
+            took = time.perf_counter() - began
+            await notifying
+            return took
+
+        return await loop.round_trip(here, there, pings=pings, hint=hint)
 
 
-async def _inserts(url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
-    rows = _rows(singles + at_once + bulk)
-    pool = await asyncpg.create_pool(url, min_size=_POOL, max_size=_POOL)
-    async with pool:
-        await pool.execute(_SCHEMA)
-        one = await pool.acquire()
-        single = await _timed_singles(one, rows[:singles])
-        await pool.release(one)
-        together = await _timed_at_once(pool, rows[singles : singles + at_once])
-        watch = Watch()
-        for start in range(singles + at_once, len(rows), BATCH):
-            await pool.execute(_INSERT_BATCH, *_columns(rows[start : start + BATCH]))
-        batched = bulk / watch.seconds()
-    return {"single": single, "at_once": together, "bulk": batched}
-
-
-async def _timed_singles(connection: Any, rows: Sequence[Row]) -> float:
-    watch = Watch()
-    for row in rows:
-        await connection.execute(_INSERT, *row)
-    return len(rows) / watch.seconds()
-
-
-async def _timed_at_once(pool: Any, rows: Sequence[Row]) -> float:
-    async def caller(share: Sequence[Row]) -> None:
-        for row in share:
-            await pool.execute(_INSERT, *row)
-
-    watch = Watch()
-    await asyncio.gather(*(caller(rows[n::CALLERS]) for n in range(CALLERS)))
-    return len(rows) / watch.seconds()
-
-
-async def _drain(url: str, jobs: int, batch: int) -> float:
-    claimer, settler = await asyncpg.connect(url), await asyncpg.connect(url)
-    await claimer.execute(_SCHEMA)
-    await claimer.execute(_INSERT_BATCH, *_columns(_rows(jobs)))
-    await claimer.execute("ANALYZE bare")
-    ran: list[tuple[int, int, int]] = []
-
-    async def handle(job_id: str, due_at: int) -> None:
-        ran.append((int(job_id[16:], 16), due_at, now()))
-
-    settling: asyncio.Task[Any] | None = None
-    watch = Watch()
-    claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
-    while claimed := await claiming:
-        claiming = asyncio.create_task(claimer.fetch(_CLAIM, now(), batch))
-        await asyncio.gather(*[asyncio.create_task(handle(row[0], row[3])) for row in claimed])
-        if settling is not None:
-            await settling
-        settling = asyncio.create_task(settler.execute(_SETTLE, now(), [row[0] for row in claimed]))
-    assert settling is not None
-    await settling
-    took = watch.seconds()
-    assert await claimer.fetchval("SELECT count(*) FROM bare WHERE state <> 'succeeded'") == 0
-    await claimer.close()
-    await settler.close()
-    checked(ran, expected=jobs)
-    return jobs / took
-
-
-async def _round_trips(url: str, pings: int) -> float:
-    here, there = await asyncpg.connect(url), await asyncpg.connect(url)
-    await here.execute(_SCHEMA)
-    heard = asyncio.Event()
-    await there.add_listener("bare", lambda *_: heard.set())
-    inserting: list[float] = []
-    hinting: list[float] = []
-    claiming: list[float] = []
-    for row in _rows(pings):
-        await odd_moment()
-        began = time.perf_counter()
-        await here.execute(_INSERT, *row)
-        inserted = time.perf_counter()
-        heard.clear()
-        notifying = asyncio.create_task(here.execute("NOTIFY bare"))
-        await heard.wait()
-        hinted = time.perf_counter()
-        await notifying
-        asked = time.perf_counter()
-        assert len(await there.fetch(_CLAIM, now(), 100)) == 1
-        inserting.append(inserted - began)
-        hinting.append(hinted - inserted)
-        claiming.append(time.perf_counter() - asked)
-    await here.close()
-    await there.close()
-    return sum(percentile(times, 0.5) for times in (inserting, hinting, claiming)) * 1000
-
-
-def _rows(count: int) -> list[Row]:
-    at = now()
-    return [
-        (f"{at:016x}{n:016x}", "benchmarks.note", f'{{"number":{n},"due_at":{at}}}', at, at)
-        for n in range(count)
-    ]
+@asynccontextmanager
+async def _opened(url: str) -> AsyncIterator[list[_Bare]]:
+    """Open two connections, and empty the table."""
+    async with AsyncExitStack() as stack:
+        opened: list[_Bare] = []
+        for _ in range(2):
+            connection = await asyncpg.connect(url)
+            stack.push_async_callback(connection.close)
+            opened.append(_Bare(connection))
+        await opened[0].driver.execute(_SCHEMA)
+        yield opened
 
 
 def _columns(rows: Sequence[Row]) -> list[list[Any]]:

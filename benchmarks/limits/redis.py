@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 import msgspec
 from redis.asyncio import Redis
 
-from benchmarks.figures import percentile
-from benchmarks.ledger import checked, now
-from benchmarks.moments import odd_moment
-from benchmarks.sizes import BATCH, CALLERS
-from benchmarks.watch import Watch
+from benchmarks.ledger import now
+from benchmarks.limits import loop
+from benchmarks.limits.loop import Row
+from benchmarks.sizes import CALLERS
 
 _INSERT = """
 local due = {}
@@ -52,9 +51,9 @@ return left
 """
 _CHANNEL = "bare"
 
-Row = tuple[Any, ...]
 _pack = msgspec.msgpack.Encoder().encode
-_claims = msgspec.msgpack.Decoder(list[tuple[str, str, str, str]])
+# Redis keeps numbers as texts.
+_claims = msgspec.msgpack.Decoder(list[tuple[str, str, str, int]], strict=False)
 
 
 class _Bare(NamedTuple):
@@ -63,10 +62,13 @@ class _Bare(NamedTuple):
     client: Any
     scripts: dict[str, str]
 
-    async def insert(self, rows: Sequence[Row]) -> None:
+    async def insert(self, row: Row) -> None:
+        await self.insert_all([row])
+
+    async def insert_all(self, rows: Sequence[Row]) -> None:
         await self._run(_INSERT, _pack(rows))
 
-    async def claim(self, batch: int) -> list[tuple[str, str, str, str]]:
+    async def claim(self, batch: int) -> list[tuple[str, str, str, int]]:
         return _claims.decode(await self._run(_CLAIM, now(), batch))
 
     async def settle(self, ids: Sequence[str]) -> None:
@@ -80,97 +82,35 @@ class _Bare(NamedTuple):
         return await self.client.execute_command("EVALSHA", self.scripts[script], 0, *arguments)
 
 
-def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
+async def inserts(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
     """Return inserts per second: one call each, by 32 callers at once, and in batches."""
-    return asyncio.run(_inserts(url, singles, at_once, bulk))
-
-
-def drain(*, url: str, jobs: int, batch: int) -> float:
-    """Return how many jobs per second the bare loop claims, runs and settles."""
-    return asyncio.run(_drain(url, jobs, batch))
-
-
-def round_trips(*, url: str, pings: int) -> float:
-    """Return the milliseconds of an insert, a message to its subscriber and a claim, each at its median."""
-    return asyncio.run(_round_trips(url, pings))
-
-
-async def _inserts(url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
-    rows = _rows(singles + at_once + bulk)
     async with _opened(url, CALLERS) as callers:
-        one, *_ = callers
-        watch = Watch()
-        for row in rows[:singles]:
-            await one.insert([row])
-        single = singles / watch.seconds()
-        together = await _timed_at_once(callers, rows[singles : singles + at_once])
-        watch = Watch()
-        for start in range(singles + at_once, len(rows), BATCH):
-            await one.insert(rows[start : start + BATCH])
-        batched = bulk / watch.seconds()
-    return {"single": single, "at_once": together, "bulk": batched}
+        return await loop.inserted(callers[0], callers, singles=singles, at_once=at_once, bulk=bulk)
 
 
-async def _timed_at_once(callers: Sequence[_Bare], rows: Sequence[Row]) -> float:
-    async def call(caller: _Bare, share: Sequence[Row]) -> None:
-        for row in share:
-            await caller.insert([row])
-
-    watch = Watch()
-    await asyncio.gather(*(call(caller, rows[n::CALLERS]) for n, caller in enumerate(callers)))
-    return len(rows) / watch.seconds()
-
-
-async def _drain(url: str, jobs: int, batch: int) -> float:
-    ran: list[tuple[int, int, int]] = []
-
-    async def handle(job_id: str, due_at: str) -> None:
-        ran.append((int(job_id[16:], 16), int(due_at), now()))
-
+async def drain(*, url: str, jobs: int, batch: int) -> float:
+    """Return how many jobs per second the bare loop claims, runs and settles."""
     async with _opened(url, 2) as (claimer, settler):
-        rows = _rows(jobs)
-        for start in range(0, jobs, BATCH):
-            await claimer.insert(rows[start : start + BATCH])
-        settling: asyncio.Task[Any] | None = None
-        watch = Watch()
-        claiming = asyncio.create_task(claimer.claim(batch))
-        while claimed := await claiming:
-            claiming = asyncio.create_task(claimer.claim(batch))
-            await asyncio.gather(*[asyncio.create_task(handle(row[0], row[3])) for row in claimed])
-            if settling is not None:
-                await settling
-            settling = asyncio.create_task(settler.settle([row[0] for row in claimed]))
-        assert settling is not None
-        await settling
-        took = watch.seconds()
-        assert await claimer.left() == 0
-    checked(ran, expected=jobs)
-    return jobs / took
+        await loop.in_batches(claimer, jobs)
+        return await loop.drained(claimer, settler, jobs=jobs, batch=batch)
 
 
-async def _round_trips(url: str, pings: int) -> float:
-    inserting: list[float] = []
-    hinting: list[float] = []
-    claiming: list[float] = []
+async def round_trips(*, url: str, pings: int) -> float:
+    """Return the milliseconds of an insert, a message to its subscriber and a claim, each at its median."""
     async with _opened(url, 2) as (here, there), Redis.from_url(url) as hearing, hearing.pubsub() as heard:
         await heard.subscribe(_CHANNEL)
         await heard.get_message(timeout=5.0)
-        for row in _rows(pings):
-            await odd_moment()
+
+        async def hint() -> float:
             began = time.perf_counter()
-            await here.insert([row])
-            inserted = time.perf_counter()
             listening = asyncio.create_task(heard.get_message(timeout=5.0))
             publishing = asyncio.create_task(here.client.publish(_CHANNEL, ""))
             assert await listening
-            hinted = time.perf_counter()
+            took = time.perf_counter() - began
             await publishing
-            asked = time.perf_counter()
-            assert len(await there.claim(100)) == 1
-            inserting.append(inserted - began)
-            hinting.append(hinted - inserted)
-            claiming.append(time.perf_counter() - asked)
-    return sum(percentile(times, 0.5) for times in (inserting, hinting, claiming)) * 1000
+            return took
+
+        return await loop.round_trip(here, there, pings=pings, hint=hint)
 
 
 @asynccontextmanager
@@ -187,11 +127,3 @@ async def _opened(url: str, count: int) -> AsyncIterator[list[_Bare]]:
             script: await clients[0].script_load(script) for script in (_INSERT, _CLAIM, _SETTLE, _LEFT)
         }
         yield [_Bare(client, scripts) for client in clients]
-
-
-def _rows(count: int) -> list[Row]:
-    at = now()
-    return [
-        (f"{at:016x}{n:016x}", "benchmarks.note", f'{{"number":{n},"due_at":{at}}}', at, at)
-        for n in range(count)
-    ]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.figures import percentile
 from benchmarks.ledger import checked, now
-from benchmarks.limits.hint import byte
-from benchmarks.moments import odd_moment
-from benchmarks.sizes import BATCH
+from benchmarks.limits import loop
+from benchmarks.limits.loop import Row
 from benchmarks.watch import Watch
 
 _SCHEMA = """
@@ -42,8 +41,7 @@ UPDATE bare SET state = 'running', started_at = ?, worker = '0123456789abcdef012
 ) RETURNING id, task, payload, due_at
 """
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = ? WHERE id = ?"
-
-Row = tuple[Any, ...]
+_LEFT = "SELECT count(*) FROM bare WHERE state <> 'succeeded'"
 
 
 class Hop:
@@ -78,103 +76,77 @@ class Hop:
         connection.close()
 
 
-def inserts(*, folder: str, singles: int, bulk: int) -> dict[str, float]:
+class _Bare:
+    """The one caller: SQLite has one writer."""
+
+    def __init__(self, hop: Hop) -> None:
+        self.hop = hop
+
+    async def insert(self, row: Row) -> None:
+        await self.hop(lambda connection: connection.execute(_INSERT, row).close())
+
+    async def insert_all(self, rows: Sequence[Row]) -> None:
+        await self.hop(_batch(_INSERT, rows))
+
+    async def claim(self, batch: int) -> Sequence[Sequence[Any]]:
+        claimed: Sequence[Sequence[Any]] = await self.hop(_claim(batch))
+        return claimed
+
+    async def settle(self, ids: Sequence[str]) -> None:
+        await self.hop(_settle(ids))
+
+    async def left(self) -> int:
+        ((left,),) = await self.hop(lambda connection: connection.execute(_LEFT).fetchall())
+        return int(left)
+
+
+async def inserts(*, folder: str, singles: int, bulk: int) -> dict[str, float]:
     """Return inserts per second: one commit each, and in batches."""
-    return asyncio.run(_inserts(folder, singles, bulk))
+    async with _opened(folder) as one:
+        return {"single": await loop.one_by_one([one], singles), "bulk": await loop.in_batches(one, bulk)}
 
 
-def drain(*, folder: str, jobs: int, batch: int) -> float:
+async def drain(*, folder: str, jobs: int, batch: int) -> float:
     """Return how many jobs per second the bare loop claims, runs and settles."""
-    return asyncio.run(_drain(folder, jobs, batch))
-
-
-def round_trips(*, folder: str, pings: int) -> float:
-    """Return the milliseconds of an insert, a byte to a sleeping event loop and a claim, each at its median."""
-    return asyncio.run(_round_trips(folder, pings))
-
-
-async def _inserts(folder: str, singles: int, bulk: int) -> dict[str, float]:
-    hop = await _opened(folder)
-    rows = _rows(singles + bulk)
-    watch = Watch()
-    for row in rows[:singles]:
-        await hop(_single(row))
-    single = singles / watch.seconds()
-    watch = Watch()
-    for start in range(singles, singles + bulk, BATCH):
-        await hop(_batch(_INSERT, rows[start : start + BATCH]))
-    hop_bulk = bulk / watch.seconds()
-    hop.close()
-    return {"single": single, "bulk": hop_bulk}
-
-
-async def _drain(folder: str, jobs: int, batch: int) -> float:
-    hop = await _opened(folder)
-    await hop(_batch(_INSERT, _rows(jobs)))
     ran: list[tuple[int, int, int]] = []
 
     async def handle(job_id: str, due_at: int) -> None:
         ran.append((int(job_id[16:], 16), due_at, now()))
 
-    settling: asyncio.Future[Any] | None = None
-    watch = Watch()
-    claiming = hop(_claim(batch))
-    while claimed := await claiming:
-        tasks = [asyncio.create_task(handle(row[0], row[3])) for row in claimed]
-        claiming = hop(_claim(batch))
-        await asyncio.gather(*tasks)
-        settling = hop(_settle([row[0] for row in claimed]))
-    assert settling is not None
-    await settling
-    took = watch.seconds()
-    left = await hop(
-        lambda c: c.execute("SELECT count(*) FROM bare WHERE state <> 'succeeded'").fetchone()[0]
-    )
-    assert left == 0
-    hop.close()
+    async with _opened(folder) as one:
+        await one.insert_all(loop.rows_of(jobs))
+        settling: asyncio.Future[None] | None = None
+        watch = Watch()
+        claiming = one.hop(_claim(batch))
+        while claimed := await claiming:
+            tasks = [asyncio.create_task(handle(row[0], row[3])) for row in claimed]
+            # The thread does one thing after the other: nothing but the next claim is waited for.
+            claiming = one.hop(_claim(batch))
+            await asyncio.gather(*tasks)
+            settling = one.hop(_settle([row[0] for row in claimed]))
+        assert settling is not None
+        await settling
+        took = watch.seconds()
+        assert await one.left() == 0
     checked(ran, expected=jobs)
     return jobs / took
 
 
-async def _round_trips(folder: str, pings: int) -> float:
-    hop = await _opened(folder)
-    inserting: list[float] = []
-    claiming: list[float] = []
-    for row in _rows(pings):
-        await odd_moment()
-        began = time.perf_counter()
-        await hop(_single(row))
-        inserted = time.perf_counter()
-        assert len(await hop(_claim(100))) == 1
-        inserting.append(inserted - began)
-        claiming.append(time.perf_counter() - inserted)
-    hop.close()
-    hint = await byte(pings)
-    return (percentile(inserting, 0.5) + hint + percentile(claiming, 0.5)) * 1000
+async def round_trips(*, folder: str, pings: int) -> float:
+    """Return the milliseconds of an insert, a byte to a sleeping event loop and a claim, each at its median."""
+    async with _opened(folder) as one:
+        return await loop.round_trip(one, one, pings=pings)
 
 
-async def _opened(folder: str) -> Hop:
-    hop = Hop(str(Path(folder) / "bare.db"))
-    await hop(lambda connection: connection.executescript(_SCHEMA).close())
-    return hop
+@asynccontextmanager
+async def _opened(folder: str) -> AsyncIterator[_Bare]:
+    """Open the file, and empty the table."""
+    with contextlib.closing(Hop(str(Path(folder) / "bare.db"))) as hop:
+        await hop(lambda connection: connection.executescript(_SCHEMA).close())
+        yield _Bare(hop)
 
 
-def _rows(count: int) -> list[Row]:
-    at = now()
-    return [
-        (f"{at:016x}{n:016x}", "benchmarks.note", f'{{"number":{n},"due_at":{at}}}', at, at)
-        for n in range(count)
-    ]
-
-
-def _single(row: Row) -> Callable[[sqlite3.Connection], None]:
-    def work(connection: sqlite3.Connection) -> None:
-        connection.execute(_INSERT, row)
-
-    return work
-
-
-def _batch(statement: str, rows: Sequence[Row]) -> Callable[[sqlite3.Connection], None]:
+def _batch(statement: str, rows: Sequence[Sequence[str | int]]) -> Callable[[sqlite3.Connection], None]:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         connection.executemany(statement, rows)
@@ -183,8 +155,8 @@ def _batch(statement: str, rows: Sequence[Row]) -> Callable[[sqlite3.Connection]
     return work
 
 
-def _claim(batch: int) -> Callable[[sqlite3.Connection], list[Row]]:
-    def work(connection: sqlite3.Connection) -> list[Row]:
+def _claim(batch: int) -> Callable[[sqlite3.Connection], list[Any]]:
+    def work(connection: sqlite3.Connection) -> list[Any]:
         at = now()
         return connection.execute(_CLAIM, (at, at, batch)).fetchall()
 

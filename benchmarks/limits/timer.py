@@ -7,12 +7,8 @@ import asyncio
 from benchmarks.figures import spread
 
 
-def late(*, timers: int, span: float) -> dict[str, float]:
+async def late(*, timers: int, span: float) -> dict[str, float]:
     """Return the lateness, in milliseconds, of timers spread evenly over some seconds."""
-    return asyncio.run(_late(timers, span))
-
-
-async def _late(timers: int, span: float) -> dict[str, float]:
     loop = asyncio.get_running_loop()
     started = loop.time() + 0.2
     seen: list[float] = []

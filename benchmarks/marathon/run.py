@@ -121,12 +121,8 @@ class _Runner:
         self.mark: AsyncTask[[int], None] = mark
 
 
-def fill(*, url: str, jobs: int) -> None:
+async def fill(*, url: str, jobs: int) -> None:
     """In a process of its own: store jobs that are due."""
-    asyncio.run(_fill(url, jobs))
-
-
-async def _fill(url: str, jobs: int) -> None:
     runner = _Runner(url, None)
     async with runner.scheduler as scheduler:
         for first in range(0, jobs, _BATCH):
@@ -134,13 +130,9 @@ async def _fill(url: str, jobs: int) -> None:
             await scheduler.enqueue_many([runner.mark.call(n) for n in numbers])
 
 
-def drain(*, url: str, file: str, jobs: int) -> int:
+async def drain(*, url: str, file: str, jobs: int) -> int:
     """In a process of its own: work until told to finish, and return how many jobs the store has as succeeded."""
-    return asyncio.run(_drain(url, Tally(Path(file), jobs)))
-
-
-async def _drain(url: str, tally: Tally) -> int:
-    runner = _Runner(url, tally)
+    runner = _Runner(url, Tally(Path(file), jobs))
     async with runner.scheduler as scheduler:
         async with scheduler.worker(concurrency=100):
             await asyncio.to_thread(children.ready_then_wait)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from benchmarks import children
 from benchmarks.ledger import checked
 from benchmarks.measures.base import Figure
@@ -60,12 +58,8 @@ def rate(place: Place, *, jobs: int, concurrency: int) -> float:
     return done
 
 
-def worker(*, url: str, jobs: int, concurrency: int) -> float:
+async def worker(*, url: str, jobs: int, concurrency: int) -> float:
     """Store jobs, run them in one worker, and return how many it got done per second."""
-    return asyncio.run(_worker(url, jobs, concurrency))
-
-
-async def _worker(url: str, jobs: int, concurrency: int) -> float:
     subject = Subject(url)
     async with subject.scheduler:
         await subject.enqueue_many(jobs, batch=BATCH)

@@ -49,12 +49,8 @@ class Enqueue:
         return rates
 
 
-def client(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
+async def client(*, url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
     """Return enqueues per second, each way."""
-    return asyncio.run(_client(url, singles, at_once, bulk))
-
-
-async def _client(url: str, singles: int, at_once: int, bulk: int) -> dict[str, float]:
     subject = Subject(url)
     async with subject.scheduler:
         before = await _pending(subject)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from benchmarks import children
@@ -44,12 +43,8 @@ class Firing:
         return {"rate": rate}
 
 
-def fire_all(url: str, count: int) -> float:
+async def fire_all(url: str, count: int) -> float:
     """Return how many schedules a second are fired, of so many that are due."""
-    return asyncio.run(_fire_all(url, count))
-
-
-async def _fire_all(url: str, count: int) -> float:
     async with Subject(url).scheduler as scheduler:
         firer = ScheduleFirer(scheduler.store, ServiceHealth())
         # The first round of a process looks at each schedule, which is not what is asked here.

@@ -6,15 +6,16 @@ import contextlib
 import itertools
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from benchmarks.peers.systems import Engine
-from benchmarks.places import Limits, mariadb
-from benchmarks.places.postgres import SHOWN, postgres_limits
+from benchmarks.places import Limits
+from benchmarks.places.mariadb import FLUSH, mariadb_facts, mariadb_limits
+from benchmarks.places.postgres import postgres_facts, postgres_limits
 from benchmarks.places.redis import connected, redis_limits, rewritten, shown
 from benchmarks.places.sqlite import SqliteLimits
 from tools.servers import MariaDbServer, PostgresServer, RedisServer
@@ -71,54 +72,37 @@ class _Files:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-class _Postgres:
-    def __init__(self, server: PostgresServer) -> None:
-        self._postgres = server
-        self._numbers = itertools.count()
-        self.server = server.pid
-        self.limits = postgres_limits(server.create_database("bare"))
+class _Tables:
+    """A server of SQL databases."""
 
-    @property
-    def facts(self) -> str:
-        settings = ", ".join(f"{name}={self._postgres.execute(f'SHOW {name}')}" for name in SHOWN)
-        return f"PostgreSQL {self._postgres.execute('SHOW server_version')}, {settings}"
+    def __init__(
+        self,
+        server: MariaDbServer | PostgresServer,
+        *,
+        limits: Callable[[str], Limits],
+        facts: dict[str, str],
+        rest: Sequence[str],
+    ) -> None:
+        self._server = server
+        self._numbers = itertools.count()
+        self._rest = rest
+        self.server = server.pid
+        self.limits = limits(server.create_database("bare"))
+        (title, version), (_, settings) = facts.items()
+        self.facts = f"{title} {version}, {settings}"
 
     @contextmanager
     def empty(self, folder: Path) -> Iterator[str]:
         del folder
         name = f"cell{next(self._numbers)}"
         try:
-            yield self._postgres.create_database(name)
+            yield self._server.create_database(name)
         finally:
-            self._postgres.drop_database(name)
+            self._server.drop_database(name)
 
     def rest(self, url: str) -> None:
-        for statement in ("VACUUM ANALYZE", "CHECKPOINT"):
-            self._postgres.execute(statement, database=url.rpartition("/")[2])
-
-
-class _MariaDb:
-    def __init__(self, server: MariaDbServer) -> None:
-        self._mariadb = server
-        self._numbers = itertools.count()
-        self.server = server.pid
-        self.limits = mariadb.mariadb_limits(server.create_database("bare"))
-
-    @property
-    def facts(self) -> str:
-        return f"MariaDB {self._mariadb.execute('SELECT version()')}, {mariadb.shown(self._mariadb)}"
-
-    @contextmanager
-    def empty(self, folder: Path) -> Iterator[str]:
-        del folder
-        name = f"cell{next(self._numbers)}"
-        try:
-            yield self._mariadb.create_database(name)
-        finally:
-            self._mariadb.drop_database(name)
-
-    def rest(self, url: str) -> None:
-        self._mariadb.execute(mariadb.FLUSH, database=url.rpartition("/")[2])
+        for statement in self._rest:
+            self._server.execute(statement, database=url.rpartition("/")[2])
 
 
 class _Redis:
@@ -155,13 +139,18 @@ def _files() -> Iterator[Databases]:
 @contextmanager
 def _postgres() -> Iterator[Databases]:
     with PostgresServer(fsync=True) as server:
-        yield _Postgres(server)
+        yield _Tables(
+            server,
+            limits=postgres_limits,
+            facts=postgres_facts(server),
+            rest=("VACUUM ANALYZE", "CHECKPOINT"),
+        )
 
 
 @contextmanager
 def _mariadb() -> Iterator[Databases]:
     with MariaDbServer() as server:
-        yield _MariaDb(server)
+        yield _Tables(server, limits=mariadb_limits, facts=mariadb_facts(server), rest=FLUSH)
 
 
 @contextmanager

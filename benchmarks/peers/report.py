@@ -112,9 +112,8 @@ def _meanings() -> str:
 def _system(system: System) -> str:
     pins = "".join(f", {pin}" for pin in system.requirements)
     notes = f" {system.notes}" if system.notes else ""
-    return (
-        f"- **{system.title}, {TITLES[system.engine]}** (`{system.name}`{pins}): {system.settings}.{notes}\n"
-    )
+    name = f"**{system.title}, {TITLES[system.engine]}** (`{system.name}`{pins})"
+    return f"- {name}: {system.configuration}.{notes}\n"
 
 
 def _measured(results: Results, sizes: Sizes) -> str:

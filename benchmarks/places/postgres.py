@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from benchmarks.limits import postgres
 from benchmarks.places.base import Places
-from benchmarks.places.filling import prepare
-from benchmarks.places.served import ServedLimits
-from benchmarks.places.tables import KEEP, TIDY
+from benchmarks.places.served import ServedLimits, table_places
 from tools.servers import PostgresServer
 
 _FLUSH = ("VACUUM ANALYZE duetime_jobs", "CHECKPOINT")
-SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_connections")
-
-
-@dataclass(frozen=True, slots=True)
-class _Database:
-    server: PostgresServer
-    name: str
-
-    @property
-    def url(self) -> str:
-        return self.server.url(self.name)
-
-    def keep(self) -> None:
-        self._execute(KEEP, *_FLUSH)
-
-    def tidy(self) -> None:
-        self._execute(*TIDY, *_FLUSH)
-
-    def _execute(self, *statements: str) -> None:
-        for statement in statements:
-            self.server.execute(statement, database=self.name)
+_SHOWN = ("fsync", "synchronous_commit", "shared_buffers", "max_connections")
 
 
 def postgres_limits(url: str) -> ServedLimits:
@@ -42,19 +19,14 @@ def postgres_limits(url: str) -> ServedLimits:
     return ServedLimits(postgres, url)
 
 
+def postgres_facts(server: PostgresServer) -> dict[str, str]:
+    """Return its version, and the settings that figures depend on."""
+    settings = ", ".join(f"{name}={server.execute(f'SHOW {name}')}" for name in _SHOWN)
+    return {"PostgreSQL": server.execute("SHOW server_version"), "settings": settings}
+
+
 @contextmanager
 def postgres_places(future: int) -> Iterator[Places]:
     """Start a server and make databases in it."""
     with PostgresServer(fsync=True) as server:
-        for name in ("empty", "filled", "bare"):
-            server.create_database(name)
-        empty, filled = _Database(server, "empty"), _Database(server, "filled")
-        prepare(empty, filled, future)
-        shown = ", ".join(f"{name}={server.execute(f'SHOW {name}')}" for name in SHOWN)
-        yield Places(
-            empty=empty,
-            filled=filled,
-            limits=postgres_limits(server.url("bare")),
-            facts={"PostgreSQL": server.execute("SHOW server_version"), "settings": shown},
-            server=server.pid,
-        )
+        yield table_places(server, future, flush=_FLUSH, limits=postgres_limits, facts=postgres_facts(server))

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator
 
 import pytest
 
-from benchmarks.statements import Sent, tapped
-from duetime.model.job import Claim, Key
+from duetime.model.job import Key
 from duetime.model.outcome import Failed, Outcome, Succeeded
 from duetime.model.retry import retry_policy
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Store, Wants
-from duetime.stores.open import open_store
-from duetime.testing.conformance.kit import LEASE, hire, job, rescue, settlement, take
-
-JOBS = 100
-
-
-class Tapped(NamedTuple):
-    """A store with one worker, and what was called since."""
-
-    store: Store
-    sent: list[Sent]
-
-    def names(self) -> list[str]:
-        """Return what was called since this was asked last."""
-        names = [name for _, _, name in self.sent]
-        self.sent.clear()
-        return names
-
-    async def claimed(self) -> Sequence[Claim]:
-        """Claim jobs, to see what comes then."""
-        await self.store.enqueue([job() for _ in range(JOBS)])
-        claims = await take(self.store)
-        assert len(claims) == JOBS
-        self.sent.clear()
-        return claims
+from duetime.stores.base import Wants
+from duetime.testing.conformance.kit import LEASE, job, rescue, settlement, take
+from tests.bench.taps import JOBS, Tapped, tapping
 
 
 @pytest.fixture
 async def tap(redis_url: str) -> AsyncIterator[Tapped]:
-    store = open_store(redis_url)
-    await store.open()
-    await hire(store, "w1")
-    yield Tapped(store, tapped(store))
-    await store.close()
+    async with tapping(redis_url) as tap:
+        yield tap
 
 
 @pytest.mark.parametrize("count", [1, JOBS])

@@ -31,9 +31,6 @@ class Adapter(base.Adapter):
         logging.getLogger("arq").setLevel(logging.ERROR)
         self._settings = RedisSettings.from_dsn(url)
 
-    async def prepare(self) -> None:
-        """Nothing: it has no tables."""
-
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Open a pool."""

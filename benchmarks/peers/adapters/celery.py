@@ -41,9 +41,6 @@ class Adapter(base.Adapter):
 
         self._note: Any = note
 
-    async def prepare(self) -> None:
-        """Nothing: it has no tables."""
-
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Hand out the task."""

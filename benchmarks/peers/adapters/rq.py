@@ -28,9 +28,6 @@ class Adapter(base.Adapter):
         self._redis = Redis.from_url(url)
         self._queue = Queue(connection=self._redis)
 
-    async def prepare(self) -> None:
-        """Nothing: it has no tables."""
-
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Hand out the queue."""

@@ -25,9 +25,6 @@ class Adapter(base.Adapter):
         super().__init__(url)
         logging.getLogger("streaq").setLevel(logging.ERROR)
 
-    async def prepare(self) -> None:
-        """Nothing: it has no tables."""
-
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """Connect a worker that does not run."""

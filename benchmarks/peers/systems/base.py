@@ -14,7 +14,7 @@ TITLES: dict[str, str] = {
     "redis": "Redis",
 }
 
-OURS = ("asyncmy==0.2.17", "asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0", "redis==8.1.0")
+_OURS = ("asyncmy==0.2.17", "asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0", "redis==8.1.0")
 """What `pip install "duetime[mysql,postgres,redis]"` installs beside Duetime itself, which is run from its source."""
 
 
@@ -31,10 +31,12 @@ class System:
     requirements: tuple[str, ...]
     """Exact pins."""
     settings: str
-    """One sentence for the report."""
+    """Part of a sentence for the report."""
     notes: str = ""
+    width: str = "concurrency"
+    """The name of its main setting."""
     widths: tuple[int, ...] = (100,)
-    """Values of its main setting that a drain is tried with; its best one counts."""
+    """Values of that setting that a drain is tried with; its best one counts."""
     pace: int = 1_000
     """One-off jobs a second that it surely stores; what is due later is put that much earlier."""
     in_process: bool = False
@@ -50,6 +52,30 @@ class System:
     ours: bool = False
 
     @property
+    def configuration(self) -> str:
+        """One sentence for the report, without its end."""
+        if len(self.widths) == 1:
+            return self.settings
+        tried = " and ".join(f"{width:,}" for width in self.widths)
+        return f"{self.settings}; drain with {self.width} {tried}, the better one counts"
+
+    @property
     def environment(self) -> str:
         """The name of its own virtual environment."""
         return self.adapter
+
+
+def duetime(engine: Engine, *, pace: int, settings: str = "defaults", blocks: bool = False) -> System:
+    """Return our own system on one kind of database."""
+    return System(
+        name=f"duetime-{engine}",
+        title="Duetime",
+        engine=engine,
+        adapter="duetime",
+        requirements=_OURS,
+        settings=settings,
+        widths=(100, 1_000),
+        pace=pace,
+        blocks=blocks,
+        ours=True,
+    )

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks.peers.systems.base import OURS, System
+from benchmarks.peers.systems.base import System, duetime
 
 ON_POSTGRES: tuple[System, ...] = (
-    System(
-        name="duetime-postgres",
-        title="Duetime",
-        engine="postgres",
-        adapter="duetime",
-        requirements=OURS,
-        settings="defaults; drain with concurrency 100 and 1,000, the better one counts",
-        widths=(100, 1_000),
-        pace=10_000,
-        ours=True,
-    ),
+    duetime("postgres", pace=10_000),
     System(
         name="procrastinate",
         title="Procrastinate",
@@ -23,8 +13,7 @@ ON_POSTGRES: tuple[System, ...] = (
         adapter="procrastinate",
         requirements=("procrastinate==3.10.0", "psycopg[binary,pool]==3.3.8", "psycopg-pool==3.3.3"),
         settings=(
-            "listen/notify, fetch_job_polling_interval=0.01, delete_jobs=successful, pools of 20 connections; drain with "
-            "concurrency 10 and 100, the better one counts"
+            "listen/notify, fetch_job_polling_interval=0.01, delete_jobs=successful, pools of 20 connections"
         ),
         notes=(
             "The poll is for jobs that fall due: notifications tell of new ones only. More than 100 jobs at once bring "
@@ -42,12 +31,13 @@ ON_POSTGRES: tuple[System, ...] = (
         requirements=("pgqueuer[asyncpg]==1.6.0", "asyncpg==0.32.0"),
         settings=(
             "durable tables, autovacuum as `pgq autovac` sets it, a pool of 20 connections to enqueue and one connection "
-            "to work, as its guide to tuning says; drain with batch_size 100 and 1,000, the better one counts"
+            "to work, as its guide to tuning says"
         ),
         notes=(
             "It waits for the next due time by itself, so there is no poll to shorten. Schedules are cron rules, which it "
             "looks at a second late on purpose."
         ),
+        width="batch_size",
         widths=(100, 1_000),
         pace=5_000,
     ),
@@ -82,12 +72,13 @@ ON_POSTGRES: tuple[System, ...] = (
         requirements=("dbos==3.3.0", "psycopg[binary]==3.3.8", "sqlalchemy==2.1.8"),
         settings=(
             "one queue with polling_interval_sec=0.01, asynchronous workflows, pools of 20 connections, a thread for each "
-            "of 32 callers; drain with worker_concurrency 100 and 1,000, the better one counts"
+            "of 32 callers"
         ),
         notes=(
             "Bulk means many enqueues in one transaction. Jobs are durable workflows and stay in the database. Delayed "
             "ones are looked for once a second, which cannot be set. Each schedule is a thread with a jitter of its own."
         ),
+        width="worker_concurrency",
         widths=(100, 1_000),
         pace=150,
         polls=True,
@@ -99,8 +90,7 @@ ON_POSTGRES: tuple[System, ...] = (
         adapter="saq_postgres",
         requirements=("saq[postgres]==0.26.4", "psycopg[binary,pool]==3.3.8", "psycopg-pool==3.3.3"),
         settings=(
-            "listen/notify, ttl=-1 (finished jobs are deleted), schedule timer 0.1 s, pools of 20 connections; drain with "
-            "concurrency 100 and 1,000, the better one counts"
+            "listen/notify, ttl=-1 (finished jobs are deleted), schedule timer 0.1 s, pools of 20 connections"
         ),
         notes=(
             "Due times are rounded to full seconds, so jobs may start half a second early. With its own poll_interval "

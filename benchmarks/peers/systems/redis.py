@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from benchmarks.peers.systems.base import OURS, System
+from benchmarks.peers.systems.base import System, duetime
 
 _NO_SECONDS = "Its intervals begin when its scheduler does, and its cron rules go by the minute."
 
 ON_REDIS: tuple[System, ...] = (
-    System(
-        name="duetime-redis",
-        title="Duetime",
-        engine="redis",
-        adapter="duetime",
-        requirements=OURS,
-        settings="defaults; drain with concurrency 100 and 1,000, the better one counts",
-        widths=(100, 1_000),
-        pace=10_000,
-        ours=True,
-    ),
+    duetime("redis", pace=10_000),
     System(
         name="arq",
         title="arq",

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.peers.systems.base import OURS, System
+from benchmarks.peers.systems.base import System, duetime
 
 ON_SQLITE: tuple[System, ...] = (
-    System(
-        name="duetime-sqlite",
-        title="Duetime",
-        engine="sqlite",
-        adapter="duetime",
-        requirements=OURS,
+    duetime(
+        "sqlite",
+        pace=10_000,
         settings=(
             "defaults (WAL, synchronous=FULL); one at a time by the blocking call, as Huey's is, with the rate of "
-            "`await task.enqueue()` in the notes; drain with concurrency 100 and 1,000, the better one counts"
+            "`await task.enqueue()` in the notes"
         ),
         blocks=True,
-        widths=(100, 1_000),
-        pace=10_000,
-        ours=True,
     ),
     System(
         name="huey",
