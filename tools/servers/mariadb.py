@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from tools.servers.binaries import find
-from tools.servers.process import HOST, ServerFailed, ServerProcess
+from tools.servers.own import OwnServer
+from tools.servers.process import HOST, printed, succeeds
 
 _QUICK = {
     "innodb-flush-log-at-trx-commit": "2",
@@ -42,25 +39,14 @@ class MariaDb:
 
     def execute(self, statement: str, *, database: str = "mysql") -> str:
         """Run one statement in a session of its own and return what it printed, without decoration."""
-        command = [
-            *self._client("mariadb"),
-            "--batch",
-            "--skip-column-names",
-            "-D",
-            database,
-            "-e",
-            statement,
-        ]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode:
-            raise ServerFailed(done.stderr)
-        return done.stdout.rstrip("\n")
+        bare = ("--batch", "--skip-column-names")
+        return printed(*self._client("mariadb"), *bare, "-D", database, "-e", statement)
 
     def _client(self, program: str) -> list[str | Path]:
         return [find(program), "--no-defaults", "-h", HOST, "-P", str(self.port), "-u", "root"]
 
 
-class MariaDbServer(MariaDb):
+class MariaDbServer(OwnServer, MariaDb):
     """A MariaDB that lives in a temporary folder as long as this object is open.
 
     With `fsync=False` commits survive a kill of the server but not of the machine, and cost no disk time; `settings`
@@ -70,9 +56,8 @@ class MariaDbServer(MariaDb):
     def __init__(
         self, *, fsync: bool = True, max_connections: int = 200, settings: Mapping[str, str] | None = None
     ) -> None:
-        self._program = find("mariadbd")
-        self._process = ServerProcess("mariadb", account="mysql")
-        super().__init__(self._process.port)
+        OwnServer.__init__(self, "mariadbd", account="mysql")
+        MariaDb.__init__(self, self.port)
         self._data = self._process.folder / "data"
         self._settings = {
             "bind-address": HOST,
@@ -86,13 +71,8 @@ class MariaDbServer(MariaDb):
             **(settings or {}),
         }
 
-    @property
-    def pid(self) -> int | None:
-        """The process of the server."""
-        return self._process.pid
-
     def start(self) -> None:
-        """Start, on the same port and with the same data as before, and return once it answers."""
+        """Start; the first time, make the data before."""
         if not self._data.exists():
             self._process.run(
                 find("mariadb-install-db"),
@@ -101,44 +81,11 @@ class MariaDbServer(MariaDb):
                 "--auth-root-authentication-method=normal",
                 "--skip-test-db",
             )
-        settings = [f"--{name}={value}" for name, value in self._settings.items()]
-        self._process.start(
-            self._program, "--no-defaults", f"--datadir={self._data}", *settings, ready=self._answers
-        )
+        super().start()
 
-    def stop(self) -> None:
-        """Stop in order; nothing happens when it is not running."""
-        if self._process.running:
-            self._process.signal(signal.SIGTERM)
-
-    def restart(self) -> None:
-        """Stop and start."""
-        self.stop()
-        self.start()
-
-    def kill(self) -> None:
-        """Kill the server without a word, as the kernel does when memory runs out."""
-        self._process.signal(signal.SIGKILL)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop at once and remove the data."""
-        if self._process.running:
-            self.kill()
-        self._process.remove()
+    def _arguments(self) -> Iterable[str | Path]:
+        settings = (f"--{name}={value}" for name, value in self._settings.items())
+        return ("--no-defaults", f"--datadir={self._data}", *settings)
 
     def _answers(self) -> bool:
-        probe = [*self._client("mariadb-admin"), "--silent", "ping"]
-        return subprocess.run(probe, check=False, capture_output=True).returncode == 0
+        return succeeds(*self._client("mariadb-admin"), "--silent", "ping")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 from tools.servers.binaries import find
-from tools.servers.process import HOST, ServerFailed, ServerProcess
+from tools.servers.own import OwnServer
+from tools.servers.process import HOST, printed, succeeds
 
 StopMode = Literal["smart", "fast", "immediate"]
 
@@ -38,35 +37,26 @@ class Postgres:
 
     def execute(self, statement: str, *, database: str = "postgres") -> str:
         """Run one statement in a session of its own and return what it printed, without decoration."""
-        command: list[str | Path] = [
-            find("psql"),
-            "-XAtq",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-d",
-            self.url(database),
-            "-c",
-            statement,
-        ]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode:
-            raise ServerFailed(done.stderr)
-        return done.stdout.rstrip("\n")
+        return printed(
+            find("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d", self.url(database), "-c", statement
+        )
 
 
-class PostgresServer(Postgres):
+class PostgresServer(OwnServer, Postgres):
     """A PostgreSQL that lives in a temporary folder as long as this object is open.
 
     With `fsync=False` commits survive a kill of the server but not of the machine, and cost no disk time; `settings`
     are the server's own words for more.
     """
 
+    # A kill leaves its children behind, who hold the port and the data.
+    _AT_ONCE = signal.SIGQUIT
+
     def __init__(
         self, *, fsync: bool = True, max_connections: int = 200, settings: Mapping[str, str] | None = None
     ) -> None:
-        self._program = find("postgres")
-        self._process = ServerProcess("postgres")
-        super().__init__(self._process.port)
+        OwnServer.__init__(self, "postgres")
+        Postgres.__init__(self, self.port)
         self._data = self._process.folder / "data"
         self._settings = {
             "listen_addresses": HOST,
@@ -78,52 +68,25 @@ class PostgresServer(Postgres):
             **(settings or {}),
         }
 
-    @property
-    def pid(self) -> int | None:
-        """The process that starts all others of the server."""
-        return self._process.pid
-
     def start(self) -> None:
-        """Start, on the same port and with the same data as before, and return once it answers."""
+        """Start; the first time, make the data before."""
         if not self._data.exists():
             self._process.run(
                 find("initdb"), "-D", self._data, "-U", "postgres", "-E", "UTF8", "-A", "trust", "--no-sync"
             )
-        settings = [f"--{name}={value}" for name, value in self._settings.items()]
-        self._process.start(self._program, "-D", self._data, *settings, ready=self._answers)
+        super().start()
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop like `pg_ctl stop -m <mode>`; nothing happens when it is not running."""
-        if self._process.running:
-            self._process.signal(_STOP_SIGNALS[mode])
+        self._process.signal(_STOP_SIGNALS[mode])
 
     def restart(self, mode: StopMode = "fast") -> None:
         """Stop and start; `immediate` makes it recover as after a crash."""
         self.stop(mode)
         self.start()
 
-    def kill(self) -> None:
-        """Kill the server without a word, as the kernel does when memory runs out."""
-        self._process.signal(signal.SIGKILL)
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop at once and remove the data."""
-        self.stop("immediate")
-        self._process.remove()
+    def _arguments(self) -> Iterable[str | Path]:
+        return ("-D", self._data, *(f"--{name}={value}" for name, value in self._settings.items()))
 
     def _answers(self) -> bool:
-        probe: list[str | Path] = [find("pg_isready"), "-q", "-h", HOST, "-p", str(self.port)]
-        return subprocess.run(probe, check=False).returncode == 0
+        return succeeds(find("pg_isready"), "-q", "-h", HOST, "-p", str(self.port))

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 HOST = "127.0.0.1"
+_PORTS = range(20_000, 32_000)
+"""Where no system takes the ports of outgoing connections from: one of those could have it when a server starts again."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -72,7 +75,7 @@ class ServerProcess:
             time.sleep(0.02)
 
     def signal(self, number: signal.Signals, *, within: float = 30) -> None:
-        """Send the signal and wait for the end of the process."""
+        """Send the signal and wait for the end of the process; nothing happens when it is not running."""
         if self._process is None:
             return
         self._process.send_signal(number)
@@ -118,12 +121,26 @@ class ServerProcess:
         return "(no log)"
 
 
+def printed(*command: str | Path) -> str:
+    """Run a client program to its end and return what it printed."""
+    done = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        raise ServerFailed(done.stderr)
+    return done.stdout.rstrip("\n")
+
+
+def succeeds(*command: str | Path) -> bool:
+    """True when a program ends without an error."""
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
 def free_port() -> int:
     """Return a loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    while True:
+        port = random.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 def listening(port: int) -> bool:
