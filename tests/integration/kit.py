@@ -76,6 +76,13 @@ class WorkerProcess:
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     @property
+    def errors(self) -> list[str]:
+        """What it logged of anything that went wrong, other than that a busy machine did not let it run for a second."""
+        marks = ("ERROR", "CRITICAL", "Traceback")
+        wrong = [line for line in self.log.splitlines() if line.startswith(marks)]
+        return [line for line in wrong if "the event loop has been blocked" not in line]
+
+    @property
     def ended(self) -> bool:
         """Whether the process is gone."""
         return self._ends_within(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +34,15 @@ def write(kind: str, *, job: str = "-", task: str = "-", due_at: int = 0, attemp
         os.write(descriptor, line.encode())
     finally:
         os.close(descriptor)
+
+
+def starts_by_job(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
+    """Group the starts of jobs, those of one job in their order."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if entry.kind == "start":
+            found.setdefault(entry.job, []).append(entry)
+    return found
 
 
 class Ledger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -113,6 +113,13 @@ async def all_ended(store: Store, count: int) -> list[StoredJob]:
         return some if len(runs) >= count and all(record.state.terminal for record in some) else []
 
     return await until(found, what=f"the end of {count} runs")
+
+
+def stood_for(record: StoredJob, pace: Micros) -> Sequence[Instant]:
+    """The occurrences of a schedule that comes at this pace which one record stands for."""
+    last = record.occurrence or 0
+    first = last if record.span_first is None else record.span_first
+    return range(first, last + 1, pace)
 
 
 def accounted(found: Iterable[StoredJob], pace: Micros = PACE) -> bool:

@@ -9,19 +9,20 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 import pytest_asyncio
 
-from duetime import failpoints
-from duetime.errors import CopyDiffers, CopyRefused, StoreUnavailable
+from duetime import Scheduler, every, failpoints
+from duetime.errors import CopyDiffers, CopyRefused, StoreMoved, StoreUnavailable
 from duetime.failpoints import InjectedFault
 from duetime.model.copying import MARKS
 from duetime.model.instants import SECOND
+from duetime.model.job import Key
 from duetime.model.states import State
 from duetime.model.whole import LAST_KEY, Kind, Whole
 from duetime.scheduler.copying import Copied, Place, Progress, copy, rehearse
@@ -44,8 +45,6 @@ Records = Mapping[Kind, list[Whole]]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "pair" in metafunc.fixturenames:
         kinds = chosen(metafunc.config)
-        if len(kinds) > 1:
-            kinds = list(dict.fromkeys([*kinds, "redis", "mariadb"]))
         pairs = [(source, target) for source in kinds for target in kinds]
         metafunc.parametrize("pair", pairs, ids=[f"{source}-to-{target}" for source, target in pairs])
 
@@ -74,8 +73,24 @@ async def run(source: Place, target: Place, *, drain: int | None = None) -> Copi
     return await copy(source, target, drain=drain, who="me", progress=silent)
 
 
+@contextmanager
+def failing(setting: str) -> Generator[None]:
+    """Expect that something fails because it is told to."""
+    failpoints.arm(setting)
+    try:
+        with pytest.raises((InjectedFault, StoreUnavailable), match="told to fail"):
+            yield
+    finally:
+        failpoints.arm(None)
+
+
 def silent(_kind: Kind, _count: int) -> None:
     """Nobody looks."""
+
+
+def before(key: str) -> str:
+    """A key behind which this one is the next."""
+    return f"{key[:-1]}{chr(ord(key[-1]) - 1)}{LAST_KEY}"
 
 
 def without_marks(found: Records) -> Records:
@@ -129,12 +144,8 @@ async def two(tmp_path: Path) -> AsyncGenerator[tuple[Place, Place]]:
 async def test_a_copy_has_everything_also_if_it_was_interrupted(urls: tuple[str, str], story: Story) -> None:
     async with opened(urls[0]) as source, opened(urls[1], namespace="elsewhere") as target:
         await fill(source.store, story.records)
-        failpoints.arm("after:exchange:raise:6")
-        try:
-            with pytest.raises((InjectedFault, StoreUnavailable), match="told to fail"):
-                await run(source, target)
-        finally:
-            failpoints.arm(None)
+        with failing("after:exchange:raise:6"):
+            await run(source, target)
         assert 0 < sum((await target.store.counts()).values()) < JOBS, "it was half way"
         done = await run(source, target)
         assert done.resumed
@@ -158,6 +169,7 @@ async def test_a_copy_that_was_killed_goes_on(store_url: str, story: Story) -> N
     async with opened(story.url) as source, opened(store_url) as target:
         assert await target.store.counts() != {}, "it was half way"
         done = await run(source, target)
+        await source.store.set_moved(None)  # For the next test.
         assert done.resumed
         assert await copied(source.store, target.store)
 
@@ -211,6 +223,30 @@ async def test_what_is_written_meanwhile_is_noticed_and_comes_with_the_next_run(
     assert done.written == 2
     assert await copied(source.store, target.store)
     assert await target.store.get([waits]) == []
+
+
+@pytest.mark.covers("copy-of-a-live-store")
+async def test_a_key_that_has_gone_to_an_older_job_since_comes_with_the_run_after_the_next(
+    two: tuple[Place, Place],
+) -> None:
+    source, target = two
+    older = await put(source.store)
+    for _ in range(30):
+        await put(source.store)
+    holder = await put(source.store, key=Key(value="one"))
+
+    def fail(kind: Kind, _count: int) -> None:
+        if kind is Kind.SCHEDULES:
+            raise InjectedFault("told to fail")
+
+    with pytest.raises(InjectedFault):
+        await copy(source, target, drain=None, who="me", progress=fail)
+    (held,) = await source.store.stretch(Kind.JOBS, after=before(holder), until=holder, limit=1)
+    await source.store.exchange(Kind.JOBS, [older, holder], [Whole((older, *held.row[1:]), held.parts)])
+    with pytest.raises(CopyDiffers, match=r"written to one of them since the copy was begun: .*again"):
+        await run(source, target)
+    assert (await run(source, target)).written == 1
+    assert await copied(source.store, target.store)
 
 
 @pytest.mark.covers("copy-of-a-live-store")
@@ -355,6 +391,87 @@ async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(
     assert mark.detail["jobs"]["records"] == 1
     with pytest.raises(CopyRefused, match="copied from there in full"):
         await run(source, target)
+
+
+@pytest.mark.covers("copy-source-runs-on")
+async def test_a_source_that_was_copied_lets_no_worker_and_no_job_in_until_it_is_opened_again(
+    store_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scheduler, ran = Scheduler(store_url), asyncio.Event()
+
+    @scheduler.schedule(every("1h"))
+    @scheduler.task(name="waits")
+    async def waits() -> None:
+        ran.set()
+
+    async with scheduler:
+        await waits.enqueue()
+        async with opened(f"sqlite:///{tmp_path / 'copy.db'}") as target:
+            await run(Place(scheduler.store, "here"), target)
+    with pytest.raises(
+        StoreMoved, match=rf"here was copied to {target.name} at .* by me, .*`duetime reopen`"
+    ):
+        async with scheduler.worker():
+            pass
+    async with scheduler:
+        assert [record.levelname for record in caplog.records if "was copied to" in record.message] == (
+            ["WARNING"] * 2
+        ), "each time it is opened"
+        for request in (waits.enqueue(), scheduler.enqueue_many([waits.call()])):
+            with pytest.raises(StoreMoved):
+                await request
+        with pytest.raises(StoreMoved):
+            await asyncio.to_thread(waits.sync.enqueue)
+        assert sum((await scheduler.store.counts()).values()) == 1
+        assert await scheduler.store.workers() == []
+        assert await scheduler.store.schedules() == [], "nor is anything declared"
+        await scheduler.store.set_moved(None)
+    async with scheduler.worker(), asyncio.timeout(20):
+        await ran.wait()
+
+
+@pytest.mark.covers("copy-source-runs-on")
+async def test_a_source_that_was_copied_is_not_copied_again_nor_used_as_a_target(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    source, target = two
+    await run(source, target)
+    async with opened(f"sqlite:///{tmp_path / 'third.db'}") as third:
+        for pair in ((source, third), (third, source)):
+            with pytest.raises(CopyRefused, match=r"here.db was copied to .*there.db at .*`duetime reopen`"):
+                await run(*pair)
+        for other in (third, None):
+            with pytest.raises(CopyRefused, match="was copied to"):
+                await rehearse(source, other, drain=False, progress=silent)
+        await source.store.set_moved(None)
+        await run(source, third)
+
+
+@pytest.mark.covers("copy-source-runs-on")
+async def test_a_source_that_is_in_use_at_the_end_is_left_open(two: tuple[Place, Place]) -> None:
+    source, target = two
+
+    async def come() -> None:
+        async with opened(source.name) as same:
+            await hire(same.store, "late")
+
+    with pytest.raises(CopyRefused, match=r"workers run on .*here.db: late"):
+        await copy(source, target, drain=None, who="me", progress=at(Kind.AUDIT, 2, come))
+    assert (await source.store.schema_status()).moved is None
+
+
+@pytest.mark.covers("copy-interrupted", "copy-source-runs-on")
+async def test_a_copy_that_was_interrupted_behind_the_note_in_its_source_goes_on(
+    two: tuple[Place, Place],
+) -> None:
+    source, target = two
+    await put(source.store)
+    with failing("after:set_moved:raise:1"):
+        await run(source, target)
+    assert (await source.store.schema_status()).moved is not None
+    done = await run(source, target)
+    assert done.resumed
+    assert await copied(source.store, target.store)
 
 
 async def test_a_copy_of_a_copy_keeps_the_history_of_the_first(

@@ -1,52 +1,32 @@
-"""Tasks in child processes: parallel, killed alone, replaced when worn, and gone with their worker."""
+"""Tasks in child processes: parallel, and otherwise as they are elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import signal
 from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from duetime import JobContext, Scheduler, Snooze
-from duetime.errors import ConfigError, InvalidTask, JobCancelled, JobFailed
+from duetime.errors import ConfigError, InvalidTask, JobFailed
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.job import NewJob, StoredJob
+from duetime.model.job import NewJob
 from duetime.model.states import State
-from duetime.runtime.liveness import is_gone
 from tests.integration import cpu_tasks
+from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.cpu_tasks import Order, Seen
 from tests.integration.kit import Fleet, until
-from tests.integration.tasks import heed_in_thread, spin, wait_in_thread
+from tests.integration.tasks import wait_in_thread
 
 
 @pytest.fixture
 def scheduler(store_url: str) -> Scheduler:
     return Scheduler(store_url)
-
-
-def cpu(scheduler: Scheduler, function: Callable[..., Any], **options: Any) -> Any:
-    return scheduler.task(name=function.__name__, cpu=True, **options)(function)
-
-
-async def read(scheduler: Scheduler, job_id: str) -> StoredJob:
-    return (await scheduler.store.get([job_id]))[0]
-
-
-async def reaches(scheduler: Scheduler, job_id: str, state: State) -> StoredJob:
-    async def there() -> StoredJob | None:
-        record = await read(scheduler, job_id)
-        return record if record.state is state else None
-
-    record = await until(there, what=f"the state {state}")
-    assert record is not None
-    return record
 
 
 async def test_jobs_run_side_by_side_in_processes_of_their_own(scheduler: Scheduler, tmp_path: Path) -> None:
@@ -111,61 +91,6 @@ async def test_more_jobs_than_children_all_get_their_turn(scheduler: Scheduler) 
     assert len(pids) <= 3, "two at work, and one kept ready"
 
 
-@pytest.mark.covers("cpu-timeout")
-async def test_a_timeout_kills_that_child_and_no_other(scheduler: Scheduler, fleet: Fleet) -> None:
-    stuck_task, wait, gate = cpu(scheduler, spin), cpu(scheduler, wait_in_thread), fleet.gate()
-    async with scheduler, scheduler.worker(cpu_children=2):
-        calm = await wait.enqueue(gate.path)
-        stuck = await stuck_task.options(timeout="300ms").enqueue()
-        with pytest.raises(JobFailed, match="timed out after 300 milliseconds"):
-            await stuck.result(timeout=20)
-        record = await read(scheduler, stuck.id)
-        assert is_gone((await fleet.entry("start", job=stuck.id)).pid, None)
-        gate.open()
-        assert await calm.result(timeout=20) == (await fleet.entry("start", job=calm.id)).pid
-
-    assert (record.state, record.reason) == (State.FAILED, "timeout")
-
-
-@pytest.mark.covers("cpu-timeout")
-async def test_a_cancelled_job_is_killed_together_with_what_it_started(
-    scheduler: Scheduler, fleet: Fleet, tmp_path: Path
-) -> None:
-    start, pid_file = cpu(scheduler, cpu_tasks.start_program), tmp_path / "pid"
-    async with scheduler, scheduler.worker(cpu_children=1):
-        job = await start.enqueue(str(pid_file))
-        child = (await fleet.entry("start", job=job.id)).pid
-        program = int(pid_file.read_text(encoding="ascii"))
-        assert await scheduler.jobs.cancel(job.id, reason="no longer wanted") == "requested"
-        await reaches(scheduler, job.id, State.CANCELLED)
-        assert is_gone(child, None)
-        await until(lambda: is_gone(program, None), what="the end of the program")
-
-
-async def test_within_its_grace_time_a_job_that_looks_ends_by_itself(
-    scheduler: Scheduler, fleet: Fleet
-) -> None:
-    heed, who = cpu(scheduler, heed_in_thread, cancel_grace=60), cpu(scheduler, cpu_tasks.who)
-    async with scheduler, scheduler.worker(cpu_children=1):
-        job = await heed.enqueue()
-        child = (await fleet.entry("start", job=job.id)).pid
-        assert await scheduler.jobs.cancel(job.id, reason="no longer wanted") == "requested"
-        await reaches(scheduler, job.id, State.CANCELLED)
-        assert await (await who.enqueue()).result(timeout=20) == child, "it was not killed"
-
-
-async def test_past_its_grace_time_a_job_that_does_not_look_is_killed(
-    scheduler: Scheduler, fleet: Fleet
-) -> None:
-    stuck = cpu(scheduler, spin, cancel_grace="100ms")
-    async with scheduler, scheduler.worker(cpu_children=1):
-        job = await stuck.enqueue()
-        child = (await fleet.entry("start", job=job.id)).pid
-        assert await scheduler.jobs.cancel(job.id, reason="no longer wanted") == "requested"
-        await reaches(scheduler, job.id, State.CANCELLED)
-        assert is_gone(child, None)
-
-
 async def test_signals_are_understood_across_processes(scheduler: Scheduler) -> None:
     put_off = cpu(scheduler, cpu_tasks.put_off)
     async with scheduler, scheduler.worker(cpu_children=1):
@@ -174,100 +99,6 @@ async def test_signals_are_understood_across_processes(scheduler: Scheduler) -> 
         [attempt] = await scheduler.store.attempts(job.id)
 
     assert attempt.outcome == "snoozed"
-
-
-@pytest.mark.covers("cpu-crash")
-@pytest.mark.parametrize(
-    ("how", "said"), [("exit", "exit code 7"), ("kill", "killed by SIGKILL"), ("fork", "exit code 7")]
-)
-async def test_a_child_that_dies_is_a_failure_of_its_job_alone(
-    scheduler: Scheduler, fleet: Fleet, how: str, said: str
-) -> None:
-    die, wait, gate = (
-        cpu(scheduler, cpu_tasks.die_first, retries=[0.01]),
-        cpu(scheduler, wait_in_thread),
-        fleet.gate(),
-    )
-    async with scheduler, scheduler.worker(cpu_children=2):
-        calm = await wait.enqueue(gate.path)
-        job = await die.enqueue(how)
-        await job.result(timeout=20)
-        gate.open()
-        await calm.result(timeout=20)
-        record = await read(scheduler, job.id)
-        [lost] = await scheduler.store.attempts(job.id)
-
-    assert lost.outcome == "crashed child"
-    assert lost.error is not None
-    assert said in lost.error
-    assert (record.state, record.failures, record.crashes) == (State.SUCCEEDED, 1, 0)
-
-
-async def test_a_child_is_replaced_after_so_many_jobs(scheduler: Scheduler) -> None:
-    who = cpu(scheduler, cpu_tasks.who)
-    async with scheduler, scheduler.worker(cpu_children=1, cpu_max_jobs=2):
-        pids = [await (await who.enqueue()).result(timeout=20) for _ in range(4)]
-
-    assert pids[0] == pids[1] != pids[2] == pids[3]
-
-
-async def test_a_child_is_replaced_when_it_holds_too_much_memory(scheduler: Scheduler) -> None:
-    keep = cpu(scheduler, cpu_tasks.keep)
-    async with scheduler, scheduler.worker(cpu_children=1, cpu_max_memory="200MB"):
-        pids = [await (await keep.enqueue(size)).result(timeout=20) for size in (1, 1, 300, 1)]
-
-    assert pids[0] == pids[1] == pids[2] != pids[3]
-
-
-async def test_past_the_grace_time_a_child_is_killed_and_its_job_waits_for_another_worker(
-    scheduler: Scheduler, fleet: Fleet
-) -> None:
-    stuck = cpu(scheduler, spin)
-    async with scheduler:
-        async with scheduler.worker(cpu_children=1, grace="50ms") as worker:
-            job = await stuck.enqueue()
-            child = (await fleet.entry("start", job=job.id)).pid
-            pids = worker._children.pids
-        record = await read(scheduler, job.id)
-        [attempt] = await scheduler.store.attempts(job.id)
-
-    assert child in pids
-    assert all(is_gone(pid, None) for pid in pids)
-    assert (record.state, record.failures, record.crashes) == (State.PENDING, 0, 0)
-    assert attempt.outcome == "interrupted"
-
-
-@pytest.mark.covers("cpu-orphan")
-async def test_no_child_and_no_program_of_one_survives_a_worker_that_is_killed(
-    fleet: Fleet, tmp_path: Path
-) -> None:
-    app = fleet.app(cpu=True)
-    async with app.scheduler:
-        worker = await fleet.start(cpu=True, cpu_children=2)
-        job = await app.seize.enqueue(str(tmp_path / "pid"))
-        busy = (await fleet.entry("start", job=job.id)).pid
-
-        def with_spare() -> list[int]:
-            found = children_of(worker.pid)
-            return found if len(found) == 2 else []
-
-        children = await until(with_spare, what="a child at work and one that is kept ready")
-        assert busy in children
-        left = [*children, int((tmp_path / "pid").read_text(encoding="ascii"))]
-        worker.kill()
-        await until(lambda: all(is_gone(pid, None) for pid in left), what="the end of its children")
-
-
-async def test_signals_to_a_child_are_left_to_the_worker(scheduler: Scheduler, fleet: Fleet) -> None:
-    wait, gate = cpu(scheduler, wait_in_thread), fleet.gate()
-    async with scheduler, scheduler.worker(cpu_children=1):
-        job = await wait.enqueue(gate.path)
-        child = (await fleet.entry("start", job=job.id)).pid
-        assert os.getpgid(child) != os.getpgid(0), "Ctrl-C in a terminal goes to the group"
-        for number in (signal.SIGINT, signal.SIGTERM):
-            os.kill(child, number)
-        gate.open()
-        assert await job.result(timeout=20) == child
 
 
 async def test_a_childs_log_is_handled_by_the_worker(
@@ -339,20 +170,6 @@ async def test_what_a_function_raises_is_recorded_with_its_own_lines(scheduler: 
     assert "/serve.py" not in record.traceback
 
 
-@pytest.mark.parametrize("how", ["output", "note", "words", "log", "fork"])
-async def test_a_child_survives_what_a_job_does_to_it(scheduler: Scheduler, how: str) -> None:
-    misbehave, who = cpu(scheduler, cpu_tasks.misbehave), cpu(scheduler, cpu_tasks.who)
-    async with scheduler, scheduler.worker(cpu_children=1):
-        before = await (await who.enqueue()).result(timeout=20)
-        job = await misbehave.enqueue(how)
-        if how == "words":
-            with pytest.raises(JobCancelled, match=r"\\ud800"):
-                await job.result(timeout=20)
-        else:
-            assert await job.result(timeout=20) == before
-        assert await (await who.enqueue()).result(timeout=20) == before
-
-
 async def test_arguments_that_do_not_fit_are_set_aside(scheduler: Scheduler) -> None:
     cpu(scheduler, cpu_tasks.keep, retries=3)
     async with scheduler, scheduler.worker(cpu_children=1):
@@ -415,18 +232,6 @@ async def test_a_module_that_starts_a_worker_when_it_is_imported_does_not_do_so_
     monkeypatch.setattr("duetime.runtime.children.address.importing", lambda: "app")
     with pytest.raises(ConfigError, match=r'app starts a worker .* `if __name__ == "__main__":`'):
         await scheduler.worker().__aenter__()
-
-
-def children_of(pid: int) -> list[int]:
-    found: list[int] = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if fields[0] not in "ZX" and int(fields[1]) == pid:
-            found.append(int(stat.parent.name))
-    return found
 
 
 @pytest.mark.parametrize("back", [True, False])

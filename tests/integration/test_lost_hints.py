@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from duetime import Scheduler, every
-from duetime.runtime import lookout, patience
+from duetime.runtime import firing, lookout, patience
 from duetime.runtime.fetcher import Fetcher
 from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.open import open_store
+from tests.integration.kit import PATIENCE
 
 
 class App:
@@ -43,9 +44,15 @@ class App:
             yield
 
 
+@pytest.fixture(autouse=True)
+def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker that hears look at no time of its own, so that only what is tested can help."""
+    monkeypatch.setattr(patience, "POLL_HEARING", 3600.0)
+    monkeypatch.setattr(firing, "POLL", 3600.0)
+
+
 async def until(condition: Callable[[], bool]) -> None:
-    # Shorter than any pause between looks of a worker that hears, so that only what is tested can help.
-    async with asyncio.timeout(7):
+    async with asyncio.timeout(PATIENCE):
         while not condition():  # noqa: ASYNC110 - nobody tells when it is so
             await asyncio.sleep(0.01)
 
@@ -79,9 +86,7 @@ def unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def fall_asleep(app: App) -> None:
     """Let the worker come past what it looks for at its start, and from before it hears others."""
-    # Where others are never heard, looks are all that there is.
-    if not app.scheduler.url.startswith("mariadb"):
-        await until(lambda: app.scheduler.store.hears_others)
+    await until(lambda: app.scheduler.store.hears_others)
     await asyncio.sleep(3 * patience.POLL_DEAF)
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime.model.instants import SECOND, from_datetime
+from duetime.model.instants import SECOND, Instant, from_datetime
 from duetime.model.job import JobId, StoredJob
 from duetime.model.states import State
-from duetime.stores.base import JobFilter, Store
+from duetime.stores.base import Store
 from tests.integration.kit import Fleet, until
-from tests.integration.ledger import Entry
+from tests.integration.ledger import starts_by_job
+from tests.integration.occurrences import stood_for
 from tests.integration.tasks import App
 
 PROCESSES = 4
@@ -30,30 +32,29 @@ async def plant(app: App) -> tuple[list[JobId], datetime]:
     return [handle.id for handle in handles], begin
 
 
-async def occurrences(store: Store, *, first: int, count: int) -> list[StoredJob]:
-    """Wait until so many ticks, one a second from the first on, have ended, and return them in order."""
-    wanted = [first + number * SECOND for number in range(count)]
+def seconds_from(begin: datetime) -> Sequence[Instant]:
+    """The full seconds of the span."""
+    first = (from_datetime(begin) // SECOND + 1) * SECOND
+    return range(first, first + SPAN.seconds * SECOND, SECOND)
+
+
+async def ticks_of(store: Store, seconds: Sequence[Instant]) -> list[StoredJob]:
+    """Wait until each of these seconds has a final record of the tick, and return those, once it is one each."""
 
     async def ended() -> list[StoredJob]:
-        jobs = await store.find(JobFilter(task="tick", limit=200))
-        chosen = sorted((j for j in jobs if j.occurrence in wanted), key=lambda job: job.occurrence or 0)
-        return chosen if len(chosen) == count and all(job.state.terminal for job in chosen) else []
+        found = await store.occurrences("tick", since=seconds[0], until=seconds[-1], limit=200)
+        whole = bool(found) and (found[-1].occurrence or 0) >= seconds[-1]
+        return found if whole and all(job.state.terminal for job in found) else []
 
-    return await until(ended, what=f"{count} ticks from {first}")
+    found = await until(ended, what=f"ticks up to {seconds[-1]}")
+    told = Counter(second for job in found for second in stood_for(job, SECOND) if second in seconds)
+    assert told == Counter(seconds)
+    return found
 
 
 async def progress(fleet: Fleet, share: float) -> None:
     """Wait until a share of the jobs has started."""
     await until(lambda: len(fleet.ledger.entries("start")) > share * JOBS, what=f"a share of {share}")
-
-
-def starts_by_job(entries: list[Entry], task: str) -> dict[JobId, list[Entry]]:
-    """Group the starts of a task."""
-    found: dict[JobId, list[Entry]] = {}
-    for entry in entries:
-        if entry.task == task:
-            found.setdefault(entry.job, []).append(entry)
-    return found
 
 
 @pytest.mark.timeout(120)
@@ -64,16 +65,17 @@ async def test_two_thousand_jobs_and_a_tick_a_second_run_once_each_and_never_ear
         await fleet.start_many(PROCESSES, ticking=True)
         ids, begin = await plant(app)
         records = await fleet.ended(app.scheduler.store, ids, within=40)
-        first = (from_datetime(begin) // SECOND + 1) * SECOND
-        ticks = await occurrences(app.scheduler.store, first=first, count=SPAN.seconds)
+        ticks = await ticks_of(app.scheduler.store, seconds_from(begin))
 
     started = fleet.ledger.entries("start")
     assert Counter(entry.job for entry in started if entry.task == "note") == Counter(ids)
     assert all(entry.at >= entry.due_at for entry in started)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
-    assert {tick.state for tick in ticks} == {State.SUCCEEDED}
-    ticked = starts_by_job(started, "tick")
-    assert [len(ticked[tick.id]) for tick in ticks] == [1] * len(ticks)
+    ran = Counter(tick.id for tick in ticks if tick.state is State.SUCCEEDED)
+    assert Counter(entry.job for entry in started if entry.job in {tick.id for tick in ticks}) == ran
+    # A machine that is busy for longer than a second misses some.
+    assert {tick.reason for tick in ticks} <= {None, "misfire", "overlap"}
+    assert len(ran) > SPAN.seconds // 2
     assert len({entry.pid for entry in started}) > 1, "one process did everything"
 
 
@@ -91,16 +93,14 @@ async def test_with_workers_killed_in_the_middle_every_job_still_ends_exactly_on
             killed.add(victim.pid)
             fleet.launch(ticking=True)
         records = await fleet.ended(app.scheduler.store, ids, within=40)
-        first = (from_datetime(begin) // SECOND + 1) * SECOND
-        ticks = await occurrences(app.scheduler.store, first=first, count=SPAN.seconds)
+        ticks = await ticks_of(app.scheduler.store, seconds_from(begin))
 
     started = fleet.ledger.entries("start")
-    notes = starts_by_job(started, "note")
-    assert set(notes) == set(ids)
+    starts = starts_by_job(started)
+    assert set(ids) <= set(starts)
     assert {record.state for record in records.values()} == {State.SUCCEEDED}
     assert all(entry.at >= entry.due_at for entry in started)
     # Only the death of the process that had started a job starts it again.
-    again = [entry for starts in notes.values() for entry in starts[:-1]]
-    assert {entry.pid for entry in again} <= killed
+    assert {entry.pid for each in starts.values() for entry in each[:-1]} <= killed
     assert max(Counter((entry.job, entry.pid) for entry in started).values()) == 1
     assert {tick.state for tick in ticks} <= {State.SUCCEEDED, State.SKIPPED}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from signal import SIGCONT, SIGSTOP
 
@@ -12,10 +12,11 @@ import pytest
 from duetime import Scheduler
 from duetime.errors import InvalidDuration, InvalidOption, JobActive, JobEnded, JobNotFound
 from duetime.model.instants import SECOND
+from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.scheduler import releasing
 from tests.integration.kit import Fleet, until
-from tests.integration.test_claim_ahead import all_held
+from tests.integration.test_claim_ahead import held_before, note_at
 
 
 @pytest.fixture
@@ -108,19 +109,18 @@ async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another_by_force(
     app = fleet.app()
     async with app.scheduler:
         frozen = await fleet.start(window="60s")
-        job = await app.note.options(delay=3).enqueue()
-        await all_held(app.scheduler.store, [job.id])
+        [job_id] = await held_before(app.scheduler.store, partial(note_at, app))
         frozen.signal(SIGSTOP)
         monkeypatch.setattr(releasing, "PATIENCE", SECOND // 2)
         with pytest.raises(TimeoutError, match="force=True"):
-            await app.scheduler.jobs.release(job.id)
-        assert await app.scheduler.jobs.release(job.id, force=True) == "released"
+            await app.scheduler.jobs.release(job_id)
+        assert await app.scheduler.jobs.release(job_id, force=True) == "released"
         heir = await fleet.start()
-        await job.result(timeout=20)
-        [entry] = fleet.ledger.entries("start", job=job.id)
+        await fleet.ended(app.scheduler.store, [job_id])
+        [entry] = fleet.ledger.entries("start", job=job_id)
         assert entry.pid == heir.pid
         frozen.signal(SIGCONT)
-        record = (await app.scheduler.store.get([job.id]))[0]
+        record = (await app.scheduler.store.get([job_id]))[0]
     assert (record.state, record.crashes, record.failures) == (State.SUCCEEDED, 0, 0)
 
 
@@ -132,12 +132,9 @@ async def test_released_jobs_run_once_however_close_they_were_to_their_start(sch
 
     counted: list[int] = []
     tries: list[list[str]] = []
-    async with scheduler, scheduler.worker(), scheduler.worker():
-        for lead in (
-            0.3,
-            1,
-            3,
-        ):  # On a busy machine all of them may have started before they can be released.
+    async with scheduler, scheduler.worker(window="20s"), scheduler.worker(window="20s"):
+        # On a busy machine all of them may have started before they can be released.
+        for lead in (0.3, 1, 3, 6, 12):
             jobs = await scheduler.enqueue_many(
                 [count.options(delay=lead + number / 100).call(number) for number in range(20)]
             )
@@ -185,15 +182,18 @@ async def test_a_worker_that_lost_an_unstarted_job_does_not_start_it(fleet: Flee
     async with app.scheduler:
         store = app.scheduler.store
         await fleet.start(window="60s", queues=["default", "other"])
-        job = await app.note.options(delay=3).enqueue()
-        after = await app.note.options(delay=3.1, queue="other").enqueue()
-        await all_held(store, [job.id, after.id])
-        await app.scheduler.queues.pause("default")
-        assert await app.scheduler.jobs.release(job.id) == "released"
-        await after.result(timeout=20)
-        assert (await store.get([job.id]))[0].state is State.PENDING
 
-    assert fleet.ledger.entries("start", job=job.id) == []
+        async def plant(due: datetime) -> list[JobId]:
+            later = due + timedelta(seconds=0.1)
+            return await note_at(app, due) + await note_at(app, later, queue="other")
+
+        job_id, after = await held_before(store, plant)
+        await app.scheduler.queues.pause("default")
+        assert await app.scheduler.jobs.release(job_id) == "released"
+        await fleet.ended(store, [after])
+        assert (await store.get([job_id]))[0].state is State.PENDING
+
+    assert fleet.ledger.entries("start", job=job_id) == []
 
 
 @pytest.mark.covers("no-way-to-interfere")

@@ -12,7 +12,6 @@ import pytest
 from benchmarks.statements import tapped
 from duetime import Scheduler, cron
 from duetime.calendars import blackout, days_off, holidays, weekends
-from duetime.model.instants import SECOND
 from duetime.model.passed import MOST_STEPS, MOST_WALKED
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
@@ -24,6 +23,8 @@ from duetime.stores.base import Store
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records
 from tests.support.triggers import walk
+
+pytestmark = pytest.mark.usefixtures("unhurried")
 
 EVERY_MINUTE = cron("* * * * *", tz="Europe/Riga")
 SCHEDULES = 500
@@ -107,12 +108,6 @@ async def recover(store: Store, *, most: int) -> int:
         if (await firer.round() or 0) > 0.01:
             return number
     raise AssertionError(f"it is not through after {most} rounds")
-
-
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no round be cut into pieces because the machine is slow."""
-    monkeypatch.setattr(firing, "_BREATH", 3600 * SECOND)
 
 
 async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_policy_says(

@@ -34,10 +34,11 @@ async def test_a_block_in_a_thread_that_ends_after_its_run_is_committed_and_lets
             inside.set()
             gate.wait(30)
 
-    @scheduler.task(name="effect", timeout=0.1)
+    @scheduler.task(name="effect")
     async def effect() -> None:
         threads.append(asyncio.ensure_future(asyncio.to_thread(work)))
-        await asyncio.shield(threads[0])
+        assert await asyncio.to_thread(inside.wait, 30)
+        raise ZeroDivisionError
 
     async with scheduler, scheduler.worker():
         await ask(scheduler, "CREATE TABLE effects (n integer)")
@@ -48,7 +49,7 @@ async def test_a_block_in_a_thread_that_ends_after_its_run_is_committed_and_lets
         await threads[0]
         assert await effects(scheduler) == [1]
         assert await effect_elsewhere(scheduler)
-        # Whose success was committed first: the timeout came too late to change anything.
+        # Whose success was committed first: the failure came too late to change anything.
         await job.result(timeout=20)
 
 

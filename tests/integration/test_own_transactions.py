@@ -125,13 +125,6 @@ async def test_workers_are_hinted_by_the_commit_and_not_before(
 
     async with scheduler, calling(sql_url) as caller, asyncio.TaskGroup() as group:
         listening = group.create_task(listen())
-        if sql_url.startswith("mariadb"):
-            # Nobody is hinted there: workers look by themselves.
-            await task.options(tx=caller.tx).enqueue(2)
-            await caller.commit()
-            assert heard == []
-            listening.cancel()
-            return
         await until(lambda: scheduler.store.hears_others, what="hearing")
         # Hints that were given before the answer to a question are heard before it.
         await scheduler.jobs.list()

@@ -56,13 +56,13 @@ async def test_progress_and_logs_are_seen_by_other_processes_while_the_job_runs(
 
 @pytest.mark.covers("worker-killed")
 async def test_what_was_logged_before_a_worker_was_killed_stays_with_that_try(fleet: Fleet) -> None:
-    first = await fleet.start(lease=1)
+    first = await fleet.start()
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler as scheduler:
         job = await app.tell.enqueue(gate.path)
         await until(lambda: scheduler.jobs.logs(job.id), what="a line in the log")
         first.kill()
-        await fleet.start(lease=1)
+        await fleet.start()
 
         async def back() -> bool:
             record = await scheduler.jobs.get(job.id)

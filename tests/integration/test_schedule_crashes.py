@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime.model.instants import MILLISECOND
+from duetime import at
 from duetime.model.job import StoredJob
 from duetime.model.states import State
 from duetime.model.triggers.at import At
@@ -14,8 +15,6 @@ from duetime.model.triggers.every import Every
 from tests.integration.kit import Fleet, until
 from tests.integration.ledger import Entry
 from tests.integration.occurrences import NAME, PACE, put, records, skipped
-
-LEASE = 1
 
 
 async def started(fleet: Fleet, count: int) -> list[Entry]:
@@ -35,7 +34,7 @@ async def test_the_next_occurrence_runs_elsewhere_when_the_process_that_runs_one
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
         store = app.scheduler.store
-        workers = await fleet.start_many(2, lease=LEASE)
+        workers = await fleet.start_many(2)
         trigger = Every(interval=2 * PACE, start=await store.now() + PACE)
         await put(app.scheduler, NAME, "wait_for", trigger, args=(gate.path,))
         (first,) = await started(fleet, 1)
@@ -55,10 +54,10 @@ async def test_no_restart_or_registration_elsewhere_starts_a_second_run_beside_a
 ) -> None:
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
-        await fleet.start(waiting=gate.path, lease=LEASE)
+        await fleet.start(waiting=gate.path)
         (first,) = await started(fleet, 1)
         for restart in range(2):
-            other = await fleet.start(waiting=gate.path, lease=LEASE)
+            other = await fleet.start(waiting=gate.path)
             await skipped(app.scheduler.store, "overlap", least=2 * restart + 2, name="waiting")
             other.signal(signal.SIGTERM)
             await fleet.entry("stopped", pid=other.pid)
@@ -75,13 +74,12 @@ async def test_a_run_that_cannot_be_ended_is_waited_for_until_its_process_dies(f
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
         store = app.scheduler.store
-        holder = await fleet.start(lease=LEASE)
-        now = await store.now()
-        moments = (now + 200 * MILLISECOND, now + 1500 * MILLISECOND)
-        policy = {"overlap": "cancel_running"}
-        await put(app.scheduler, NAME, "wait_in_thread", At(instants=moments), args=(gate.path,), **policy)
+        holder = await fleet.start()
+        soon = At(instants=(await store.now() + PACE,))
+        await put(app.scheduler, NAME, "wait_in_thread", soon, args=(gate.path,), overlap="cancel_running")
         (first,) = await started(fleet, 1)
-        other = await fleet.start(lease=LEASE)
+        other = await fleet.start()
+        await app.scheduler.schedules.edit(NAME, trigger=at(datetime.now(UTC) + timedelta(seconds=2)))
 
         async def flagged() -> list[StoredJob]:
             found = await records(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import NoReturn, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -20,6 +20,7 @@ from tools.servers import (
 )
 from tools.servers.certificates import Authority
 
+Made = TypeVar("Made")
 Server = TypeVar("Server", PostgresServer, MariaDbServer)
 
 _POSTGRES = pytest.StashKey[PostgresServer]()
@@ -53,85 +54,55 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def postgres(request: pytest.FixtureRequest) -> Postgres:
     """The PostgreSQL that all tests share; a test that wants to stop one takes `own_postgres`."""
     port = getattr(request.config, "workerinput", {}).get("postgres_port")
-    try:
-        return Postgres(port) if port else _shared(request.config, _POSTGRES, PostgresServer)
-    except ServerMissing as missing:
-        _cannot_run(missing)
+    return Postgres(port) if port else _made(lambda: _shared(request.config, _POSTGRES, PostgresServer))
 
 
 @pytest.fixture(scope="session")
 def mariadb(request: pytest.FixtureRequest) -> MariaDb:
     """The MariaDB that all tests share; a test that wants to stop one takes `own_mariadb`."""
     port = getattr(request.config, "workerinput", {}).get("mariadb_port")
-    try:
-        return MariaDb(port) if port else _shared(request.config, _MARIADB, _quick_mariadb)
-    except ServerMissing as missing:
-        _cannot_run(missing)
+    return MariaDb(port) if port else _made(lambda: _shared(request.config, _MARIADB, _quick_mariadb))
 
 
 @pytest.fixture(scope="session")
 def pgbouncer(postgres: Postgres) -> Iterator[PgBouncer]:
     """A pooler in transaction mode in front of the shared PostgreSQL."""
-    try:
-        pooler = PgBouncer(postgres)
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with pooler:
+    with _made(lambda: PgBouncer(postgres)) as pooler:
         yield pooler
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[PostgresServer]:
     """A PostgreSQL for this test alone, which it may stop, restart and kill."""
-    try:
-        server = PostgresServer()
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with server:
+    with _made(PostgresServer) as server:
         yield server
 
 
 @pytest.fixture
 def own_mariadb() -> Iterator[MariaDbServer]:
     """A MariaDB for this test alone, which it may stop, restart and kill."""
-    try:
-        server = MariaDbServer()
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with server:
+    with _made(MariaDbServer) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def redis() -> Iterator[RedisServer]:
     """The Redis that the tests of one process share; it starts in a moment."""
-    try:
-        server = RedisServer()
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with server:
+    with _made(RedisServer) as server:
         yield server
 
 
 @pytest.fixture
 def own_redis() -> Iterator[RedisServer]:
     """A Redis for this test alone, which it may stop, restart and kill."""
-    try:
-        server = RedisServer()
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with server:
+    with _made(RedisServer) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def authority() -> Iterator[Authority]:
     """Signs certificates for servers that speak TLS."""
-    try:
-        made = Authority()
-    except ServerMissing as missing:
-        _cannot_run(missing)
-    with made:
+    with _made(Authority) as made:
         yield made
 
 
@@ -163,7 +134,11 @@ def _shared(config: pytest.Config, key: pytest.StashKey[Server], make: Callable[
     return config.stash[key]
 
 
-def _cannot_run(missing: ServerMissing) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(f"CI allows no skipped test: {missing}", pytrace=False)
-    pytest.skip(str(missing))
+def _made(make: Callable[[], Made]) -> Made:
+    """Make what a test needs, or skip the test where its program is missing; `CI` allows no skip."""
+    try:
+        return make()
+    except ServerMissing as missing:
+        if os.environ.get("CI"):
+            pytest.fail(f"CI allows no skipped test: {missing}", pytrace=False)
+        pytest.skip(str(missing))

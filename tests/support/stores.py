@@ -21,7 +21,7 @@ SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 
 GROWN = SQL - {"mariadb"}
 """Those whose tables have had older versions."""
-DEAF = frozenset({"mariadb", "pgbouncer"})
+DEAF = frozenset({"pgbouncer"})
 """Those whose workers look by themselves for what others do, so that they send more than is needed elsewhere."""
 
 
@@ -42,50 +42,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         # The suite that every store passes, PostgreSQL passes behind a pooler as well.
         pooled = metafunc.config.getoption("--store") == "all" and "make_store" in metafunc.fixturenames
         metafunc.parametrize("store_url", [*kinds, "pgbouncer"] if pooled else kinds, indirect=True)
-    if "sql_url" in metafunc.fixturenames:
-        metafunc.parametrize("sql_url", [kind for kind in kinds if kind in SQL], indirect=True)
-    if "grown_url" in metafunc.fixturenames:
-        metafunc.parametrize("grown_url", [kind for kind in kinds if kind in GROWN], indirect=True)
     hearing = [kind for kind in kinds if kind not in DEAF]
-    if "hearing_url" in metafunc.fixturenames:
-        metafunc.parametrize("hearing_url", hearing, indirect=True)
-    if "hearing_sql_url" in metafunc.fixturenames:
-        metafunc.parametrize("hearing_sql_url", [kind for kind in hearing if kind in SQL], indirect=True)
+    narrowed = {
+        "sql_url": [kind for kind in kinds if kind in SQL],
+        "grown_url": [kind for kind in kinds if kind in GROWN],
+        "hearing_url": hearing,
+        "hearing_sql_url": [kind for kind in hearing if kind in SQL],
+    }
+    for name, some in narrowed.items():
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, some, indirect=True)
 
 
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store, once for each kind of store that `--store` chose."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return _url(request)
 
 
 @pytest.fixture
 def sql_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database, once for each kind of SQL database among the stores that were chosen."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return _url(request)
 
 
 @pytest.fixture
 def grown_url(request: pytest.FixtureRequest) -> str:
     """The same for databases whose tables have had older versions."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return _url(request)
 
 
 @pytest.fixture
 def hearing_url(request: pytest.FixtureRequest) -> str:
     """The same for stores whose workers hear of what others do."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return _url(request)
 
 
 @pytest.fixture
 def hearing_sql_url(request: pytest.FixtureRequest) -> str:
     """The same for SQL databases whose workers hear of what others do."""
-    url: str = request.getfixturevalue(f"{request.param}_url")
-    return url
+    return _url(request)
 
 
 @pytest.fixture
@@ -117,3 +113,9 @@ def redis_url(redis: RedisServer) -> str:
 def mariadb_url(mariadb: MariaDb, mariadb_database: str) -> str:
     """The address of an empty MariaDB database."""
     return mariadb.url(mariadb_database)
+
+
+def _url(request: pytest.FixtureRequest) -> str:
+    """The address of a store of the kind that the test was parametrized with."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url

@@ -1,88 +1,26 @@
+"""A dispatcher runs what is claimed, in slots that it gives back whatever happens."""
+
 from __future__ import annotations
 
 import asyncio
 import gc
-import inspect
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from duetime import current_job
 from duetime.model.instants import SECOND
-from duetime.model.job import Token
-from duetime.model.outcome import Cancelled, Interrupted, Settled, Settlement
+from duetime.model.outcome import Settled
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
-from duetime.model.task import TaskOptions
-from duetime.runtime.arguments import Arguments
 from duetime.runtime.context import current
-from duetime.runtime.dispatcher import Dispatcher
-from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
-from duetime.runtime.handler import Handler
-from duetime.runtime.herald import Herald
-from duetime.runtime.identity import Identity
-from duetime.runtime.reporter import Reporter
 from duetime.runtime.run import Run
-from duetime.runtime.settler import Settler
-from duetime.runtime.slots import Slots
-from duetime.runtime.start_marker import StartMarker
-from duetime.runtime.threads import ThreadRunner
-from duetime.stores.base import JobStore
-from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime, claim
-
-NOW = 50 * SECOND
-
-
-class Bench:
-    """A dispatcher with one task and a settler that writes when asked."""
-
-    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        store = SettlingStore()
-        handler = Handler(
-            name="task",
-            function=function,
-            is_async=inspect.iscoroutinefunction(function),
-            options=TaskOptions(**options),
-            arguments=Arguments(function, task="task"),
-        )
-        handlers = {"task": handler}
-        self.slots = Slots(10, {"default": None})
-        self.settler = Settler(cast("JobStore", store), NoHealth())
-        self.freed = 0
-        self.reporter = Reporter(cast("JobStore", store), NoHealth(), captures_logs=True)
-        self.store = store
-        self.events = Events()
-        identity = Identity(queues=("default",), slots=10, tasks=handlers)
-        self.dispatcher = Dispatcher(
-            herald=Herald(self.events, identity, StillTime(NOW)),
-            handlers=handlers,
-            executor=Executor(handlers, ThreadRunner()),
-            settler=self.settler,
-            marker=StartMarker(cast("JobStore", store), NoHealth()),
-            ears=self.reporter,
-            slots=self.slots,
-            time=StillTime(NOW),
-            lending=cast("Any", None),
-        )
-        self.dispatcher.on_free = self._free
-
-    @property
-    def settled(self) -> list[Settlement]:
-        return self.settler._waiting
-
-    async def drained(self) -> None:
-        await asyncio.wait_for(self.dispatcher.drained(), 5)
-
-    def _free(self) -> None:
-        self.freed += 1
-
-
-async def nothing() -> None:
-    pass
+from tests.unit.runtime.dispatching import NOW, Bench, nothing
+from tests.unit.runtime.kit import claim
 
 
 async def broken() -> None:
@@ -180,75 +118,6 @@ async def test_a_slot_is_told_of_while_other_jobs_go_on() -> None:
     assert (bench.freed, bench.slots.taken) == (1, 1)
     started.set()
     await bench.drained()
-
-
-async def test_a_claim_that_is_to_be_cancelled_never_starts() -> None:
-    bench = Bench(nothing)
-    bench.dispatcher.start_all([claim("a", cancel_requested_at=1)])
-    assert not bench.dispatcher.runs
-    assert (bench.settled[0].state, bench.settled[0].started_at) == (State.CANCELLED, None)
-
-
-async def test_a_cancel_that_overtakes_the_answer_of_a_claim_is_not_forgotten() -> None:
-    bench = Bench(nothing)
-    bench.dispatcher.cancel(frozenset({"a"}))
-    bench.dispatcher.start_all([claim("a"), claim("b")])
-    assert set(bench.dispatcher.runs) == {"b"}
-    assert (bench.settled[0].token.job_id, bench.settled[0].state) == ("a", State.CANCELLED)
-    await bench.drained()
-
-
-async def test_a_cancel_between_claim_and_start_leaves_the_handler_uncalled() -> None:
-    called: list[int] = []
-
-    async def call() -> None:
-        called.append(1)
-
-    bench = Bench(call, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start_all([claim("a")])
-    bench.dispatcher.cancel(frozenset({"a"}))
-    await bench.drained()
-    assert (bench.settled[0].state, called) == (State.CANCELLED, [])
-
-
-async def test_a_handler_has_its_tasks_grace_time_to_see_the_request_itself() -> None:
-    entered, seen = asyncio.Event(), asyncio.Event()
-
-    async def look() -> None:
-        entered.set()
-        while not current_job().cancel_requested:  # noqa: ASYNC110 - the flag is all it has
-            await asyncio.sleep(0)
-        seen.set()
-        current_job().check_cancelled()
-
-    bench = Bench(look, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start_all([claim("a")])
-    await asyncio.wait_for(entered.wait(), 5)
-    bench.dispatcher.cancel(frozenset({"a"}))
-    await bench.drained()
-    [change] = bench.settled
-    assert (change.state, change.reason) == (State.CANCELLED, "cancelled on request")
-    assert seen.is_set(), "it was cancelled before it could look"
-
-
-async def test_after_the_grace_time_the_handler_is_cancelled() -> None:
-    entered, ended = asyncio.Event(), asyncio.Event()
-
-    async def ignore() -> None:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    bench = Bench(ignore, cancel_grace=SECOND // 50)
-    bench.dispatcher.start_all([claim("a")])
-    await asyncio.wait_for(entered.wait(), 5)
-    bench.dispatcher.cancel(frozenset({"a"}))
-    await asyncio.sleep(0)
-    assert not ended.is_set()
-    await bench.drained()
-    assert (ended.is_set(), bench.settled[0].state) == (True, State.CANCELLED)
 
 
 async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
@@ -355,33 +224,6 @@ async def test_a_job_whose_earlier_run_has_not_ended_here_is_given_back() -> Non
     assert bench.slots.taken == 0
 
 
-async def test_a_run_is_cancelled_once_however_often_it_is_asked_for_until_the_worker_stops() -> None:
-    cancelled = 0
-    begun, clean = asyncio.Event(), asyncio.Event()
-
-    async def careful() -> None:
-        nonlocal cancelled
-        begun.set()
-        while not clean.is_set():
-            try:
-                await clean.wait()
-            except asyncio.CancelledError:
-                cancelled += 1
-
-    bench = Bench(careful)
-    bench.dispatcher.start_all([claim("a")])
-    await begun.wait()
-    for _ in range(3):
-        bench.dispatcher.cancel(frozenset({"a"}))
-        await asyncio.sleep(0)
-    asked = cancelled
-    bench.dispatcher.stop_all(Cancelled("stopped"))
-    await asyncio.sleep(0)
-    clean.set()
-    await bench.drained()
-    assert (asked, cancelled) == (1, 2)
-
-
 async def test_a_failure_goes_back_with_the_wait_of_its_tasks_policy() -> None:
     async def fail() -> None:
         raise LookupError
@@ -410,43 +252,6 @@ async def test_a_retry_policy_that_raises_loses_nothing() -> None:
     assert change.state is State.PENDING
     assert change.error is not None
     assert "retry policy raised" in change.error
-
-
-async def test_a_run_is_told_to_stop_when_its_claim_is_gone_and_not_while_that_is_unsure() -> None:
-    async def wait() -> None:
-        await asyncio.Event().wait()
-
-    bench = Bench(wait)
-    bench.dispatcher.start_all([claim("kept", claimed_at=1)])
-    bench.dispatcher.start_all([claim("lost", claimed_at=1)])
-    bench.dispatcher.start_all([claim("fresh", claimed_at=NOW)])
-    await asyncio.sleep(0)
-    held = frozenset({Token("kept", 1, "claim")})
-    bench.dispatcher.stop_lost(held, NOW + SECOND // 2)
-    stopping = {job_id for job_id, run in bench.dispatcher.runs.items() if run.stopping}
-    assert stopping == {"lost"}
-    bench.dispatcher.stop_all(Cancelled("the end"))
-    await bench.drained()
-    assert {(change.token.job_id, change.state) for change in bench.settled} == {
-        ("kept", State.CANCELLED),
-        ("fresh", State.CANCELLED),
-        ("lost", State.PENDING),
-    }
-
-
-async def test_a_run_whose_own_transaction_ends_its_job_is_not_taken_for_lost() -> None:
-    async def wait() -> None:
-        await asyncio.Event().wait()
-
-    bench = Bench(wait)
-    bench.dispatcher.start_all([claim("settled", claimed_at=1)])
-    await asyncio.sleep(0)
-    run = bench.dispatcher.runs["settled"]
-    run.settling = True
-    bench.dispatcher.stop_lost(frozenset(), NOW)
-    assert run.stopping is None
-    bench.dispatcher.stop_all(Cancelled("the end"))
-    await bench.drained()
 
 
 async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
@@ -484,68 +289,3 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
     )
     unknown = bench.dispatcher.unknown([claim("a").token])
     assert len(unknown) == (where == "settle"), "else it could not be given back"
-
-
-async def test_a_run_that_was_told_to_end_is_not_tried_again_when_its_clean_up_raises() -> None:
-    begun = asyncio.Event()
-
-    async def untidy() -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise LookupError
-
-    bench = Bench(untidy, retry=fixed(3, 7))
-    bench.dispatcher.start_all([claim("a")])
-    await asyncio.wait_for(begun.wait(), 5)
-    bench.dispatcher.stop("a", Cancelled("enough"))
-    await bench.drained()
-    [change] = bench.settled
-    assert (change.state, change.reason, change.error) == (State.CANCELLED, "enough", "LookupError")
-    assert (change.finished_at, change.due_at, change.failures) == (NOW, None, 1)
-
-
-async def test_a_run_that_was_interrupted_goes_back_although_its_clean_up_raises() -> None:
-    begun = asyncio.Event()
-
-    async def untidy() -> None:
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise LookupError
-
-    bench = Bench(untidy, retry=fixed(3, 7))
-    bench.dispatcher.start_all([claim("a")])
-    await asyncio.wait_for(begun.wait(), 5)
-    bench.dispatcher.stop("a", Interrupted(reason="stopped"))
-    await bench.drained()
-    assert bench.settled[0].state is State.PENDING
-
-
-async def test_a_run_in_its_time_of_grace_is_cancelled_once_when_its_claim_is_lost() -> None:
-    cancelled = 0
-    begun, clean = asyncio.Event(), asyncio.Event()
-
-    async def careful() -> None:
-        nonlocal cancelled
-        begun.set()
-        while not clean.is_set():
-            try:
-                await clean.wait()
-            except asyncio.CancelledError:
-                cancelled += 1
-
-    bench = Bench(careful, cancel_grace=3600 * SECOND)
-    bench.dispatcher.start_all([claim("a", claimed_at=1)])
-    await asyncio.wait_for(begun.wait(), 5)
-    bench.dispatcher.cancel(frozenset({"a"}))
-    await asyncio.sleep(0)
-    assert cancelled == 0
-    for _ in range(3):
-        bench.dispatcher.stop_lost(frozenset(), NOW)
-        await asyncio.sleep(0)
-    clean.set()
-    await bench.drained()
-    assert cancelled == 1, "it has no grace any more, and can clean up in peace"

@@ -51,7 +51,7 @@ class Ward:
         self.pruned.append((retention, after))
         return Pruned(*self.prunes.pop(0)) if self.prunes else Pruned(0, None)
 
-    async def claims_under(self, claim_id: str) -> list[Claim]:
+    async def claims_under(self, worker: str, claim_id: str) -> list[Claim]:
         return [claim for claim in self.claims if claim.claim_id == claim_id]
 
     async def get(self, ids: Sequence[str]) -> list[Any]:

@@ -13,8 +13,10 @@ import pytest
 from duetime import Scheduler
 from duetime.runtime.context import current
 from duetime.runtime.logs import RunLogHandler, as_text, installation
+from duetime.runtime.lookout import Lookout
 from duetime.runtime.run import Run
 from duetime.runtime.voice import Voice
+from duetime.stores.base import Pulse, Wants
 from tests.unit.runtime.kit import claim
 
 log = logging.getLogger("app.mail")
@@ -165,13 +167,25 @@ def test_the_handler_is_there_as_long_as_a_worker_wants_it(collecting: Callable[
 
 
 def test_the_handler_goes_with_an_event_loop_that_ends_before_its_worker_is_stopped(
-    collecting: Callable[[], object], sqlite_url: str
+    collecting: Callable[[], object], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    idle, is_news = threading.Event(), Lookout.is_news
+
+    def noted(lookout: Lookout, pulse: Pulse, wants: Wants | None) -> bool:
+        news = is_news(lookout, pulse, wants)
+        if not news:
+            idle.set()
+        return news
+
+    monkeypatch.setattr(Lookout, "is_news", noted)
+
     async def start() -> None:
         scheduler = Scheduler(sqlite_url)
         await scheduler.open()
         await scheduler.worker(lease="1s").__aenter__()
         assert len(ours()) == 1
+        # From then on nothing that could fail is sent to the event loop.
+        assert await asyncio.to_thread(idle.wait, 10)
 
     collecting()
     asyncio.run(start())

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreMoved, StoreUnavailable
 from duetime.model.command import Command
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import JobId
@@ -63,6 +63,7 @@ class Listener:
         self.identity = Identity(queues=["default"], slots=1)
         self.attended: asyncio.Queue[Pulse] = asyncio.Queue()
         self.lost = asyncio.Event()
+        self.asked_to_stop = asyncio.Event()
 
     def attend(self, pulse: Pulse) -> None:
         self.attended.put_nowait(pulse)
@@ -88,6 +89,7 @@ class Listener:
 
     def ask_to_stop(self, *, now: bool) -> int:
         self.told.append(("stop", now))
+        self.asked_to_stop.set()
         return 1
 
     def stop_job(self, job_id: JobId, reason: str | None) -> bool:
@@ -152,6 +154,23 @@ async def test_a_worker_that_was_declared_dead_drops_everything_and_goes_on_unde
     await pulse.stop()
     assert store.registered == [first, listener.identity.worker_id]
     assert store.retired == [listener.identity.worker_id]
+
+
+@pytest.mark.covers("copy-source-runs-on")
+async def test_a_worker_that_was_thought_dead_when_its_store_was_copied_elsewhere_stops() -> None:
+    class Left(PulsingStore):
+        async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+            if self.registered:
+                raise StoreMoved("a was copied to b")
+            return await super().register(worker, lease=lease)
+
+    store, listener = Left(False), Listener()
+    pulse = pulsation(store, listener, lease=90 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.asked_to_stop.wait(), 5)
+    await pulse.stop()
+    assert listener.lost.is_set()
+    assert listener.told[0] == ("stop", True)
 
 
 async def test_a_worker_whose_lease_ran_out_by_its_own_clock_stops_without_being_told() -> None:
