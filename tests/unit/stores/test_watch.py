@@ -133,6 +133,7 @@ async def rounds(times: int) -> None:
 async def test_a_commit_of_another_process_is_seen(path: Path, own: OwnConnection, way: str) -> None:
     async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
         seen = asyncio.ensure_future(anext(commits))
+        await rounds(1)  # A commit from before the first look is not told.
         await other.commit(1)
         await seen
         assert own.rows() == 1
@@ -152,8 +153,9 @@ async def test_commits_are_seen_while_this_process_writes_too(
 ) -> None:
     async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
         for _ in range(5):
-            writing = asyncio.ensure_future(other.commit(20))
+            # In this order: a commit from before the first look is not told.
             seen = asyncio.ensure_future(anext(commits))
+            writing = asyncio.ensure_future(other.commit(20))
             while not writing.done():
                 with contextlib.suppress(sqlite3.OperationalError):
                     own.insert()
@@ -287,15 +289,26 @@ async def first_hint(store: Store) -> Hint:
     return await anext(aiter(store.wakeups()))
 
 
+async def hints_up_to(store: Store, last: Hint) -> list[Hint]:
+    heard: list[Hint] = []
+    async for hint in store.wakeups():
+        heard.append(hint)
+        if hint == last:
+            break
+    return heard
+
+
 async def test_jobs_of_another_process_are_heard_of_as_jobs(path: Path, way: str) -> None:
     url = f"sqlite:///{path}"
     async with opened(url) as store, opened(url) as other:
-        hint = asyncio.create_task(first_hint(store))
+        # Without events all commits are alike.
+        wanted = Hint("jobs" if way == "events" else "any")
+        heard = asyncio.create_task(hints_up_to(store, wanted))
         while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
             await asyncio.sleep(0.001)
         await other.enqueue([NewJob(id="1", task="t", payload="{}")])
-        # Without events all commits are alike.
-        assert await hint == Hint("jobs" if way == "events" else "any")
+        # A look may see the commit before the touch of the log is heard.
+        assert set(await heard) <= {Hint("any"), wanted}
 
 
 async def test_a_store_that_listens_once_more_hears_nobody_before_its_first_look(
@@ -331,26 +344,34 @@ async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
     monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
     monkeypatch.setattr(watch, "_JUST_NOW", 3_600.0)
-    looks = 0
-    look = SqliteDriver._data_version
+    looks = events = 0
+    look, notice = SqliteDriver._data_version, watch.EventPace.notice
 
     async def counted(driver: SqliteDriver, subscriber: Subscriber) -> int:
         nonlocal looks
         looks += 1
         return await look(driver, subscriber)
 
+    def noticed(pace: watch.EventPace) -> None:
+        nonlocal events
+        events += 1
+        notice(pace)
+
     async def listen(store: Store) -> None:
         async for _ in store.wakeups():
             pass
 
     monkeypatch.setattr(SqliteDriver, "_data_version", counted)
+    monkeypatch.setattr(watch.EventPace, "notice", noticed)
     async with opened(f"sqlite:///{path}") as store:
         listening = asyncio.create_task(listen(store))
         while not store.hears_others:  # noqa: ASYNC110 - it becomes so in a thread
             await asyncio.sleep(0.001)
         began = looks
         await store.enqueue([NewJob(id="1", task="t", payload="{}")])
+        while looks == began:  # noqa: ASYNC110 - the kernel tells, and a thread looks
+            await asyncio.sleep(0.001)
         await asyncio.wait({listening}, timeout=0.2)
         listening.cancel()
-    # The log may be seen to be written twice; for another process each time would be ten looks.
-    assert 0 < looks - began <= 4
+    # However often the log is seen to be written: each time would be ten looks for another process.
+    assert looks - began <= 3 * events
