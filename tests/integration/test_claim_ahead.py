@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from duetime.model.instants import from_datetime
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.stores.base import CancelAnswer, Store
@@ -79,10 +78,11 @@ async def test_unstarted_claims_of_a_killed_worker_cost_neither_an_attempt_nor_a
         once: list[JobId] = []
 
         async def plant(due: datetime) -> list[JobId]:
-            handles = [app.wait_for_once.options(at=due).call(gate.path) for _ in range(5)]
-            once[:] = [job.id for job in await app.scheduler.enqueue_many(handles)]
-            ahead = [app.note.options(at=due).call() for _ in range(50)]
-            return [job.id for job in await app.scheduler.enqueue_many(ahead)]
+            calls = [app.wait_for_once.options(at=due).call(gate.path) for _ in range(5)]
+            calls += [app.note.options(at=due).call() for _ in range(50)]
+            handles = await app.scheduler.enqueue_many(calls)
+            once[:] = [job.id for job in handles[:5]]
+            return [job.id for job in handles[5:]]
 
         ids = await held_before(store, plant)
         victim.kill()
@@ -118,19 +118,27 @@ async def test_a_task_that_must_not_run_twice_is_never_claimed_ahead(fleet: Flee
 
 @pytest.mark.covers("claim-order")
 async def test_a_held_job_yields_its_slot_to_a_more_urgent_one(fleet: Fleet) -> None:
-    app, gate = fleet.app(), fleet.gate()
+    app, gate, other_gate = fleet.app(), fleet.gate(), fleet.gate("other")
     async with app.scheduler:
         store = app.scheduler.store
-        await fleet.start(concurrency=1, window="30s")
-        [low] = await held_before(store, partial(note_at, app, priority=9))
-        due = (await store.get([low]))[0].due_at
+        await fleet.start(concurrency=2, window="30s")
         first = await app.wait_for.enqueue(gate.path)
         await fleet.entry("start", job=first.id)
-        await until(lambda: from_datetime(datetime.now(UTC)) > due, what="the due time")
+        due = in_seconds(5)
+        other, low = await app.scheduler.enqueue_many(
+            [
+                app.wait_for.options(at=due, priority=8).call(other_gate.path),
+                app.note.options(at=due, priority=9).call(),
+            ]
+        )
+        await all_held(store, [other.id, low.id])
+        # It takes the last slot, and the one that is due at the same instant finds none.
+        await fleet.entry("start", job=other.id)
         high = await app.note.options(priority=0).enqueue()
         gate.open()
-        wanted = [first.id, high.id, low]
+        wanted = [first.id, high.id, low.id]
         await fleet.ended(store, wanted)
+        other_gate.open()
 
     assert [entry.job for entry in fleet.ledger.entries("start") if entry.job in wanted] == wanted
 

@@ -195,18 +195,18 @@ async def test_progress_is_written_about_once_a_second_however_often_it_is_told(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scheduler = Scheduler(store_url)
-    seconds = 1.5
+    writes = 0
 
     @scheduler.task(name="count")
-    async def count() -> int:
-        job, told, end = current_job(), 0, time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            await job.progress(1 - left / seconds)
+    async def count() -> float:
+        """Tell until it was written twice, and return how long that took."""
+        job, told, began = current_job(), 0, time.monotonic()
+        while writes < 2 or told < 100:
             told += 1
-        return told
+            await job.progress(1 - 1 / told)
+        return time.monotonic() - began
 
     async with scheduler:
-        writes = 0
         report = scheduler.store.report
 
         async def counted(*args: object) -> None:
@@ -217,6 +217,4 @@ async def test_progress_is_written_about_once_a_second_however_often_it_is_told(
         monkeypatch.setattr(scheduler.store, "report", counted)
         async with scheduler.worker():
             job = await count.enqueue()
-            told = await job.result(timeout=20)
-    assert told > 100
-    assert 1 <= writes <= 3
+            assert await job.result(timeout=20) > 1

@@ -165,7 +165,7 @@ async def test_jobs_enqueued_in_the_transaction_share_its_fate(scheduler: Schedu
     async with scheduler, scheduler.worker():
         job = await effect.enqueue()
         follower = await job.result(timeout=20)
-        record = await until(lambda: ended(scheduler, follower), within=3, what="the follower")
+        record = await until(lambda: ended(scheduler, follower), what="the follower")
         assert record.result == 2
         assert len(await scheduler.jobs.list(task="follow")) == 2
 
