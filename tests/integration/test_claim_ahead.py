@@ -78,9 +78,9 @@ async def test_unstarted_claims_of_a_killed_worker_cost_neither_an_attempt_nor_a
         once: list[JobId] = []
 
         async def plant(due: datetime) -> list[JobId]:
-            calls = [app.wait_for_once.options(at=due).call(gate.path) for _ in range(5)]
-            calls += [app.note.options(at=due).call() for _ in range(50)]
-            handles = await app.scheduler.enqueue_many(calls)
+            never_ahead = [app.wait_for_once.options(at=due).call(gate.path) for _ in range(5)]
+            ahead = [app.note.options(at=due).call() for _ in range(50)]
+            handles = await app.scheduler.enqueue_many([*never_ahead, *ahead])
             once[:] = [job.id for job in handles[:5]]
             return [job.id for job in handles[5:]]
 
