@@ -99,7 +99,7 @@ class Pulsation:
         self._ended: asyncio.Future[None] = self._main.create_future()
         self._thread = threading.Thread(target=self._serve, name="duetime-pulse", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wake: Wakeup | None = None
+        self._wake = Wakeup()
         self._stopping = False
         self._orphaned = False
         self._asked = False
@@ -125,7 +125,7 @@ class Pulsation:
         await self._ended
 
     def _poke(self) -> None:
-        if self._loop is not None and self._wake is not None and not self._loop.is_closed():
+        if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake.set)
 
     def _serve(self) -> None:
@@ -143,18 +143,17 @@ class Pulsation:
 
     async def _beat_on(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wake = Wakeup()
         await self._store.open()
         try:
             await self._register()
             self._in_main(self._registered.set_result, None)
-            await self._beat_until_stopped(self._wake)
+            await self._beat_until_stopped()
             await self._obey(commands=False, answered=self._commander.answered)
             await self._retire()
         finally:
             await self._store.close()
 
-    async def _beat_until_stopped(self, wake: Wakeup) -> None:
+    async def _beat_until_stopped(self) -> None:
         # The first at once, while the worker is awake anyway: those that follow find all that they need prepared.
         # Workers that were started together beat one after the other then, and learn soon how many they are.
         next_beat, share = monotonic(), random.uniform(0.05, 1)
@@ -163,8 +162,8 @@ class Pulsation:
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             period = self._period()
-            await wake.wait(min(period, left))
-            wake.clear()
+            await self._wake.wait(min(period, left))
+            self._wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
             self._watch.ask(quiet=period > PERIOD and not self._listener.stats().running)
             if hanging:
@@ -258,12 +257,13 @@ class Pulsation:
         self._in_main(lose)
         self._info = await answer
         while not self._stopping:
+            self._wake.clear()
             try:
                 await self._register()
             except StoreMoved as error:
                 log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
                 self._in_main(lambda: self._listener.ask_to_stop(now=True))
-                await asyncio.sleep(self._lease.beat)
+                await self._wake.wait(self._lease.beat)
             except Exception:  # noqa: BLE001 - tried again until the worker is stopped
                 await asyncio.sleep(self._lease.retry)
             else:

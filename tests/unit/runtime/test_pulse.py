@@ -165,10 +165,11 @@ async def test_a_worker_that_was_thought_dead_when_its_store_was_copied_elsewher
             return await super().register(worker, lease=lease)
 
     store, listener = Left(False), Listener()
-    pulse = pulsation(store, listener, lease=90 * MILLISECOND)
+    pulse = pulsation(store, listener, lease=600 * SECOND)
     await pulse.start()
-    await asyncio.wait_for(listener.asked_to_stop.wait(), 5)
-    await pulse.stop()
+    async with asyncio.timeout(5):
+        await listener.asked_to_stop.wait()
+        await pulse.stop()
     assert listener.lost.is_set()
     assert listener.told[0] == ("stop", True)
 
