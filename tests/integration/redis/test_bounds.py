@@ -16,7 +16,8 @@ from duetime.model.limit import Gate
 from duetime.model.states import State
 from duetime.model.terms import Terms
 from duetime.stores.base import CancelAnswer, Demand, ReleaseAnswer, SnoozeAnswer
-from duetime.stores.redis import enqueuing, limiting, operating, queueing, working
+from duetime.stores.redis import barriers, enqueuing, limiting, operating, queueing, working
+from duetime.stores.redis.barriers import Survey
 from duetime.stores.redis.store import RedisStore
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import (
@@ -162,6 +163,35 @@ async def test_a_look_at_limits_sees_some_gates_and_jobs_in_all_and_the_next_one
     assert max(looks) <= 20
     last = replace(demand, limits=closed | {tasks[-1]: Gate(1, None, 0)})
     assert {claim.task for claim in (await store.claim_limited(last)).claims} == {tasks[-1]}
+
+
+async def test_a_look_at_limits_tells_of_some_jobs_however_many_gates_have_new_ones(
+    store: RedisStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limiting, "_STEPS", 20)
+    monkeypatch.setattr(limiting, "_LATEST", 10)
+    told: list[list[str | None]] = []
+
+    def survey(*facts: Any) -> Survey:
+        found = barriers.survey(*facts)
+        told.append([each.gate for each in found.waiting])
+        return found
+
+    monkeypatch.setattr(limiting, "survey", survey)
+    await hire(store, "w1")
+    gates = [f"gate:{n}" for n in range(10)]
+    for due in (clock.now() - SECOND, clock.now()):
+        await store.enqueue([job(due_at=due, terms=Terms(gate=gate)) for gate in gates for _ in range(3)])
+    closed = {TASK: Gate(0, None, 0)}
+    demand = Demand(
+        worker="w1", claim_id="c", queues=(("default", 5),), limit=5, tasks=(TASK,), limits=closed
+    )
+    assert (await store.claim_limited(demand)).claims == []
+    assert max(map(len, told)) <= 20 + 10
+    clock.advance("1s")
+    await store.enqueue([job(terms=Terms(gate=gate)) for gate in gates])
+    assert (await store.claim_limited(demand)).claims == []
+    assert set(told[-1]) == set(gates), "those at which a job is new are all told of"
 
 
 CHANGES: dict[str, Callable[[RedisStore], Awaitable[bool]]] = {

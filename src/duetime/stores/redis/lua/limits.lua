@@ -71,15 +71,15 @@ end
 
 -- Look at the places of some tasks, one after another, behind where the last look stopped, until so many steps are taken:
 -- one for each place, and one for each job that is told of. Return the last place if there may be more.
-local function walk_on(asked, look)
-  local left, reached = asked.steps, asked.after == ''
+local function walk_on(asked, left, look)
+  local reached = asked.after == ''
   local last_task = string.match(asked.after, '^[^|]*')
   for _, task in ipairs(asked.tasks) do
     local from = '[' .. task .. '|'
     if not reached and task == last_task then reached, from = true, '(' .. asked.after end
     local some = reached and redis.call('ZRANGE', key('places'), from, '(' .. task .. '}', 'BYLEX', 'LIMIT', 0, left) or {}
     for _, place in ipairs(some) do
-      left = left - 1 - look(place)
+      left = left - 1 - look(place, left)
       if left <= 0 then return place end
     end
   end
@@ -96,15 +96,17 @@ verb('survey', READS, function(asked)
       table.insert(answer.queues, survey_queue(name, tasks, asked.limit))
     end
   end
-  local function look(place)
-    local told = not seen[place] and survey_place(place, served, tasks, asked.limit)
+  local function look(place, left)
+    local told = not seen[place] and survey_place(place, served, tasks, math.max(1, math.min(asked.limit, left)))
     seen[place] = true
     if told then table.insert(answer.places, told) end
     return told and #told.jobs or 0
   end
   local latest, whole = latest_places(asked.latest)
-  for place in pairs(latest) do look(place) end
-  if not whole then answer.cut = walk_on(asked, look) end
+  -- Half of all that is told, and at least one job of each.
+  local left = math.floor(asked.steps / 2)
+  for place in pairs(latest) do left = left - look(place, left) end
+  if not whole then answer.cut = walk_on(asked, math.ceil(asked.steps / 2) + math.max(0, left), look) end
   return reply(answer)
 end)
 
