@@ -11,13 +11,14 @@ import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 import pytest_asyncio
 
-from duetime import Scheduler, every, failpoints
+from duetime import Scheduler, cron, every, failpoints
 from duetime.errors import CopyDiffers, CopyRefused, StoreMoved, StoreUnavailable
 from duetime.failpoints import InjectedFault
 from duetime.model.copying import MARKS
@@ -404,8 +405,10 @@ async def test_a_source_that_was_copied_lets_no_worker_and_no_job_in_until_it_is
     async def waits() -> None:
         ran.set()
 
+    past = datetime.now(UTC) - timedelta(days=1)
     async with scheduler:
         await waits.enqueue()
+        await scheduler.schedules.put("old", cron("*/15 * * * *"), waits)
         async with opened(f"sqlite:///{tmp_path / 'copy.db'}") as target:
             await run(Place(scheduler.store, "here"), target)
     with pytest.raises(
@@ -417,14 +420,21 @@ async def test_a_source_that_was_copied_lets_no_worker_and_no_job_in_until_it_is
         assert [record.levelname for record in caplog.records if "was copied to" in record.message] == (
             ["WARNING"] * 2
         ), "each time it is opened"
-        for request in (waits.enqueue(), scheduler.enqueue_many([waits.call()])):
+        for request in (
+            waits.enqueue(),
+            scheduler.enqueue_many([waits.call()]),
+            scheduler.schedules.put("lost", every("1h"), waits),
+            scheduler.schedules.backfill("old", past, past + timedelta(hours=1)),
+        ):
             with pytest.raises(StoreMoved):
                 await request
         with pytest.raises(StoreMoved):
             await asyncio.to_thread(waits.sync.enqueue)
         assert sum((await scheduler.store.counts()).values()) == 1
         assert await scheduler.store.workers() == []
-        assert await scheduler.store.schedules() == [], "nor is anything declared"
+        assert [each.name for each in await scheduler.store.schedules()] == ["old"], (
+            "nor is anything declared"
+        )
         await scheduler.store.set_moved(None)
     async with scheduler.worker(), asyncio.timeout(20):
         await ran.wait()

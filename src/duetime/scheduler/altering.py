@@ -11,6 +11,7 @@ from duetime.errors import StoreUnavailable
 from duetime.model.instants import Instant
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.scheduler.lookup import no_schedule
+from duetime.scheduler.moved import check_not_moved
 from duetime.stores.base import Store
 
 _TRIES = 50
@@ -82,6 +83,7 @@ def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:
 
 
 async def _tries(store: Store, names: list[str]) -> AsyncIterator[Instant]:
+    check_not_moved(store)
     for attempt in range(_TRIES):
         if attempt:
             await asyncio.sleep(_PAUSE * random.uniform(0, attempt))
