@@ -29,6 +29,7 @@ DuetimeError
 ├── StoreError
 │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
 │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
+│   │   └── NoSuchFile     there is no SQLite file, and none may be made
 │   ├── SchemaMismatch     its tables are older or newer than this code
 │   ├── StoreMoved         it was copied elsewhere, and the work goes on there
 │   └── Unsupported        this store does not do that
@@ -220,6 +221,10 @@ class StoreUnavailable(StoreError):
 
 class StoreUnusable(StoreError):
     """The database cannot be used as it is; the message says what to change."""
+
+
+class NoSuchFile(StoreUnusable):
+    """There is no SQLite file, and none may be made."""
 
 
 class SchemaMismatch(StoreError):

@@ -60,7 +60,9 @@ def test_a_note_names_a_namespace_that_is_not_the_usual_one() -> None:
 def test_a_dry_run_writes_nothing_and_needs_no_tables() -> None:
     dry = from_json("copy", HERE, THERE, "--dry-run")
     assert (dry["dry_run"], dry["written"], dry["kinds"]["jobs"]["records"]) == (True, 0, 2)
-    assert duetime("migrate", "--check", "--url", THERE).exit_code == 1
+    assert not Path("there.db").exists()
+    assert duetime("migrate", "--url", THERE).exit_code == 0
+    assert from_json("copy", HERE, THERE, "--dry-run") == dry
     wet = from_json("copy", HERE, THERE)
     assert wet["kinds"] == dry["kinds"]
 

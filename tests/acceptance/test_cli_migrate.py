@@ -7,10 +7,21 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from tests.acceptance.kit import URL, duetime, from_json
 
 
+@pytest.mark.parametrize("option", ["--check", "--sql"])
+def test_a_look_at_what_is_missing_makes_no_file(folder: Path, option: str) -> None:
+    result = duetime("migrate", option, *URL)
+    assert result.exit_code == 4
+    assert "there is no file jobs.db" in result.stderr
+    assert not (folder / "jobs.db").exists()
+
+
 def test_migrate_prints_checks_and_applies_what_is_missing(folder: Path) -> None:
+    (folder / "jobs.db").touch()
     assert duetime("migrate", "--check", *URL).exit_code == 1
     sql = duetime("migrate", "--sql", *URL).stdout
     assert "CREATE TABLE duetime_jobs" in sql

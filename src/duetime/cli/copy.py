@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from typing import TypedDict, Unpack
 
@@ -14,7 +14,7 @@ import click
 from duetime.cli import options
 from duetime.cli.database import connected
 from duetime.cli.text import say, say_json, say_table
-from duetime.errors import CopyRefused
+from duetime.errors import CopyRefused, NoSuchFile
 from duetime.model import durations
 from duetime.model.whole import Kind
 from duetime.scheduler import copying
@@ -105,10 +105,12 @@ async def _places(
                 f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
             )
     async with _opened(source, namespace) as first:
-        async with connected(target, there, make=True) as store:
-            new = (await store.schema_status()).found == 0
-            if new and make:
-                await store.migrate()
+        new = True
+        with suppress(NoSuchFile):
+            async with connected(target, there, make=make) as store:
+                new = (await store.schema_status()).found == 0
+                if new and make:
+                    await store.migrate()
         if new and not make:
             yield first, None
             return

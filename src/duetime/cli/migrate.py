@@ -54,7 +54,7 @@ def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json:
 
 
 async def _look(url: str | None, namespace: str, *, apply: bool) -> Looked:
-    async with connected(url, namespace, make=True) as store:
+    async with connected(url, namespace, make=apply) as store:
         looked = Looked(status=await store.schema_status(), sql=await store.pending_sql())
         if apply and looked.status.pending:
             await store.migrate()

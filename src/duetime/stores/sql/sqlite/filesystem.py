@@ -7,7 +7,7 @@ import os
 import re
 from typing import Final, TypeAlias
 
-from duetime.errors import StoreUnusable
+from duetime.errors import NoSuchFile, StoreUnusable
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -27,7 +27,7 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     if not os.path.isdir(folder):
         raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
     if not make and not os.path.exists(path):
-        raise StoreUnusable(
+        raise NoSuchFile(
             f"there is no file {path}; check the URL, or make it: duetime migrate --url sqlite:///{path}"
         )
     kind = filesystem_type(path)
