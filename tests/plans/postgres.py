@@ -69,19 +69,21 @@ class Copies:
         return name
 
 
-async def fill(connection: Connection, *, due: int, later: int) -> None:
+async def fill(connection: Connection, *, due: int, later: int, **columns: str) -> None:
     """Make jobs, the due ones first, and let the planner learn of them while nothing runs."""
-    await insert(connection, due=due, later=later)
+    await insert(connection, due=due, later=later, **columns)
     await connection.execute("VACUUM ANALYZE duetime_jobs")
 
 
-async def insert(connection: Connection, *, due: int, later: int) -> None:
-    """Make jobs, the due ones first."""
+async def insert(
+    connection: Connection, *, due: int, later: int, state: str = "'pending'", schedule: str = "NULL"
+) -> None:
+    """Make jobs, the due ones first; columns are expressions of a job's number `i`."""
     await connection.execute(
         f"""
-        INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash)
-        SELECT lpad(i::text, 32, '0'), 'greet', '{{}}', 'default', 5, 'pending',
-               CASE WHEN i <= {due} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry'
+        INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash, schedule)
+        SELECT lpad(i::text, 32, '0'), 'greet', '{{}}', 'default', 5, {state},
+               CASE WHEN i <= {due} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry', {schedule}
         FROM generate_series(1, {due + later}) AS i
         """
     )
