@@ -19,6 +19,8 @@ _STORES = {
 SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 """Those that have statements, tables, and transactions to share: what such a test is about, the others cannot do."""
 
+SERVERS = SQL - {"sqlite"}
+"""Those SQL databases in which many write at the same time."""
 GROWN = SQL - {"mariadb"}
 """Those whose tables have had older versions."""
 DEAF = frozenset({"pgbouncer"})
@@ -46,6 +48,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     narrowed = {
         "sql_url": [kind for kind in kinds if kind in SQL],
         "grown_url": [kind for kind in kinds if kind in GROWN],
+        "server_url": [kind for kind in kinds if kind in SERVERS],
         "hearing_url": hearing,
         "hearing_sql_url": [kind for kind in hearing if kind in SQL],
     }
@@ -63,6 +66,12 @@ def store_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sql_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty database, once for each kind of SQL database among the stores that were chosen."""
+    return _url(request)
+
+
+@pytest.fixture
+def server_url(request: pytest.FixtureRequest) -> str:
+    """The same for databases in which many write at the same time."""
     return _url(request)
 
 

@@ -30,10 +30,12 @@ class Dialect:
     """Has a SELECT read what is committed, also in a transaction that reads from a snapshot but writes to what is."""
     in_order: str = "JOIN"
     """Joins two tables of which the first is to be read first, where the planner has to be told."""
+    by_key: str = ""
+    """Insists on the primary key, behind the name of a table: who scans it instead waits for rows that others have locked."""
     skip_locked: str
     """Locks the rows of the table `{0}` in a SELECT and leaves out those that others have locked."""
     index: str
-    """Insists on the index `{0}` of the jobs, behind the name of the table."""
+    """Insists on the index `{0}` of the table `{1}`, behind its name."""
     parameter: Callable[[str, int], str]
     """Writes the parameter with this name, which is the nth of its statement."""
     unrolled: frozenset[str] = frozenset()
@@ -50,5 +52,10 @@ class Dialect:
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
         pairs = {"at_one_time": "{at_any_time}"} if self.pairs is None else {"pairs": self.pairs}
-        looks = {"locking": self.locking, "current": self.current, "in_order": self.in_order}
+        looks = {
+            "locking": self.locking,
+            "current": self.current,
+            "in_order": self.in_order,
+            "by_key": self.by_key,
+        }
         return {"now": self.now, "now_once": self.now_once, **looks, **pairs}

@@ -308,7 +308,8 @@ class Filler:
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
         if word == "index":
-            return self(self._dialect.index.format(argument))
+            name, _, table = argument.partition(" of ")
+            return self(self._dialect.index.format(name, table or "jobs"))
         if argument or word not in self._words:
             message = f"nothing is known to fill {match.group()} with"
             raise BadStatement(message)

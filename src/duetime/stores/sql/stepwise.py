@@ -2,6 +2,9 @@
 
 A change that answers becomes three statements of one transaction: lock the rows that match and tell their keys, change
 them, and read what is asked for. All three go by the moment of the first.
+
+What is looked up by its key is read behind the batch that names it, and by the key: whoever scanned a small table instead
+would wait for rows that others have locked.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 """The primary keys."""
 
 _UPDATE: Final = re.compile(
-    r"UPDATE \{(?P<table>\w+)\}(?P<index> \{index \w+\})?\s+SET\s+(?P<changes>.*?)"
+    r"UPDATE \{(?P<table>\w+)\}(?P<index> \{index [\w ]+\})?\s+SET\s+(?P<changes>.*?)"
     r"(?:\nFROM (?P<source>.*?) AS (?P<alias>\w+))?"
     r"\s+^WHERE (?P<where>.*?)(?:\nRETURNING (?P<columns>.*))?",
     re.DOTALL | re.MULTILINE,
@@ -83,19 +86,20 @@ def _update(
     columns: str | None,
 ) -> Steps:
     target = f"{{{table}}}{index or ''}"
-    joined = "" if source is None else f"JOIN {source} AS {alias} ON true\n"
+    if source is not None:
+        target = f"{source} AS {alias}\n{{in_order}} {{{table}}}{index or ' {by_key}'} ON true"
     qualified = _qualified(changes, table)
     if not _chooses(where, columns):
-        return Steps(f"UPDATE {target} {joined}SET {qualified}\nWHERE {where}" if source else body)
+        return Steps(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else body)
     change = f"UPDATE {_chosen(table)}\nSET {qualified}"
     if alias is not None and re.search(rf"\b{alias}\.", changes):
         # A batch has no index: what names its rows by their keys is not joined with a second one, but cut down to those
         # chosen.
-        within = target if _NAMED.match(where) else _chosen(table)
-        change = f"UPDATE {within}\n{joined}SET {qualified}\nWHERE {where}"
+        within = target if _NAMED.match(where) else f"{_chosen(table)}\nJOIN {source} AS {alias} ON true"
+        change = f"UPDATE {within}\nSET {qualified}\nWHERE {where}"
     return Steps(
         change,
-        f"SELECT {_keys(table)}, {{now}}\nFROM {target}\n{joined}WHERE {where}\n{{locking}}",
+        f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}",
         None if columns is None else f"SELECT {columns}\nFROM {_chosen(table)}",
     )
 
@@ -133,7 +137,7 @@ def _chosen(table: str) -> str:
     """Return the rows that were chosen, joined with the table; no column of both has one name."""
     listed = ", ".join(f"key_{n} {kind}" for n, (_, kind) in enumerate(KEYS[table]))
     same = " AND ".join(f"{{{table}}}.{name} = chosen.key_{n}" for n, (name, _) in enumerate(KEYS[table]))
-    return f"{{{table}}} JOIN {{each chosen: {listed}}} AS chosen ON {same}"
+    return f"{{each chosen: {listed}}} AS chosen {{in_order}} {{{table}}} {{by_key}} ON {same}"
 
 
 def _keys(table: str) -> str:

@@ -24,7 +24,7 @@ _KINDS: Final = {
     "MariaDB": Kind(
         version=r"(\d+)\.(\d+)\.\d+-MariaDB",
         oldest=(10, 6),
-        settings=f"{_SETTINGS} max_statement_time = 30, idle_transaction_timeout = 30",
+        settings=f"{_SETTINGS} max_statement_time = 30, idle_transaction_timeout = 10",
         bounds="SET idle_transaction_timeout = {}",
     ),
     "MySQL": Kind(

@@ -18,7 +18,7 @@ INSERT INTO {hints} (slot, told, said) VALUES (:slot, 1, :said) ON DUPLICATE KEY
 -- name: watch
 -- Wait until somebody says something, or a job falls due that nobody was told of, since a caller's commit can tell nobody.
 -- One looks, every `pace` seconds; the others wait for it to let go of the lock, and then see for themselves. Who has heard
--- nothing yet (-1) looks at once.
+-- nothing yet (-1) looks at once. What a SET would read, it would lock.
 BEGIN NOT ATOMIC
     DECLARE turn varchar(64) DEFAULT concat('duetime-', md5(concat(database(), '.{hints}')));
     DECLARE looks, due bigint DEFAULT 0;
@@ -27,10 +27,10 @@ BEGIN NOT ATOMIC
     IF :heard < 0 OR get_lock(turn, 5) THEN
         REPEAT
             DO sleep(if(looks, :pace, 0));
-            SET heard = (SELECT coalesce(sum(h.told), 0) FROM {hints} AS h);
+            SELECT coalesce(sum(h.told), 0) INTO heard FROM {hints} AS h;
             IF mod(looks, 3) = 0 THEN
                 SET known = if(looks, due, known);
-                SET due = {last_due};
+                SELECT {last_due} INTO due;
             END IF;
             SET looks = looks + 1;
         UNTIL heard <> :heard OR due > known OR looks * :pace > 5 END REPEAT;

@@ -35,7 +35,7 @@ _PLANS_LAST: Final = 60
 _BOUNDS: Final = {
     "lock_timeout": "5s",
     "statement_timeout": f"{STATEMENT_TIMEOUT}s",
-    "idle_in_transaction_session_timeout": "30s",
+    "idle_in_transaction_session_timeout": "10s",
     # Our statements are short; compiling them takes longer than running them.
     "jit": "off",
 }

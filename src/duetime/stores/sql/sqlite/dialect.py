@@ -21,7 +21,7 @@ SQLITE = Dialect(
     locking="",
     skip_locked="",
     # With statistics of a table that has one queue, the planner would build an index of its own for each probe.
-    index="INDEXED BY {{jobs}}_{0}",
+    index="INDEXED BY {{{1}}}_{0}",
     parameter=lambda name, _: f":{name}",
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference. And no plan that goes through all
     # schedules for each row of the batch, as it does with statistics of a time when they were few.

@@ -9,14 +9,14 @@ id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
 INSERT INTO {commands} (id, worker, kind, body, created_at)
 SELECT r.id, w.id, r.kind, r.body, {now}
 FROM {each rows: id text, worker text, kind text, body text} AS r
-JOIN {workers} AS w ON w.id = r.worker
+{in_order} {workers} AS w {by_key} ON w.id = r.worker
 WHERE w.state = 'alive' AND w.lease_until >= {now}
 {locking}
 ON CONFLICT (id) DO NOTHING
 
 -- name: take_commands
 -- Hand a worker what it has been told and has not answered; again, if an answer was lost.
-UPDATE {commands} SET taken_at = coalesce(taken_at, {now})
+UPDATE {commands} {index open of commands} SET taken_at = coalesce(taken_at, {now})
 WHERE worker = :worker AND done_at IS NULL
 RETURNING {command_columns}
 
@@ -27,8 +27,9 @@ WHERE id = :id AND done_at IS NULL
 
 -- name: drop_commands
 -- Give up what nobody is left to carry out.
-UPDATE {commands} SET done_at = {now}, outcome = :reason, dropped = 1
-WHERE done_at IS NULL AND worker IN (SELECT r.id FROM {each rows: id text} AS r)
+UPDATE {commands} {index open of commands} SET done_at = {now}, outcome = :reason, dropped = 1
+FROM {each rows: id text} AS r
+WHERE {commands}.worker = r.id AND {commands}.done_at IS NULL
 
 -- name: commands
 -- Read commands by id.

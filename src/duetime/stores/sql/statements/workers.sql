@@ -95,18 +95,22 @@ FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
 -- name: bury
 -- Mark workers as dead.
 UPDATE {workers} SET state = 'dead'
-WHERE state = 'alive' AND id IN (SELECT r.id FROM {each rows: id text} AS r)
-RETURNING id
+FROM {each rows: id text} AS r
+WHERE {workers}.id = r.id AND {workers}.state = 'alive'
+RETURNING {workers}.id
 
 -- name: forsaken
 -- Tell whether there is anything to rescue: a read, so that idle workers do not queue for the write lock.
 SELECT {is_forsaken}
 
 -- name: expire
--- Mark workers as dead whose lease is over.
+-- Mark workers as dead whose lease is over; one that was stopped in a transaction is left until the server has ended that.
 UPDATE {workers} SET state = 'dead'
-WHERE state = 'alive' AND lease_until < {now}
-RETURNING id
+FROM (
+    SELECT w.id FROM {workers} AS w WHERE w.state = 'alive' AND w.lease_until < {now} {skip_locked w}
+) AS late
+WHERE {workers}.id = late.id
+RETURNING {workers}.id
 
 -- name: orphans
 -- List the claims of workers that are not alive, or that nobody knows.
