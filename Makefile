@@ -15,7 +15,9 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(INSTALLED) servers compiled ## Run the tests (JOBS=4, PYTEST_ARGS=...)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS) || \
+	    { echo "Some tests have failed; they must pass alone:" >&2; \
+	      $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -v $(PYTEST_ARGS); }
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)
