@@ -19,7 +19,8 @@ from tests.integration.kit import until
 from tests.support.mariadb import connected, fetch
 
 SQL = load_hints(MARIADB, "duetime")
-LOOKS = "SELECT is_used_lock(concat('duetime-', md5(concat(database(), '.duetime_hints'))))"
+TURN = "concat('duetime-', md5(concat(database(), '.duetime_hints')))"
+LOOKS = f"SELECT is_used_lock({TURN})"
 """Names the connection whose turn it is to look."""
 WAITS = "SELECT 1 FROM information_schema.processlist WHERE db = database() AND state = 'User lock'"
 
@@ -74,6 +75,24 @@ async def test_one_that_died_while_it_was_its_turn_to_look_keeps_nobody_from_hea
             assert await looking(other) == dead
             await put(there)
             await heard(Hint("jobs"))
+
+
+async def test_one_that_comes_late_does_not_wait_behind_those_that_have_heard(
+    stores: tuple[Store, Store], mariadb_url: str
+) -> None:
+    _, there = stores
+    async with connected(mariadb_url) as looking, connected(mariadb_url) as late:
+        await fetch(looking, f"SELECT get_lock({TURN}, 0)")
+        await fetch(looking, written_out(SQL["tell"], slot=1, said="'x'"))
+        [(due, *told)] = await fetch(late, written_out(SQL["watch"], heard=0, due=0, pace=1))
+        assert (due, told) == (0, [0, 1, 1, 1, "x"])
+        await fetch(looking, "DELETE FROM duetime_hints")
+        [(due, *told)] = await fetch(late, written_out(SQL["watch"], heard=1, due=0, pace=1))
+        assert (due, told) == (0, [0, 1, None, None, None]), "also of what is gone"
+        await put(there)
+        [(due, *told)] = await fetch(late, written_out(SQL["watch"], heard=0, due=0, pace=1))
+        assert due > 0
+        assert told[0] == 1
 
 
 async def test_what_was_overwritten_before_it_was_heard_is_heard_as_anything(

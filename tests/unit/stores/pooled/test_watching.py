@@ -13,7 +13,9 @@ from duetime.stores.sql.pooled.hints import encode
 from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.pooled.watching import RowWatcher, RowWriter
 
-NOTHING: Row = (1, 0, False, None, None, None)
+NOTHING: Row = (0, False, False, None, None, None)
+DUE: Row = (99, True, False, None, None, None)
+EMPTIED: Row = (0, False, True, None, None, None)
 
 
 class Connection:
@@ -65,7 +67,7 @@ async def heard_from(server: Any, *, looks: int) -> list[Hint]:
 
 
 def said(slot: int, told: int, *hints: Hint, by: str = "you") -> Row:
-    return (1, 0, False, slot, told, encode(by, list(hints)))
+    return (0, False, True, slot, told, encode(by, list(hints)))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ def said(slot: int, told: int, *hints: Hint, by: str = "you") -> Row:
         (said(3, 7, Hint("jobs")), said(3, 9, Hint("schedules")), [Hint("any")]),
         (said(3, 7, Hint("jobs")), said(3, 7, Hint("jobs")), []),
         (NOTHING, said(3, 1, Hint("schedules"), by="me"), []),
-        (NOTHING, (1, 99, True, None, None, None), [Hint("jobs")]),
+        (NOTHING, DUE, [Hint("jobs")]),
     ],
     ids=["first of a row", "next", "some overwritten", "known", "our own", "a job fell due"],
 )
@@ -87,9 +89,9 @@ async def test_what_is_new_is_heard_once(before: Row, found: Row, expected: list
 
 
 async def test_a_look_begins_where_the_last_one_ended() -> None:
-    server = Server([said(3, 7, Hint("jobs"))], [(1, 99, True, None, None, None)])
-    await heard_from(server, looks=2)
-    assert [(look["heard"], look["due"]) for look in server.asked] == [(-1, 0), (7, 0), (7, 99)]
+    server = Server([said(3, 7, Hint("jobs"))], [DUE], [EMPTIED])
+    await heard_from(server, looks=3)
+    assert [(look["heard"], look["due"]) for look in server.asked] == [(-1, 0), (7, 0), (7, 99), (0, 0)]
 
 
 async def test_the_server_looks_more_often_once_something_was_heard() -> None:

@@ -17,25 +17,26 @@ INSERT INTO {hints} (slot, told, said) VALUES (:slot, 1, :said) ON DUPLICATE KEY
 
 -- name: watch
 -- Wait until somebody says something, or a job falls due that nobody was told of, since a caller's commit can tell nobody.
--- One looks, every `pace` seconds; the others wait for it to let go of the lock, and then see for themselves. Who has heard
--- nothing yet (-1) looks at once. What a SET would read, it would lock.
+-- One looks, every `pace` seconds; the others wait for it to let go of the lock, and then see for themselves. Each looks
+-- before: who comes late must not wait behind one that has heard it already. What a SET would read, it would lock.
 BEGIN NOT ATOMIC
     DECLARE turn varchar(64) DEFAULT concat('duetime-', md5(concat(database(), '.{hints}')));
-    DECLARE looks, due bigint DEFAULT 0;
+    DECLARE heard, due bigint;
     DECLARE known bigint DEFAULT :due;
-    DECLARE heard bigint DEFAULT :heard;
-    IF :heard < 0 OR get_lock(turn, 5) THEN
+    DECLARE looks bigint DEFAULT 0;
+    SELECT coalesce(sum(h.told), 0), {last_due} INTO heard, due FROM {hints} AS h;
+    IF heard = :heard AND due <= known AND get_lock(turn, 5) THEN
         REPEAT
             DO sleep(if(looks, :pace, 0));
             SELECT coalesce(sum(h.told), 0) INTO heard FROM {hints} AS h;
             IF mod(looks, 3) = 0 THEN
-                SET known = if(looks, due, known);
+                SET known = due;
                 SELECT {last_due} INTO due;
             END IF;
             SET looks = looks + 1;
         UNTIL heard <> :heard OR due > known OR looks * :pace > 5 END REPEAT;
         DO release_lock(turn);
     END IF;
-    SELECT looks > 0, due, due > known, h.slot, h.told, h.said
+    SELECT due, due > known, heard <> :heard, h.slot, h.told, h.said
     FROM (SELECT 1) AS one LEFT JOIN {hints} AS h ON heard <> :heard;
 END

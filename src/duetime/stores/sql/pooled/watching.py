@@ -100,12 +100,11 @@ class RowWatcher(Generic[C]):
             self._hear(found)
             self._pauses = pauses()
             self._turn(up=True)
-            due, pace = found[0][1], _QUIET
+            pace = _QUIET
             while True:
-                heard = sum(self._told.values())
+                heard, due = sum(self._told.values()), found[0][0]
                 found = await self._look(connection, heard=heard, due=due, pace=pace)
                 pace = _BUSY if self._heed(found) else _QUIET
-                due = found[0][1] if found[0][0] else due
                 if pace == _BUSY:
                     await asyncio.sleep(_SPACING)
         finally:
@@ -120,21 +119,26 @@ class RowWatcher(Generic[C]):
     def _heed(self, found: list[Row]) -> bool:
         """Pass on what is new; False when there is nothing."""
         hints = self._hear(found)
-        if found[0][2]:
+        _, falls_due, was_told, *_ = found[0]
+        if falls_due:
             hints[Hint("jobs")] = None
         for hint in hints:
             self._on_hint(hint)
-        return found[0][2] or found[0][3] is not None
+        return falls_due or was_told
 
     def _hear(self, found: list[Row]) -> dict[Hint, None]:
         hints: dict[Hint, None] = {}
-        for *_, slot, told, said in found:
-            if slot is None or told == self._told.get(slot, 0):
+        if not found[0][2]:
+            return hints
+        rows = [row[-3:] for row in found if row[-3] is not None]
+        for slot, told, said in rows:
+            if told == self._told.get(slot, 0):
                 continue
             # What was said in between has been overwritten.
             missed = told != self._told.get(slot, 0) + 1
             hints.update(dict.fromkeys([ANY] if missed else decode(said, own=self._sender)))
-            self._told[slot] = told
+        # Not those that were there before: a row that somebody has removed would be missed at every look.
+        self._told = {slot: told for slot, told, _ in rows}
         return hints
 
     def _turn(self, *, up: bool) -> None:
