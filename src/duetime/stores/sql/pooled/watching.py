@@ -124,7 +124,7 @@ class RowWatcher(Generic[C]):
             hints[Hint("jobs")] = None
         for hint in hints:
             self._on_hint(hint)
-        return falls_due or was_told
+        return bool(falls_due or was_told)
 
     def _hear(self, found: list[Row]) -> dict[Hint, None]:
         hints: dict[Hint, None] = {}
