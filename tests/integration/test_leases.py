@@ -9,7 +9,7 @@ import pytest
 from duetime.model.states import State
 from duetime.runtime.janitor import Janitor
 from duetime.stores.base import Store
-from tests.integration.kit import Fleet, until
+from tests.integration.kit import PATIENCE, Fleet, until
 
 LEASE = "1500ms"
 
@@ -69,7 +69,7 @@ async def test_a_heartbeat_that_tells_of_another_number_of_workers_has_them_coun
     monkeypatch.setattr(Janitor, "count_again", lambda janitor: counts.put_nowait(janitor._crowd.workers))
 
     async def count(expected: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await counts.get() != expected:
                 pass
 

@@ -92,7 +92,6 @@ async def drain_and_burst(fleet: Fleet, app: App) -> tuple[int, int]:
     drain = await time_of_last_start(fleet, waiting, began)
     due = datetime.now(UTC) + timedelta(seconds=1) + 3 * planted_in
     burst = await plant(app, due=due)
-    assert datetime.now(UTC) < due, "planting took too long"
     took = await time_of_last_start(fleet, burst, from_datetime(due))
     records = await fleet.ended(app.scheduler.store, [*waiting, *burst])
     assert {(r.state, r.failures, r.crashes) for r in records.values()} == {(State.SUCCEEDED, 0, 0)}

@@ -63,7 +63,7 @@ async def test_past_the_grace_time_an_async_job_is_cancelled_and_waits_for_anoth
         [interrupted] = await store.attempts(job.id)
         gate.open()
         heir = await fleet.start()
-        assert await job.result(timeout=15) == heir.pid
+        assert await job.result(timeout=20) == heir.pid
 
     assert (record.state, record.failures, record.crashes) == (State.PENDING, 0, 0)
     assert interrupted.outcome == "interrupted"

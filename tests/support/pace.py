@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
 import pytest
 
 from duetime.model.instants import SECOND
@@ -12,3 +17,11 @@ from duetime.runtime import firing
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no round of firing be cut into pieces because it takes long."""
     monkeypatch.setattr(firing, "_BREATH", 3600 * SECOND)
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """Let no time pass in the event loop."""
+    loop = asyncio.get_running_loop()
+    with patch.object(loop, "time", return_value=loop.time()):
+        yield

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
 
 from duetime.stores.base import Hint
 from duetime.stores.redis.voice import Voice
+from tests.support.pace import one_moment
 
 JOBS = Hint("jobs")
 
@@ -26,14 +24,6 @@ class Said:
         said = self.voice.with_call(hints)
         self.voice.behind_call(hints, said=said)
         return list(said)
-
-
-@contextmanager
-def one_moment() -> Iterator[None]:
-    """Let no time pass in the event loop."""
-    loop = asyncio.get_running_loop()
-    with patch.object(loop, "time", return_value=loop.time()):
-        yield
 
 
 async def test_the_first_of_many_goes_with_its_call_and_one_more_follows_for_all_others() -> None:
