@@ -109,6 +109,29 @@ async def test_what_stands_before_and_behind_it_is_rescued(
 
 
 @pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_is_started_and_looked_up(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    first, odd, last = await store_three(store)
+    claims = await take(store, claim_id="lost")
+    await edit(client, odd, how)
+    await store.mark_started([claim.token for claim in claims], clock.now() + 7)
+    assert [record.started_at for record in await store.get([first, last])] == [clock.now() + 7] * 2
+    assert [claim.job_id for claim in await store.claims_under("w1", "lost")] == [first, last]
+
+
+@pytest.mark.parametrize("how", EDITS)
+async def test_what_stands_before_and_behind_it_is_put_off_and_cancelled(
+    store: Store, client: Any, how: str
+) -> None:
+    first, odd, last = ids = await store_three(store)
+    await edit(client, odd, how)
+    for answers in (await store.snooze(ids, delay=SECOND), await store.cancel(ids, reason="off")):
+        assert answers[odd] == "unknown"
+    assert {record.state for record in await store.get([first, last])} == {State.CANCELLED}
+
+
+@pytest.mark.parametrize("how", EDITS)
 async def test_what_stands_before_and_behind_it_is_pruned(
     store: Store, client: Any, clock: FakeClock, how: str
 ) -> None:
@@ -173,6 +196,7 @@ async def test_the_next_job_of_a_schedule_is_stored_though_one_before_was_edited
         State.CANCELLED,
         State.PENDING,
     ]
+    assert (await check(store, "rows")).detail.startswith("1 jobs")
 
 
 @pytest.mark.parametrize("how", EDITS)

@@ -126,10 +126,8 @@ verb('claims_under', READS, function(asked)
   local found = {}
   for _, id in ipairs(redis.call('ZRANGE', key('held', asked.worker), 0, -1)) do
     local held = rows.glance(id, CLAIM_ID)
-    if held and held.claim_id == asked.claim_id then
-      local job = rows.read(id)
-      found[#found + 1] = rows.claim(job, job.fence)
-    end
+    local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
+    if job then found[#found + 1] = rows.claim(job, job.fence) end
   end
   return reply({claim_id = asked.claim_id, claims = found})
 end)

@@ -123,6 +123,12 @@ function rows.sound(job)
   return STATES[job.state] and job.queue and job.task and job.priority and job.due_at
 end
 
+-- Read a job; nothing in place of one that cannot be listed, as of one that there is not.
+function rows.read_sound(id)
+  local job = rows.read(id)
+  return job and rows.sound(job) and job or nil
+end
+
 -- This comes before anything is written: what fails half way stays half done.
 local function insist_on(job)
   if not (job and rows.sound(job)) then error({err = 'DUETIME somebody has edited or removed a job that is listed'}) end

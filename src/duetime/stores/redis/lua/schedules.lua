@@ -237,7 +237,7 @@ local function fired_jobs(name)
   local found = {}
   rows.flush()
   for _, id in ipairs(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE')) do
-    if redis.pcall('HEXISTS', key('job', id), 'span_first') == 0 then found[#found + 1] = id end
+    if redis.pcall('HEXISTS', key('job', id), 'span_first') ~= 1 then found[#found + 1] = id end
   end
   return found
 end
@@ -252,6 +252,11 @@ local function undecided(ids, called)
   return found
 end
 
+local function supersede(id, asked)
+  rows.insist(id)
+  cancel(id, {reason = asked.superseded, called = asked.called})
+end
+
 -- Move schedules on and store the jobs of those that moved; answer with jobs to decide about before the others move.
 verb('fire', WRITES, function(asked)
   local applied, left = {}, {}
@@ -264,7 +269,7 @@ verb('fire', WRITES, function(asked)
       if #open == 0 then
         -- It moves on last: should anything fail, the same occurrence comes up again.
         for _, id in ipairs(ending) do
-          rows.with(id, 'live', firing.name, cancel, {reason = asked.superseded, called = asked.called})
+          rows.with(id, 'live', firing.name, supersede, asked)
         end
         jobs.store_all(firing.jobs)
         audit.add(firing.entries)

@@ -117,7 +117,7 @@ end)
 verb('mark_started', FREES, function(asked)
   for _, token in ipairs(asked.tokens) do
     local job = settling.held(token)
-    if job then rows.change(token.id, {started_at = asked.started_at}, job) end
+    if job and rows.sound(job) then rows.change(token.id, {started_at = asked.started_at}, job) end
   end
   return reply({})
 end)
