@@ -208,7 +208,7 @@ CREATE TABLE IF NOT EXISTS {audit} (
 CREATE TABLE IF NOT EXISTS {meta} (
     version bigint PRIMARY KEY,
     name varchar(64) NOT NULL,
-    code text NOT NULL,
+    code varchar(64) NOT NULL,
     applied_at bigint NOT NULL,
     store_id varchar(64)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
