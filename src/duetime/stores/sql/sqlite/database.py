@@ -90,10 +90,12 @@ class Database:
         lending, self._lending = self._lending, None
         if lending is not None:
             lending.shutdown(wait=False)
-        lanes, self._reader, self._writer = (self._reader, self._writer), None, None
-        for lane in lanes:
-            if lane is not None:
-                await lane.close()
+        lanes, self._writer, self._reader = (self._writer, self._reader), None, None
+        # From the last to the first, and each also if the wait for one before it is cancelled.
+        async with contextlib.AsyncExitStack() as ends:
+            for lane in lanes:
+                if lane is not None:
+                    ends.push_async_callback(lane.close)
 
     def _connect_first(self) -> sqlite3.Connection:
         """Return the connection that makes the file, if it may be made."""

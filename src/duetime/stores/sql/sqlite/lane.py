@@ -90,6 +90,8 @@ class Lane:
         self._writing = False
         self._wrote_at = -math.inf
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
+        # Whoever is cancelled while it waits for the end must not take it from the others.
+        self._over.set_running_or_notify_cancel()
 
     async def start(self) -> None:
         """Start the thread, which makes the connection, and raise what that raises."""

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 
+import pytest
+
+from duetime.errors import NotOpen
 from duetime.model.clock import SystemClock
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.driver import SqliteDriver
+from tests.unit.stores.sql.sqlite.kit import Gate, passed
 
 IN_FILES, IN_MEMORY = 0, 2
 
@@ -36,3 +41,19 @@ async def test_a_database_takes_a_thread_to_write_and_one_to_read_and_no_other(d
         if thread.name.startswith(("asyncio", "duetime-sqlite"))
     }
     assert names == {"duetime-sqlite-write", "duetime-sqlite-read"}
+
+
+async def test_whoever_is_cancelled_while_it_closes_a_database_leaves_no_thread_behind(
+    database: Database,
+) -> None:
+    writer, reader = database.writer, database.reader
+    async with Gate(reader):
+        closing = asyncio.create_task(database.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        with pytest.raises(NotOpen):
+            await passed(writer)
+    # Whoever waits for the end as well is not cancelled with the other.
+    await reader.close()
