@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
 from typing import Any
 
 import pytest
 
+from duetime.errors import StoreError
 from duetime.model.clock import Clock
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Row, Script, Statement
+from duetime.stores.sql.pooled import watching
 from duetime.stores.sql.pooled.hints import encode
 from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.pooled.watching import RowWatcher, RowWriter
@@ -28,7 +32,7 @@ class Connection:
 class Server:
     """Answers each look with what was prepared, and then not at all."""
 
-    def __init__(self, *answers: list[Row], carries: bool = True) -> None:
+    def __init__(self, *answers: list[Row] | StoreError, carries: bool = True) -> None:
         self._answers = iter(answers)
         self._carries = carries
         self.asked: list[dict[str, Any]] = []
@@ -47,6 +51,8 @@ class Server:
         answer = next(self._answers, None)
         if answer is None:
             await asyncio.Event().wait()
+        if isinstance(answer, StoreError):
+            raise answer
         return answer or []
 
 
@@ -99,6 +105,20 @@ async def test_the_server_looks_more_often_once_something_was_heard() -> None:
     await heard_from(server, looks=4)
     _, quiet, still, busy, again = [look["pace"] for look in server.asked]
     assert busy < quiet == still == again
+
+
+async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def pauses() -> Iterator[float]:
+        begun.append(len(server.asked))
+        return repeat(0.0)
+
+    monkeypatch.setattr(watching, "pauses", pauses)
+    refused = StoreError("get_lock is not allowed here")
+    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING])
+    await heard_from(server, looks=6)
+    assert begun == [0, 6]
 
 
 async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -> None:

@@ -98,12 +98,13 @@ class RowWatcher(Generic[C]):
                 return False
             found = await self._look(connection, heard=-1, due=0, pace=_QUIET)
             self._hear(found)
-            self._pauses = pauses()
             self._turn(up=True)
             pace = _QUIET
             while True:
                 heard, due = sum(self._told.values()), found[0][0]
                 found = await self._look(connection, heard=heard, due=due, pace=pace)
+                # Not before: the first look does not wait, which some proxies may refuse.
+                self._pauses = pauses()
                 pace = _BUSY if self._heed(found) else _QUIET
                 if pace == _BUSY:
                     await asyncio.sleep(_SPACING)
