@@ -92,10 +92,10 @@ async def test_nobody_else_starts_a_job_whose_thread_has_not_ended(fleet: Fleet)
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
         store = app.scheduler.store
-        worker = await fleet.start(grace="50ms", lease="2s")
+        worker = await fleet.start(grace="50ms", lease="3s")
         job = await app.wait_in_thread.enqueue(gate.path)
         await fleet.entry("start", job=job.id)
-        await fleet.start(lease="2s")
+        await fleet.start(lease="3s")
         worker.signal(SIGTERM)
         await until(lambda: "do not end" in worker.log, what="the report of a thread that does not end")
         assert (await read(store, job.id)).state is State.RUNNING
