@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
+from duetime.errors import StoreMoved
 from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY
@@ -228,14 +229,22 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         return await self._driver.read(lambda: on_jobs.next_due(self._sql, queues, tasks))
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
-        """Add a living worker and return the store's clock."""
+        """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
         session = await self._driver.hold(worker.id)
         now = await self._driver.write(
             lambda: on_workers.register(self._sql, worker, lease=lease, session=session)
         )
+        if not self._driver.single_writer:
+            await self._see_it_stays(worker.id)
         # Others watch its process from now on, to be there when it dies.
         self._driver.hint(Hint("workers"))
         return now
+
+    async def _see_it_stays(self, worker: WorkerId) -> None:
+        """Look once more where the work is: a copy that ended while a worker was being added has not seen it."""
+        if (moved := (await self.schema_status()).moved) is not None:
+            await self.retire(worker)
+            raise StoreMoved(moved)
 
     async def pulse(
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
