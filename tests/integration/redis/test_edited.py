@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from duetime.model.worker import WorkerStats
 from duetime.stores.base import Demand, JobFilter, Store, Wants
 from duetime.stores.open import open_store
 from duetime.testing import FakeClock
+from duetime.testing.conformance.callbacks import callback
 from duetime.testing.conformance.kit import (
     LEASE,
     TASK,
@@ -45,6 +47,7 @@ EDITS = {
     "something else": ("SET",),
     "nothing": ("DEL",),
 }
+CALLING = Terms(callbacks=json.dumps({"failure": callback("alert")}))
 BLANKS = {
     "no due time": ("HDEL", "due_at"),
     "no time of creation": ("HDEL", "created_at"),
@@ -120,11 +123,12 @@ async def test_what_stands_before_and_behind_it_is_started_and_looked_up(
     assert [claim.job_id for claim in await store.claims_under("w1", "lost")] == [first, last]
 
 
-@pytest.mark.parametrize("how", EDITS)
+@pytest.mark.parametrize("how", [*EDITS, *BLANKS])
+@pytest.mark.parametrize("terms", [Terms(), CALLING], ids=["alone", "calls back"])
 async def test_what_stands_before_and_behind_it_is_put_off_and_cancelled(
-    store: Store, client: Any, how: str
+    store: Store, client: Any, how: str, terms: Terms
 ) -> None:
-    first, odd, last = ids = await store_three(store)
+    first, odd, last = ids = await store_three(store, terms=terms)
     await edit(client, odd, how)
     for answers in (await store.snooze(ids, delay=SECOND), await store.cancel(ids, reason="off")):
         assert answers[odd] == "unknown"

@@ -40,11 +40,10 @@ verb('aside', READS, function()
   return reply({count = redis.call('ZCARD', key('aside')), first = redis.call('ZRANGE', key('aside'), 0, 0)[1]})
 end)
 
--- Pack a job to be shown; nothing in place of one that lacks what every job has.
+-- Pack a job to be shown.
 function rows.pack_job(id)
-  local job = rows.read(id)
-  local whole = job and rows.sound(job) and job.id and job.payload and job.created_at
-  return whole and rows.packed(job, JOB) or nil
+  local job = rows.read_whole(id)
+  return job and rows.packed(job, JOB)
 end
 
 function rows.pack_jobs(ids)

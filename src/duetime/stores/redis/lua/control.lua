@@ -21,7 +21,7 @@ end)
 
 -- Cancel a job that waits, with the job that it calls back; flag one that a worker has.
 local function cancel(id, asked)
-  local job = rows.read_sound(id)
+  local job = rows.read_whole(id)
   if not job then return 'unknown' end
   if job.state ~= 'pending' and (job.state ~= 'running' or asked.waiting_only) then return 'finished' end
   local called = asked.called and asked.called[id]
@@ -56,7 +56,7 @@ end)
 verb('snooze', WRITES, function(asked)
   local answers = {}
   for place, id in ipairs(asked.ids) do
-    local job = rows.read_sound(id)
+    local job = rows.read_whole(id)
     local answer = job and (job.state == 'running' and 'running' or 'finished') or 'unknown'
     if job and job.state == 'pending' then
       rows.change(id, {due_at = math.min(math.max(job.due_at, now) + asked.delay, asked.latest)}, job)
