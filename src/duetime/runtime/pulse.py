@@ -143,7 +143,8 @@ class Pulsation:
 
     async def _beat_on(self) -> None:
         self._loop = asyncio.get_running_loop()
-        await self._store.open()
+        # The worker's own store was checked when it was opened, and what is weak about it is told once.
+        await self._store.open(check=False)
         try:
             await self._register()
             self._in_main(self._registered.set_result, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from duetime import Scheduler
 from duetime.errors import StoreUnavailable
 from duetime.model.job import Key
 from duetime.stores.open import open_store
+from duetime.stores.redis.connect import Address
 from duetime.testing.conformance.kit import job
 from tests.integration.redis.kit import opened, tell
 from tools.servers import RedisServer
@@ -22,6 +24,25 @@ async def test_a_thread_stores_jobs_by_itself_and_leaves_keys_to_the_event_loop(
         assert await asyncio.to_thread(store.enqueue_blocking, [job(key=Key(value="k"))]) is None
         assert len(await store.get([one.id for one in asked])) == len(await store.upcoming(9)) == 2
     assert store.enqueue_blocking([job()]) is None
+
+
+async def test_threads_share_a_client_that_is_made_for_the_first_of_them(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    make = Address.blocking_client
+
+    def slowly(address: Address) -> object:
+        time.sleep(0.01)  # So that the others come while it is made.
+        made.append(make(address))
+        return made[-1]
+
+    monkeypatch.setattr(Address, "blocking_client", slowly)
+    async with opened(redis_url) as store:
+        await store.enqueue([job()])
+        assert made == []
+        await asyncio.gather(*(asyncio.to_thread(store.enqueue_blocking, [job()]) for _ in range(4)))
+        assert len(made) == 1
 
 
 async def test_functions_that_are_gone_are_loaded_by_the_event_loop(own_redis: RedisServer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from duetime import Scheduler
 from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.model.instants import LATEST
 from duetime.model.states import State
@@ -105,6 +106,15 @@ async def test_settings_that_can_lose_jobs_are_warned_of_and_refused_where_that_
         assert found.fix in caplog.text
     with pytest.raises(StoreUnusable):
         await open_store(f"{own_redis.url()}?strict=true").open()
+
+
+async def test_a_worker_warns_of_a_setting_once(
+    own_redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await tell(own_redis, "CONFIG", "SET", "appendonly", "no")
+    scheduler = Scheduler(own_redis.url())
+    async with scheduler, scheduler.worker():
+        assert caplog.text.count("no append-only file is kept") == 1
 
 
 async def test_a_user_who_may_not_ask_about_the_server_can_use_it(own_redis: RedisServer) -> None:

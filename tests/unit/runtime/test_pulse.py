@@ -29,7 +29,7 @@ class PulsingStore:
         self.pulses = 0
         self.wanted: list[Wants | None] = []
 
-    async def open(self) -> None: ...
+    async def open(self, *, check: bool = True) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -202,7 +202,7 @@ async def test_a_request_is_looked_for_when_the_worker_is_hinted() -> None:
 
 async def test_a_store_that_cannot_be_used_is_told_at_the_start() -> None:
     class Closed(PulsingStore):
-        async def open(self) -> None:
+        async def open(self, *, check: bool = True) -> None:
             raise StoreUnavailable("nobody there")
 
     with pytest.raises(StoreUnavailable, match="nobody there"):

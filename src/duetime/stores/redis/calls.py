@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
@@ -54,7 +55,9 @@ class Calls:
         self._lines: Lines | None = None
         """To one server; whoever has to ask where the primary is, calls by the client."""
         self._blocking: Any = None
-        """For threads without an event loop."""
+        """For threads without an event loop; there is none before the first asks."""
+        # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
+        self._making = threading.RLock()
         self._voice = Voice(self._publish)
 
     @property
@@ -73,7 +76,6 @@ class Calls:
         if self._client is None:
             try:
                 client = self._client = self.address.client()
-                self._blocking = self.address.blocking_client()
             except Exception as error:
                 raise translate(error, str(self.address)) from error
             if isinstance(client, Redis) and not self.address.watched:
@@ -121,7 +123,7 @@ class Calls:
         self, verb: str, decoder: Decoder[Answer], request: object, *, hints: Iterable[Hint]
     ) -> Answer | None:
         """Make a call in the thread of a caller who may wait; None, and nothing is done, where an event loop has to."""
-        client, told = self._blocking, tuple(hints)
+        client, told = self._for_threads(), tuple(hints)
         if client is None:
             return None
         self._fail(f"before:{verb}")
@@ -146,6 +148,12 @@ class Calls:
             return {node.name: await _told(node) for node in client.get_primaries()}
         except Exception as error:
             raise translate(error, str(self.address)) from error
+
+    def _for_threads(self) -> Any:
+        with self._making:
+            if self._blocking is None and self._client is not None:
+                self._blocking = self.address.blocking_client()
+            return self._blocking
 
     def _fail(self, place: str) -> None:
         """Let a test have a call fail as one does whose connection is lost."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from functools import cache
-from importlib import resources
 from typing import Final, NamedTuple
 
+_FOLDER: Final = os.path.join(os.path.dirname(__file__), "lua")
 _FILES: Final = (
     "keys",
     "replies",
@@ -50,8 +51,12 @@ class Library(NamedTuple):
 @cache
 def library() -> Library:
     """Read the library; versions that differ live side by side in one server."""
-    folder = resources.files("duetime.stores.redis") / "lua"
-    texts = {name: (folder / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES}
+    texts = {name: _read(name) for name in _FILES}
     body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
     name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
     return Library(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
+
+
+def _read(name: str) -> str:
+    with open(os.path.join(_FOLDER, f"{name}.lua"), encoding="utf-8") as file:
+        return file.read()
