@@ -12,7 +12,7 @@ _START_FIELD = 19
 def host_key() -> str | None:
     """Return a text that is equal for processes which see the same process ids; `None` off Linux."""
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             boot = file.read().strip()
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:

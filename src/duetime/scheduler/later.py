@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from duetime.model.schedule_options import ScheduleOptionValues
     from duetime.model.triggers.base import Trigger
     from duetime.scheduler.blocking import BlockingRequest, BlockingScheduler
+    from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
     from duetime.scheduler.job_class import Job
     from duetime.scheduler.jobs import Jobs
     from duetime.scheduler.pruning import Pruning
@@ -28,10 +29,12 @@ __all__ = [
     "Jobs",
     "Pruning",
     "Queues",
+    "ScheduleDecorator",
     "ScheduleOptionValues",
     "Scheduler",
     "SchedulerWorker",
     "Schedules",
+    "TaskDecorator",
     "Trigger",
     "WorkerSettings",
     "Workers",
@@ -45,10 +48,12 @@ _HOMES: Final = {
     "Jobs": "duetime.scheduler.jobs",
     "Pruning": "duetime.scheduler.pruning",
     "Queues": "duetime.scheduler.queues",
+    "ScheduleDecorator": "duetime.scheduler.decorators",
     "ScheduleOptionValues": "duetime.model.schedule_options",
     "Scheduler": "duetime.scheduler.scheduler",
     "SchedulerWorker": "duetime.scheduler.serving",
     "Schedules": "duetime.scheduler.schedules",
+    "TaskDecorator": "duetime.scheduler.decorators",
     "Trigger": "duetime.model.triggers.base",
     "WorkerSettings": "duetime.scheduler.serving",
     "Workers": "duetime.scheduler.workers",

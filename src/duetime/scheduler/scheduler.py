@@ -24,7 +24,6 @@ from duetime.runtime.parking import Declarations
 from duetime.runtime.transaction import JobTransaction
 from duetime.scheduler import later
 from duetime.scheduler.arguments import call_of
-from duetime.scheduler.decorators import ScheduleDecorator, TaskDecorator
 from duetime.scheduler.handle import JobHandle
 from duetime.scheduler.moved import check_not_moved, warn_if_moved
 from duetime.scheduler.pace import Pace
@@ -142,7 +141,9 @@ class Scheduler:
     @overload
     def task(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
     @overload
-    def task(self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]) -> TaskDecorator: ...
+    def task(
+        self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]
+    ) -> later.TaskDecorator: ...
     def task(
         self,
         function: Callable[..., Any] | None = None,
@@ -164,7 +165,7 @@ class Scheduler:
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
         **values: Unpack[later.ScheduleOptionValues],
-    ) -> ScheduleDecorator:
+    ) -> later.ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
         from duetime.model.schedule_options import schedule_options
 

@@ -16,9 +16,9 @@ from duetime.model.durations import MINUTE
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
+from duetime.stores.sql import scripts
 from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Lone, Script
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts import identity as on_identity
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts.jobs import Enqueued
 
@@ -43,7 +43,7 @@ class Enqueuing:
     async def identity(self) -> str:
         """Return what tells this store from every other; asked once."""
         if self._identity is None:
-            self._identity = await self._driver.read(lambda: on_identity.identity(self._sql))
+            self._identity = await self._driver.read(lambda: scripts.identity.identity(self._sql))
         if self._identity is None:
             raise SchemaMismatch("there are no tables yet: run `duetime migrate`")
         return self._identity
@@ -121,7 +121,7 @@ class Enqueuing:
 
         def script() -> Script[Enqueued]:
             # Each time: what a connection sees can change with every transaction, by its search path.
-            yield from on_identity.check(self._sql, identity)
+            yield from scripts.identity.check(self._sql, identity)
             done = yield from on_jobs.enqueue(self._sql, jobs, entries=entries)
             if hint is not None:
                 yield hint

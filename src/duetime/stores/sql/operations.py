@@ -12,7 +12,6 @@ from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.sql import scripts
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts import control
 
 
 class Operations:
@@ -23,7 +22,7 @@ class Operations:
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
-        cancelled = await self._driver.write(lambda: control.cancel(self._sql, ids, reason=reason))
+        cancelled = await self._driver.write(lambda: scripts.control.cancel(self._sql, ids, reason=reason))
         self._hint_cancelled(cancelled)
         return cancelled.answers
 
@@ -42,7 +41,7 @@ class Operations:
             self._driver.hint(Hint("jobs"))
         return released.answers
 
-    def _hint_cancelled(self, cancelled: control.Cancelled) -> None:
+    def _hint_cancelled(self, cancelled: scripts.control.Cancelled) -> None:
         self._hint_workers(cancelled.workers)
         if cancelled.called_back:
             self._driver.hint(Hint("jobs"))

@@ -11,7 +11,6 @@ from duetime.model.job import JobId, NewJob, StoredJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.stores.base import DueSchedules, Hint
-from duetime.stores.sql import scripts
 from duetime.stores.sql.driver import TakenBack
 from duetime.stores.sql.enqueuing import Enqueuing
 from duetime.stores.sql.operations import Operations
@@ -72,7 +71,7 @@ class Scheduling(Operations):
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
-        return await self._driver.read(lambda: scripts.reads.schedules(self._sql))
+        return await self._driver.read(lambda: on_schedules.schedules(self._sql))
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""

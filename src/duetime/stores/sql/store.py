@@ -34,7 +34,6 @@ from duetime.stores.base import (
     Wants,
 )
 from duetime.stores.sql import migrate, scripts
-from duetime.stores.sql.backlog import Backlogs
 from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
 from duetime.stores.sql.driver import Driver
@@ -47,6 +46,7 @@ from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import workers as on_workers
 
 if TYPE_CHECKING:
+    from duetime.stores.sql.backlog import Backlogs
     from duetime.stores.sql.limited import LimitedClaimer
 
 _STRETCH: Final = 1_000
@@ -67,7 +67,6 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         self._auto_migrate = auto_migrate
         self._sql = load(dialect, namespace)
         self.moved: str | None = None
-        self._backlogs = Backlogs()
         self._steps = migrate.migrations(dialect, namespace)
         self._enqueuing = Enqueuing(driver, self._sql, clock, looks_first=dialect.looks_before_storing)
 
@@ -166,6 +165,13 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         )
         self._backlogs.note(demand, claims, floors=floors)
         return claims
+
+    @cached_property
+    def _backlogs(self) -> Backlogs:
+        # Here, because SQLite knows none.
+        from duetime.stores.sql.backlog import Backlogs
+
+        return Backlogs()
 
     async def claim_limited(self, demand: Demand) -> LimitedClaims:
         """Hand out due jobs that limits let through."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from duetime.stores.sql.scripts import moves, moving, pruning, queues, reads
+    from duetime.stores.sql.scripts import commands, control, identity, moves, moving, pruning, queues, reads
 
-__all__ = ["moves", "moving", "pruning", "queues", "reads"]
+__all__ = ["commands", "control", "identity", "moves", "moving", "pruning", "queues", "reads"]
 
 
 def __getattr__(name: str) -> ModuleType:

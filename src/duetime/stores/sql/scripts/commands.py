@@ -1,4 +1,4 @@
-"""Commands: sent, taken, answered or dropped."""
+"""Commands: sent, taken and answered."""
 
 from __future__ import annotations
 
@@ -28,11 +28,6 @@ def take_commands(sql: Statements, worker: WorkerId) -> Script[list[Command]]:
 def finish_command(sql: Statements, command: CommandId, outcome: str) -> Script[None]:
     """Keep what came of a command."""
     yield Query(sql.finish_command, {"id": command, "outcome": clean_text(outcome)})
-
-
-def drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
-    """Give up what workers that are gone were told; in the transaction that marks them so."""
-    yield Query(sql.drop_commands, {"rows": rows.batch((worker,) for worker in workers), "reason": reason})
 
 
 def commands(sql: Statements, ids: Sequence[CommandId]) -> Script[list[Command]]:

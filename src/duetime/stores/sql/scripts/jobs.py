@@ -18,11 +18,11 @@ from duetime.model.states import State
 from duetime.model.worker import WorkerId
 from duetime.stores.base import Demand, NextDue
 from duetime.stores.sql import rows
-from duetime.stores.sql.backlog import Floor
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
 
 if TYPE_CHECKING:
+    from duetime.stores.sql.backlog import Floor
     from duetime.stores.sql.scripts.keys import Clash
 
 _NOTHING: Final[Mapping[JobId, Settlement]] = MappingProxyType({})

@@ -11,7 +11,6 @@ from duetime.model.job import JobId, StoredAttempt, StoredJob
 from duetime.model.limit import Gate
 from duetime.model.registries import LIVE, Registry
 from duetime.model.reports import LogPart
-from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.worker import StoredWorker
@@ -100,12 +99,6 @@ def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[li
     fence, line = after
     found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "line": line})
     return [rows.log_part(row) for row in found]
-
-
-def schedules(sql: Statements) -> Script[list[StoredSchedule]]:
-    """Read all schedules."""
-    found = yield Query(sql.schedules, {})
-    return [rows.schedule(row) for row in found]
 
 
 def workers(sql: Statements) -> Script[list[StoredWorker]]:

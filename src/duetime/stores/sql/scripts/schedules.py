@@ -13,10 +13,9 @@ from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
 from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules
-from duetime.stores.sql import rows
+from duetime.stores.sql import rows, scripts
 from duetime.stores.sql.driver import Query, Row, Script, TakenBack
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts import control
 from duetime.stores.sql.scripts.jobs import insertion
 
 if TYPE_CHECKING:
@@ -110,6 +109,12 @@ def delete(sql: Statements, name: str, entry: AuditEntry) -> Script[Written]:
     flagged = yield Query(sql.withdraw_claimed, values)
     yield from note(sql, [entry])
     return Written(_names(found), _holders(flagged))
+
+
+def schedules(sql: Statements) -> Script[list[StoredSchedule]]:
+    """Read all schedules."""
+    found = yield Query(sql.schedules, {})
+    return [rows.schedule(row) for row in found]
 
 
 def code_schedules(sql: Statements) -> Script[list[CodeSchedule]]:
@@ -220,7 +225,7 @@ def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
 
 def _supersede(sql: Statements, names: Sequence[str]) -> Script[frozenset[WorkerId]]:
     found = yield Query(sql.fired_jobs, {"rows": rows.batch((name,) for name in names)})
-    ended = yield from control.cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
+    ended = yield from scripts.control.cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
     return ended.workers
 
 

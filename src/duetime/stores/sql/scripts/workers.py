@@ -19,7 +19,6 @@ from duetime.stores.base import Orphan, Peer, Pulse, Sight, Wants
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
-from duetime.stores.sql.scripts.commands import drop_commands
 
 
 def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: bool) -> Script[Instant]:
@@ -94,7 +93,7 @@ def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
 def retire(sql: Statements, worker: WorkerId) -> Script[None]:
     """Mark a worker as stopped and drop what it was told in vain."""
     yield Query(sql.retire, {"worker": worker})
-    yield from drop_commands(sql, [worker], reason="the worker stopped before it answered")
+    yield from _drop_commands(sql, [worker], reason="the worker stopped before it answered")
 
 
 def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[list[Peer]]:
@@ -135,7 +134,12 @@ def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orph
 
 def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[None]:
     if dead:
-        yield from drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
+        yield from _drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
+
+
+def _drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
+    """Give up what workers that are gone were told."""
+    yield Query(sql.drop_commands, {"rows": rows.batch((worker,) for worker in workers), "reason": reason})
 
 
 def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:

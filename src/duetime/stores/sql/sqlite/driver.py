@@ -14,12 +14,11 @@ from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.base.subscribers import Subscriber, Subscribers
-from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
-from duetime.stores.sql.sqlite import checks
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
 from duetime.stores.sql.sqlite.play import play_at
+from duetime.stores.sql.sqlite.version import require_version
 from duetime.stores.sql.sqlite.watch import commits
 
 T = TypeVar("T")
@@ -44,7 +43,7 @@ class SqliteDriver:
         """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
         try:
             if self._owner:
-                checks.require_version()
+                require_version()
                 await self._database.open()
             else:
                 await self._database.sort_in_memory()
@@ -107,6 +106,7 @@ class SqliteDriver:
             return BorrowedSqlite(tx, clock=self._clock, path=self._database.path)
         # Here, because it knows the other databases as well, and most workers never need it.
         from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
+        from duetime.stores.sql.borrowing import not_accepted
 
         if is_alchemy(tx):
             return borrow_alchemy(tx, dialect="sqlite", clock=self._clock)
@@ -156,11 +156,12 @@ class SqliteDriver:
 
     async def doctor(self) -> list[Check]:
         """Look at the version, the settings and the file."""
+        # Here, because no worker needs it, and what tells the space on a disk loads all that unpacks archives.
+        from duetime.stores.sql.sqlite.checks import examine
+
         path = self._database.path
         try:
-            found: list[Check] = await self._database.writer.do(
-                lambda connection: checks.examine(connection, path)
-            )
+            found: list[Check] = await self._database.writer.do(lambda connection: examine(connection, path))
         except TRANSLATED as error:
             raise translate(error, path) from error
         return found
