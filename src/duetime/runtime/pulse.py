@@ -256,6 +256,10 @@ class Pulsation:
             loop.call_soon_threadsafe(answer.set_result, info)
 
         self._in_main(lose)
+        if self._orphaned:
+            # Nobody is left who could go on.
+            self._stopping = True
+            return
         self._info = await answer
         while not self._stopping:
             self._wake.clear()

@@ -181,6 +181,25 @@ async def test_a_worker_that_was_thought_dead_when_its_store_was_copied_elsewher
     assert listener.told[0] == ("stop", True)
 
 
+@pytest.mark.usefixtures("often")
+def test_a_worker_that_is_declared_dead_after_its_loop_has_ended_leaves_no_thread() -> None:
+    class Busy(Listener):
+        def busy(self) -> bool:
+            return True
+
+    store = PulsingStore()
+
+    async def begin() -> Pulsation:
+        pulse = pulsation(store, Busy(), lease=600 * SECOND)
+        await pulse.start()
+        return pulse
+
+    pulse = asyncio.run(begin())
+    store.answers.append(False)
+    pulse._thread.join(5)
+    assert not pulse._thread.is_alive()
+
+
 async def test_a_worker_whose_lease_ran_out_by_its_own_clock_stops_without_being_told() -> None:
     store, listener = PulsingStore(*[StoreUnavailable("for long")] * 200), Listener()
     pulse = pulsation(store, listener, lease=150 * MILLISECOND)
