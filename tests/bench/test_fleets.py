@@ -15,7 +15,8 @@ from duetime import Scheduler
 from duetime.scheduler.task import AsyncTask
 from tools.servers import Postgres, PostgresServer
 
-LEASE = 6
+LEASE = 12
+"""So long that no heartbeat goes unanswered, and makes its worker look around, while the machine stalls for seconds."""
 BEATS = 2
 """How many heartbeats of each worker are watched."""
 LOOKS = 15
