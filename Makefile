@@ -39,7 +39,7 @@ bench-marathon: $(INSTALLED) servers ## Drain a million jobs, and see whether an
 	$(BIN)/python -m benchmarks.marathon $(if $(filter command line environment,$(origin JOBS)),--jobs $(JOBS)) $(BENCH_ARGS)
 
 copy-check: $(INSTALLED) servers ## Copy 100,000 jobs and 1,000 schedules between each pair of stores, interrupted once
-	COPY_JOBS=100000 COPY_SCHEDULES=1000 $(BIN)/python -m pytest tests/integration/test_copy.py --durations=0 $(PYTEST_ARGS)
+	COPY_JOBS=100000 COPY_SCHEDULES=1000 $(BIN)/python -m pytest tests/integration/copying/test_copy.py --durations=0 $(PYTEST_ARGS)
 
 lint: $(INSTALLED) ## Check format and style
 	$(BIN)/ruff format --check .
