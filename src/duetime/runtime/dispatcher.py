@@ -80,7 +80,7 @@ class Dispatcher:
         self.done = 0
         self.failed = 0
         self.pace: float = SECOND
-        """How long runs have lasted lately, in microseconds."""
+        """How long runs have lasted lately, from when their handlers had their turn, in microseconds."""
         self.gap: float = _LONGEST_GAP
         """How long after one run the next has ended lately, in microseconds: slots that are taken for long do not count."""
         self.paces: dict[str, float] = {}
@@ -224,16 +224,18 @@ class Dispatcher:
         await self._idle.wait()
 
     async def _run(self, run: Run) -> None:
+        # Not since it was started: of a thousand that start together, the last begins when all the others have had their turn.
+        begun_at = self._time.now()
         try:
             ended_at = self._end(run, run.stopping or await self._executor.execute(run))
         except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
             ended_at = self._end_broken(run, error)
         if self._settler.full:
             await self._settler.room()
-        self._leave(run, ended_at)
+        self._leave(run, begun_at, ended_at)
 
-    def _leave(self, run: Run, ended_at: Instant) -> None:
-        took, task = ended_at - run.started_at, run.claim.task
+    def _leave(self, run: Run, begun_at: Instant, ended_at: Instant) -> None:
+        took, task = max(0, ended_at - begun_at), run.claim.task
         self.pace += (took - self.pace) * _PACE_WEIGHT
         pace = self.paces.get(task, SECOND)
         self.paces[task] = pace + (took - pace) * _PACE_WEIGHT

@@ -48,15 +48,16 @@ class Bench:
         self.store = store
         self.events = Events()
         identity = Identity(queues=("default",), slots=10, tasks=handlers)
+        self.time = StillTime(NOW)
         self.dispatcher = Dispatcher(
-            herald=Herald(self.events, identity, StillTime(NOW)),
+            herald=Herald(self.events, identity, self.time),
             handlers=handlers,
             executor=Executor(handlers, ThreadRunner()),
             settler=self.settler,
             marker=StartMarker(cast("JobStore", store), NoHealth()),
             ears=self.reporter,
             slots=self.slots,
-            time=StillTime(NOW),
+            time=self.time,
             lending=cast("Any", None),
         )
         self.dispatcher.on_free = self._free

@@ -47,6 +47,17 @@ async def test_the_pace_of_a_task_is_of_its_own_runs_and_idleness_counts_from_th
     assert (bench.dispatcher.paces["other"], bench.dispatcher.idle) == (7, 0)
 
 
+async def test_the_pace_does_not_count_the_wait_for_those_that_were_started_together() -> None:
+    async def slow() -> None:
+        bench.time.instant += SECOND
+
+    bench = Bench(slow)
+    bench.dispatcher.pace = bench.dispatcher.paces["task"] = SECOND
+    bench.dispatcher.start_all([claim(str(n)) for n in range(10)])
+    await bench.drained()
+    assert (bench.dispatcher.pace, bench.dispatcher.paces["task"]) == (SECOND, SECOND)
+
+
 @pytest.mark.parametrize("function", [nothing, broken])
 async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(
     function: Callable[..., Any],
