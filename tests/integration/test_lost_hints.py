@@ -80,7 +80,8 @@ async def test_a_job_at_a_gate_is_found_by_a_heartbeat_when_its_hint_is_lost(
 @pytest.fixture
 def unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lose every hint of this process, and have every heartbeat look, however short the lease."""
-    monkeypatch.setattr(Subscribers, "notify", lambda _self, _hint: None)
+    for way in ("notify", "tell"):
+        monkeypatch.setattr(Subscribers, way, lambda _self, _hint: None)
     monkeypatch.setattr(lookout, "LOOK", 0.1)
 
 

@@ -14,7 +14,7 @@ class Subscriber:
     """One listener; hints that say the same are kept once until they are taken."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
         self._hints: dict[Hint, None] = {}
 
@@ -22,7 +22,7 @@ class Subscriber:
         """Pass a hint on, from whatever thread."""
         # A loop that was closed has nobody left who listens.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.put, hint)
+            self.loop.call_soon_threadsafe(self.put, hint)
 
     def put(self, hint: Hint) -> None:
         """Keep a hint until it is taken, in the listener's own loop."""
@@ -51,6 +51,15 @@ class Subscribers:
         # Without the lock: a signal handler may come in between, and give a hint as well.
         for listener in self._all:
             listener.notify(hint)
+
+    def tell(self, hint: Hint) -> None:
+        """Do the same from a task: listeners of its own event loop have the hint at once, which nobody has to wake."""
+        loop = asyncio.get_running_loop()
+        for listener in self._all:
+            if listener.loop is loop:
+                listener.put(hint)
+            else:
+                listener.notify(hint)
 
     @contextlib.contextmanager
     def listening(self) -> Generator[Subscriber]:

@@ -116,7 +116,7 @@ class Calls:
         if told:
             self._voice.behind_call(told, said=said)
         for hint in told:
-            self.subscribers.notify(hint)
+            self.subscribers.tell(hint)
         return _decoded(decoder, answer)
 
     def write_blocking(

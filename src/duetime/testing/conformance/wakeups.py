@@ -84,6 +84,21 @@ class TestWakeups(StoreSuite):
             await put(speaker)
             await heard(Hint("jobs"))
 
+    async def test_a_job_that_a_sibling_enqueues_in_another_threads_loop_is_heard_of(
+        self, store: Store
+    ) -> None:
+        async def elsewhere() -> None:
+            sibling = store.sibling()
+            await sibling.open()
+            try:
+                await put(sibling)
+            finally:
+                await sibling.close()
+
+        async with listening(store) as heard:
+            await asyncio.to_thread(asyncio.run, elsewhere())
+            await heard(Hint("jobs"))
+
     async def test_a_job_that_is_due_soon_is_heard_of(self, store: Store, speaker: Store) -> None:
         async with listening(store) as heard:
             await put(speaker, delay=SECOND)
