@@ -18,6 +18,9 @@ from tests.integration.kit import Fleet, read_all, until
 from tests.integration.tasks import App
 
 SLOTS = 10
+AHEAD = 50
+"""Within the minute of which workers are told at once, and longer than anybody waits for a claim."""
+WINDOW = 90
 
 
 def in_seconds(seconds: float) -> datetime:
@@ -58,8 +61,8 @@ async def note_at(app: App, due: datetime, **options: Any) -> list[JobId]:
 async def test_immediate_jobs_do_not_wait_behind_jobs_that_are_claimed_ahead(fleet: Fleet) -> None:
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
-        await fleet.start(concurrency=SLOTS, window="5m")
-        ahead = await app.scheduler.enqueue_many([app.note.options(delay="4m").call() for _ in range(SLOTS)])
+        await fleet.start(concurrency=SLOTS, window=WINDOW)
+        ahead = await app.scheduler.enqueue_many([app.note.options(delay=AHEAD).call() for _ in range(SLOTS)])
         await all_held(app.scheduler.store, [job.id for job in ahead])
         jobs = [await app.wait_for.enqueue(gate.path) for _ in range(SLOTS)]
         for job in jobs:
@@ -103,8 +106,8 @@ async def test_a_task_that_must_not_run_twice_is_never_claimed_ahead(fleet: Flee
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler:
         store = app.scheduler.store
-        await fleet.start(window="5m")
-        due = in_seconds(240)
+        await fleet.start(window=WINDOW)
+        due = in_seconds(AHEAD)
         # Together: who sees only the first has nothing to claim ahead, and comes back when half of the time is over.
         once, later = await app.scheduler.enqueue_many(
             [
@@ -146,8 +149,8 @@ async def test_a_held_job_yields_its_slot_to_a_more_urgent_one(fleet: Fleet) -> 
 async def test_a_claimed_job_that_is_cancelled_before_its_time_never_starts(fleet: Fleet) -> None:
     app = fleet.app()
     async with app.scheduler:
-        await fleet.start(window="5m")
-        job = await app.note.options(delay="4m").enqueue()
+        await fleet.start(window=WINDOW)
+        job = await app.note.options(delay=AHEAD).enqueue()
         await all_held(app.scheduler.store, [job.id])
         assert await app.scheduler.jobs.cancel(job.id, reason="not wanted") is CancelAnswer.REQUESTED
         record = (await fleet.ended(app.scheduler.store, [job.id]))[job.id]
