@@ -32,16 +32,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Rows in the order of the first column, the best first; the limit last."""
+    """Rows in the order of the first column, the best first; then those that were early; the limit last."""
 
     workload: Workload
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
     def best(self, column: int) -> float | None:
-        """Return the best figure of all systems."""
+        """Return the best figure of all systems; to be early is not to be good."""
         found = [row.values[column] for row in self.rows if not row.limit]
-        known = [value for value in found if value is not None]
+        known = [value for value in found if value is not None and value >= 0]
         pick = max if self.columns[column].better == "more" else min
         return pick(known, default=None)
 
@@ -93,9 +93,10 @@ def sheet(
 
 def number(value: float) -> str:
     """Show three digits, and all before the point."""
-    if value >= 100 or value == 0:
+    size = abs(value)
+    if size >= 100 or size == 0:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+    return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.1 else f"{value:.3f}"
 
 
 def _median(outcomes: Sequence[Outcome]) -> Outcome:
@@ -146,6 +147,6 @@ def _notes(workload: Workload, outcomes: Mapping[str, Outcome | None]) -> str:
 
 def _rank(row: Row, columns: Sequence[Column]) -> tuple[bool, bool, float]:
     value = row.values[0] if row.values else None
-    if value is None:
+    if value is None or value < 0:
         return row.limit, True, 0.0
     return row.limit, False, -value if columns[0].better == "more" else value

@@ -39,6 +39,23 @@ def test_the_best_system_comes_first_and_the_limit_last() -> None:
     assert found.best(0) == 300.0
 
 
+def test_who_is_early_is_not_the_best() -> None:
+    late = {"huey": -100.5, "duetime-sqlite": 1.0, "apscheduler3": 2.0}
+    found = sheet_of(
+        [
+            (
+                Cell(engine="sqlite", system=system, workload="lateness", variant="spread"),
+                Outcome(figures={"p50": p50}),
+            )
+            for system, p50 in late.items()
+        ],
+        "lateness",
+    )
+    assert [row.title for row in found.rows] == ["Duetime", "APScheduler 3, in process", "Huey"]
+    assert found.best(0) == 1.0
+    assert number(-100.5) == "-100"
+
+
 def test_the_median_of_all_rounds_counts() -> None:
     cell = Cell(engine="sqlite", system="huey", workload="drain", variant="one")
     rounds = [(cell, Outcome(figures={"rate": rate})) for rate in (1.0, 9.0, 2.0)]
