@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 from duetime.stores.base import Hint
@@ -24,25 +25,29 @@ class Voice:
         self._again_at: dict[Hint, float] = {}
         self._later: set[Hint] = set()
         """What will be said, with a call or alone, and covers whatever is stored before that."""
+        self._held: Counter[Hint] = Counter()
+        """How often each was held back."""
         self._tasks: dict[Hint, asyncio.Task[None]] = {}
 
-    def with_call(self, hints: Sequence[Hint]) -> Sequence[Hint]:
-        """Return those of some hints that go with a call."""
+    def with_call(self, hints: Sequence[Hint]) -> Mapping[Hint, int]:
+        """Return those of some hints that go with a call, and how often each had been held back when it was sent."""
         if not hints:
-            return ()
+            return {}
         now = asyncio.get_running_loop().time()
         due = [hint for hint in hints if self._again_at.get(hint, 0) <= now]
         for hint in due:
             # What names something is said too seldom to be remembered.
             if not hint.name:
                 self._again_at[hint] = now + _SPACING
-        return due
+        return {hint: self._held[hint] for hint in due}
 
-    def behind_call(self, hints: Sequence[Hint], *, said: Sequence[Hint]) -> None:
+    def behind_call(self, hints: Sequence[Hint], *, said: Mapping[Hint, int]) -> None:
         """Take note of what went with a call, and say the others soon, which tell of what is stored by now."""
-        self._later.difference_update(said)
+        # One that was held back since then may be of a job that was stored after this call, and answered before it.
+        self._later.difference_update(hint for hint, held in said.items() if held == self._held[hint])
         for hint in hints:
             if hint not in said:
+                self._held[hint] += 1
                 self._later.add(hint)
                 task = self._tasks.get(hint)
                 if task is None or task.done():

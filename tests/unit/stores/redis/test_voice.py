@@ -54,6 +54,16 @@ async def test_one_that_was_held_back_goes_with_the_next_call_that_may_say_it() 
     assert said.hints == []
 
 
+async def test_one_that_was_held_back_meanwhile_is_not_covered_by_a_call_that_was_sent_before() -> None:
+    said = Said()
+    with one_moment():
+        slow = said.voice.with_call([JOBS])
+        assert said.call(JOBS) == []
+    said.voice.behind_call([JOBS], said=slow)
+    await said.voice.close()
+    assert said.hints == [JOBS]
+
+
 async def test_different_ones_do_not_wait_for_each_other_and_those_with_a_name_for_none() -> None:
     said = Said()
     one, other = Hint("worker", "w1"), Hint("limits")
@@ -75,7 +85,7 @@ async def test_a_hint_that_cannot_be_given_fails_nobody() -> None:
     voice = Voice(publish)
     for _ in range(2):
         voice.with_call([JOBS])
-        voice.behind_call([JOBS], said=[])
+        voice.behind_call([JOBS], said={})
         await voice.close()
     assert tried == [JOBS, JOBS]
 
@@ -91,7 +101,7 @@ async def test_nothing_is_being_said_any_more_when_it_has_ended() -> None:
 
     voice = Voice(publish)
     voice.with_call([JOBS])
-    voice.behind_call([JOBS], said=[])
+    voice.behind_call([JOBS], said={})
     await began.wait()
     await voice.close()
     assert ended
