@@ -18,7 +18,9 @@ from duetime.model.job import Claim, Key
 from duetime.model.limit import Gate
 from duetime.model.outcome import Failed, Snoozed, Succeeded
 from duetime.model.reports import NewLogPart, Progress
+from duetime.model.retention import Retention
 from duetime.model.retry import fixed
+from duetime.model.terms import Terms
 from duetime.model.worker import WorkerStats
 from duetime.runtime.options import WorkerOptions
 from duetime.stores.base import Hint, Store, Wants
@@ -36,6 +38,7 @@ from duetime.testing.conformance.kit import (
     firing,
     hire,
     put,
+    read,
     read_schedule,
     rescue,
     schedule,
@@ -131,6 +134,18 @@ async def fire(store: Store, clock: FakeClock) -> None:
     assert await delete(store, "own")
 
 
+async def prune(store: Store, clock: FakeClock) -> None:
+    before = await put(store, queue=OWN, due_at=clock.now() + MINUTE)
+    gone = await claim(store)
+    await store.report([], [NewLogPart(gone.token, 1, 1, "line")])
+    assert await finish(store, gone, now=clock.now())
+    clock.advance(1)
+    emptied = await claim(store, terms=Terms(failure_ttl=0))
+    assert await finish(store, emptied, Failed(error="no"), now=clock.now())
+    assert (await store.prune(Retention(before=clock.now()), after=before)).jobs == 1
+    assert (await read(store, emptied.job_id)).error is None
+
+
 VERBS: list[Verb] = [
     beat,
     register_and_retire,
@@ -143,6 +158,7 @@ VERBS: list[Verb] = [
     operate,
     pass_a_gate,
     fire,
+    prune,
 ]
 
 

@@ -43,6 +43,10 @@ _UPDATE: Final = re.compile(
 _DELETE: Final = re.compile(
     r"DELETE FROM \{(?P<table>\w+)\}\s+WHERE (?P<where>.*?)(?:\nRETURNING (?P<columns>\w+))?", re.DOTALL
 )
+_LISTED: Final = re.compile(
+    r"(?P<column>\w+) IN \(SELECT (?P<named>r\.\w+) FROM (?P<source>\{each [^}]*\} AS r)\)(?P<more>.*)",
+    re.DOTALL,
+)
 _NAMED: Final = re.compile(r"\{named\}|\{schedules\}\.name = r\.name")
 _INSERT: Final = re.compile(
     r"(?P<body>INSERT INTO \{(?P<table>\w+)\}.*?)(?:\nRETURNING (?P<columns>.*))?", re.DOTALL
@@ -89,7 +93,7 @@ def _update(
     if source is not None:
         target = f"{source} AS {alias}\n{{in_order}} {{{table}}}{index or ' {by_key}'} ON true"
     qualified = _qualified(changes, table)
-    if not _chooses(where, columns):
+    if columns is None:
         return Steps(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else body)
     change = f"UPDATE {_chosen(table)}\nSET {qualified}"
     if alias is not None and re.search(rf"\b{alias}\.", changes):
@@ -100,17 +104,27 @@ def _update(
     return Steps(
         change,
         f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}",
-        None if columns is None else f"SELECT {columns}\nFROM {_chosen(table)}",
+        f"SELECT {columns}\nFROM {_chosen(table)}",
     )
 
 
 def _delete(body: str, *, table: str, where: str, columns: str | None) -> Steps:
-    if not _chooses(where, columns):
+    # Also without an answer: a DELETE does not look up what a subquery names.
+    if columns is None and not ("IN (" in where and "SELECT" in where):
         return Steps(body)
     return Steps(
         f"DELETE {{{table}}} FROM {_chosen(table)}",
-        f"SELECT {_keys(table)}, {{now}}\nFROM {{{table}}}\nWHERE {where}\n{{locking}}",
+        f"SELECT {_keys(table)}, {{now}}\nFROM {_listed(table, where)}\n{{locking}}",
     )
+
+
+def _listed(table: str, where: str) -> str:
+    """Return the rows that match, looked up one by one where a batch lists the keys or what they begin with."""
+    key, listed = KEYS[table][0][0], _LISTED.fullmatch(where)
+    if listed is None or listed["column"] != key:
+        return f"{{{table}}}\nWHERE {where}"
+    same = f"{{{table}}}.{key} = {listed['named']}"
+    return f"{listed['source']}\n{{in_order}} {{{table}}} {{by_key}} ON true\nWHERE {same}{listed['more']}"
 
 
 def _insert(*, body: str, table: str, columns: str | None) -> Steps:
@@ -126,11 +140,6 @@ def _insert(*, body: str, table: str, columns: str | None) -> Steps:
     body = _NOTHING.sub(f"ON DUPLICATE KEY UPDATE {{{table}}}.{key} = {{{table}}}.{key}", body)
     body = _EXCLUDED.sub(r"VALUES(\1)", _ANYWAY.sub("ON DUPLICATE KEY UPDATE", body))
     return Steps(body) if columns is None else Steps(body, "SELECT {now}", f"SELECT {columns}")
-
-
-def _chooses(where: str, columns: str | None) -> bool:
-    """Whether rows are chosen first: for an answer, or since a change does not look up what a subquery names."""
-    return columns is not None or ("IN (" in where and "SELECT" in where)
 
 
 def _chosen(table: str) -> str:

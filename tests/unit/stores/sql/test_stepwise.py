@@ -44,9 +44,18 @@ def test_what_is_deleted_by_a_subquery_is_chosen_first_and_known_by_its_keys() -
     steps = in_steps(
         "DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)\nRETURNING id"
     )
-    assert steps.choice is not None
+    assert steps.choice == (
+        "SELECT {jobs}.id, {now}\nFROM {each rows: id text} AS r\n{in_order} {jobs} {by_key} ON true\n"
+        "WHERE {jobs}.id = r.id\n{locking}"
+    )
     assert steps.change.startswith("DELETE {jobs} FROM {each chosen")
     assert steps.answer is None
+
+
+def test_what_is_deleted_by_another_column_than_its_key_is_looked_for_as_the_server_likes() -> None:
+    listed = "worker IN (SELECT r.id FROM {each rows: id text} AS r)"
+    steps = in_steps(f"DELETE FROM {{commands}} WHERE {listed}")
+    assert steps.choice == f"SELECT {{commands}}.id, {{now}}\nFROM {{commands}}\nWHERE {listed}\n{{locking}}"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ WHERE {named} AND {jobs}.finished_at IS NOT NULL
 -- name: forget_attempts
 -- Drop the errors of their earlier tries.
 UPDATE {attempts} SET error = NULL, traceback = NULL
-WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
+FROM {each rows: id text} AS r
+WHERE {attempts}.job_id = r.id
 
 -- name: prune_attempts
 -- Delete the attempts of jobs that are about to go.
