@@ -396,6 +396,4 @@ def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
 
 
 def _is_job_class(decorated: object) -> TypeGuard[type[later.Job]]:
-    if not isinstance(decorated, type):
-        return False
-    return issubclass(decorated, later.Job)
+    return isinstance(decorated, type) and issubclass(decorated, later.Job)
