@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from duetime.model.command import CommandKind, NewCommand
-from duetime.model.durations import MINUTE
+from duetime.model.durations import DAY, MINUTE
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
 from duetime.model.job import Claim, Key
@@ -146,6 +146,10 @@ async def prune(store: Store, clock: FakeClock) -> None:
     assert (await read(store, emptied.job_id)).error is None
 
 
+async def forget_those_gone(store: Store, clock: FakeClock) -> None:
+    assert (await store.prune(Retention(before=clock.now() - 365 * DAY))).jobs == 0
+
+
 VERBS: list[Verb] = [
     beat,
     register_and_retire,
@@ -159,6 +163,7 @@ VERBS: list[Verb] = [
     pass_a_gate,
     fire,
     prune,
+    forget_those_gone,
 ]
 
 

@@ -44,7 +44,7 @@ _DELETE: Final = re.compile(
     r"DELETE FROM \{(?P<table>\w+)\}\s+WHERE (?P<where>.*?)(?:\nRETURNING (?P<columns>\w+))?", re.DOTALL
 )
 _LISTED: Final = re.compile(
-    r"(?P<column>\w+) IN \(SELECT (?P<named>r\.\w+) FROM (?P<source>\{each [^}]*\} AS r)\)(?P<more>.*)",
+    r"(?P<column>\w+) IN \(SELECT (?P<named>r\.\w+) FROM (?P<source>(?:\{each [^}]*\}|\(.*\)) AS r)\)(?P<more>.*)",
     re.DOTALL,
 )
 _NAMED: Final = re.compile(r"\{named\}|\{schedules\}\.name = r\.name")
@@ -119,7 +119,7 @@ def _delete(body: str, *, table: str, where: str, columns: str | None) -> Steps:
 
 
 def _listed(table: str, where: str) -> str:
-    """Return the rows that match, looked up one by one where a batch lists the keys or what they begin with."""
+    """Return the rows that match, looked up one by one where a list has their keys or what those begin with."""
     key, listed = KEYS[table][0][0], _LISTED.fullmatch(where)
     if listed is None or listed["column"] != key:
         return f"{{{table}}}\nWHERE {where}"

@@ -41,4 +41,4 @@ SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY created
 
 -- name: prune_commands
 -- Forget commands that were answered long ago.
-DELETE FROM {commands} WHERE done_at < :before
+DELETE FROM {commands} WHERE id IN (SELECT r.id FROM (SELECT c.id FROM {commands} AS c WHERE c.done_at < :before) AS r)

@@ -227,6 +227,6 @@ ORDER BY at DESC, id DESC LIMIT :limit
 
 -- name: prune_entries
 -- Forget what was done long ago. Ids rise with time, so that the oldest are in front and no index is kept for this.
-DELETE FROM {audit} WHERE id IN (
+DELETE FROM {audit} WHERE id IN (SELECT r.id FROM (
     SELECT f.id FROM (SELECT a.id, a.at FROM {audit} AS a ORDER BY a.id LIMIT 10000) AS f WHERE f.at < :before
-)
+) AS r)

@@ -136,9 +136,10 @@ RETURNING {claim_columns}
 
 -- name: prune_workers
 -- Forget workers that have been gone for long and hold nothing.
-DELETE FROM {workers}
-WHERE state <> 'alive' AND lease_until < :before
-  AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = {workers}.id)
+DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
+    SELECT w.id FROM {workers} AS w WHERE w.state <> 'alive' AND w.lease_until < :before
+      AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = w.id)
+) AS r)
 
 -- name: workers
 -- Read all workers, newest first. One whose lease is over is dead, though nobody may have marked it yet.
