@@ -9,7 +9,8 @@ from typing import Any
 
 from duetime.model.job import Claim, JobId, StoredJob
 from duetime.model.schedule import StoredSchedule
-from duetime.model.states import LEGAL, State
+from duetime.model.spans import gives_way
+from duetime.model.states import LEGAL
 from duetime.stores.base import NextDue, Store
 from duetime.testing.schedule_model import ModelStore
 
@@ -77,8 +78,8 @@ def check_step(before: Mapping[JobId, StoredJob], after: Mapping[JobId, StoredJo
 
 
 def place(record: StoredJob) -> StoredJob:
-    """A record without what one of skipped occurrences gives up when jobs are made for them after all."""
-    if record.state is not State.SKIPPED:
+    """A record without what one of occurrences that have not run gives up when jobs are made for them after all."""
+    if not gives_way(record):
         return record
     return replace(record, occurrence=None, span_first=None, span_count=1)
 
