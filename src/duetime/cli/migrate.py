@@ -25,7 +25,11 @@ class Looked:
 @click.command()
 @options.database
 @click.option("--sql", is_flag=True, help="Print the statements that are missing and change nothing.")
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if something is missing.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Change nothing; exit with 1 if something is missing, with 4 if there is no database.",
+)
 @options.as_json
 def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json: bool) -> None:
     """Create or update the tables.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import pytest_asyncio
 
 from duetime import Scheduler, at, cron, every
 from duetime.errors import ScheduleNotFound
@@ -33,13 +32,6 @@ NIGHTLY = cron("0 3 * * *", tz=BERLIN)
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock(FRIDAY)
-
-
-@pytest_asyncio.fixture
-async def scheduler(store_url: str, clock: FakeClock) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(store_url, clock=clock)
-    async with scheduler:
-        yield scheduler
 
 
 async def report() -> None:
