@@ -11,7 +11,9 @@ import pytest
 
 from duetime import Scheduler, every
 from duetime.runtime import firing, lookout, patience
+from duetime.runtime import unheard as unheard_module
 from duetime.runtime.fetcher import Fetcher
+from duetime.runtime.worker import Worker
 from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.open import open_store
 from tests.integration.kit import PATIENCE
@@ -140,6 +142,20 @@ async def test_a_worker_that_hears_nobody_looks_for_jobs_at_gates_often(
     async with app.working():
         await app.passes.enqueue()
         await until(lambda: app.passed == 1)
+
+
+async def test_a_worker_that_hears_nobody_any_more_learns_so_from_a_heartbeat(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unheard_module, "DEAF", 0.05)
+    looked = asyncio.Event()
+    monkeypatch.setattr(Worker, "_look_for_changes", lambda _self: looked.set())
+    app = App(store_url)
+    async with app.working(lease=1):
+        await fall_asleep(app)
+        looked.clear()
+        monkeypatch.setattr(type(app.scheduler.store), "hears_others", False)
+        await until(looked.is_set)
 
 
 @pytest.mark.covers("limit-starves")

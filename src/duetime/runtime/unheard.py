@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.service import Health, Service
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 DEAF: Final = 1.0
 """Seconds between looks for what others would have hinted at."""
@@ -17,7 +19,7 @@ _LONGEST: Final = 3.0
 _SPACING: Final = 0.01
 """Seconds between the looks of all workers, on average."""
 _HEARING: Final = 10.0
-"""Seconds after which it is asked again whether hints arrive."""
+"""Seconds after which it is asked again whether hints arrive, where no heartbeat does so."""
 
 
 class Unheard(Service):
@@ -28,18 +30,28 @@ class Unheard(Service):
 
     name = "stand-in for hints"
 
-    def __init__(self, store: Store, health: Health, *, crowd: Crowd, look: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, health: Health, *, crowd: Crowd, look: Callable[[], None], watched: bool
+    ) -> None:
         super().__init__(health)
         self._store = store
         self._crowd = crowd
         self._look = look
+        self._watched = watched
         self._was_deaf = False
 
-    async def round(self) -> float:
+    def check(self) -> None:
+        """Begin if hints do not arrive any more; called with every heartbeat that somebody has to hear of."""
+        if not self._store.hears_others:
+            self.wakeup.set()
+
+    async def round(self) -> float | None:
         """Look, unless hints arrive; once they are missing for a moment only, they may be about to."""
         deaf = not self._store.hears_others
         if deaf and self._was_deaf:
             self._look()
         self._was_deaf = deaf
+        if self._watched and not deaf:
+            return None
         pause = self._crowd.share(DEAF, spacing=_SPACING, at_most=_LONGEST) if deaf else _HEARING
         return pause * random.uniform(0.8, 1.2)

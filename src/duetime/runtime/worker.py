@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from duetime.model.event import EventKind
 from duetime.model.instants import Instant
@@ -45,7 +46,10 @@ from duetime.runtime.threads import ThreadRunner
 from duetime.runtime.timekeeper import Timekeeper
 from duetime.runtime.unheard import Unheard
 from duetime.runtime.vague import VagueHints
-from duetime.stores.base import Hint, Pulse, Store
+from duetime.stores.base import Hint, Pulse
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -130,6 +134,7 @@ class Worker:
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
         self._sightings.take_in(pulse, registered_at=self._pulse.registered_at)
+        self._unheard.check()
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
@@ -310,14 +315,16 @@ class Worker:
                 crowd=crowd,
                 worker=self._identity.info,
                 lease=options.lease,
-                is_idle=lambda: not self._dispatcher.runs and not len(self._fetcher.hold),
+                is_idle=lambda: (
+                    not self._dispatcher.runs and not len(self._fetcher.hold) and store.hears_others
+                ),
             ),
         )
         self._vague = VagueHints(
             crowd, look_for_jobs=lambda: self._fetcher.hear(Hint("any")), look_around=self._look_around
         )
         self._hints = HintListener(store, health, self._hear)
-        self._unheard = Unheard(store, health, crowd=crowd, look=self._look_for_changes)
+        self._unheard = Unheard(store, health, crowd=crowd, look=self._look_for_changes, watched=watched)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)

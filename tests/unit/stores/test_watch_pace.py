@@ -112,6 +112,34 @@ async def test_an_event_while_this_process_writes_is_looked_at_once_after_a_whil
     assert looks == 3
 
 
+@pytest.mark.parametrize(("pause", "looks"), [(watch._CALM, 1), (watch._CALM / 2, 3)])
+async def test_a_commit_of_our_own_is_looked_at_once_where_nothing_was_written_before_it_for_long(
+    monkeypatch: pytest.MonkeyPatch, pause: float, looks: int
+) -> None:
+    monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
+    monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
+    now = 0.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    pace, looked = watch.EventPace(writes_since=lambda _: True), 0
+
+    async def look() -> None:
+        nonlocal looked
+        while True:
+            await pace.next_look(changed=False)
+            looked += 1
+
+    pace.notice()
+    looking = asyncio.create_task(look())
+    await rounds(100)
+    looked, now = 0, pause
+    # One commit is several writes.
+    pace.notice()
+    pace.notice()
+    await rounds(100)
+    looking.cancel()
+    assert looked == looks
+
+
 async def test_an_event_of_others_among_those_of_this_process_is_looked_at_immediately(
     pauses: list[float],
 ) -> None:

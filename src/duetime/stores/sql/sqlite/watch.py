@@ -40,6 +40,8 @@ _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _LULL = 0.02
 """After so many seconds without an event, the next one is looked at immediately."""
+_CALM = 1.0
+"""After so many seconds without an event, our own is most likely a heartbeat with nobody beside it: one look is enough."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
@@ -116,7 +118,9 @@ class EventPace:
         self._writes_since = writes_since
         self._event = asyncio.Event()
         self._of_others = False
-        self._last_event = -_LULL
+        self._calm = False
+        self._last_event = asyncio.get_running_loop().time()
+        self._last_of_others = -_LULL
         self._after_lull = False
         self._step = len(_LOOKS)
         self._fruitless = 0
@@ -125,11 +129,14 @@ class EventPace:
         """Take note that the log was written."""
         now = asyncio.get_running_loop().time()
         self._event.set()
+        pause, self._last_event = now - self._last_event, now
+        # One commit may be several events.
+        self._calm = pause >= _CALM or (self._calm and pause < _JUST_NOW)
         # Who writes is the only one who can, so that most likely it was ourselves.
         if not self._writes_since(time.monotonic() - _JUST_NOW):
             self._of_others = True
-            self._after_lull |= now - self._last_event >= _LULL
-            self._last_event = now
+            self._after_lull |= now - self._last_of_others >= _LULL
+            self._last_of_others = now
 
     async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
@@ -140,14 +147,17 @@ class EventPace:
         while True:
             if self._event.is_set():
                 self._event.clear()
-                if not self._of_others and self._step > _STORM:
+                if self._of_others:
+                    if self._after_lull:
+                        self._step = self._fruitless = 0
+                    self._step = min(self._step, _STORM)
+                    self._after_lull = self._of_others = False
+                elif self._step > _STORM and self._calm:
+                    self._step = len(_LOOKS) - 1
+                elif self._step > _STORM:
                     await asyncio.sleep(_OWN_STORM)
                     self._step = _OWN_STEP
                     break
-                if self._after_lull:
-                    self._step = self._fruitless = 0
-                self._step = min(self._step, _STORM)
-                self._after_lull = self._of_others = False
             if self._step <= _STORM:
                 await asyncio.sleep(_OWN_STORM if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
                 break
