@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from redis import __version__
 from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
@@ -16,6 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ClusterError, SlotNotCoveredError
 
 from duetime.errors import ConfigError
+from duetime.version import VERSION
 
 SCHEMES: Final = frozenset(
     {"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
@@ -136,6 +138,7 @@ class Address:
             "protocol": 2,
             # Whether a call can be made twice is for the store to tell.
             "retry": Retry(NoBackoff(), 0),
+            **_introduction(),
         }
 
     def _single(self, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -220,6 +223,18 @@ async def close(client: Redis | RedisCluster) -> None:
     for sentinel in () if watching is None else watching.sentinels:
         await sentinel.aclose()
     await client.aclose()
+
+
+def _introduction() -> dict[str, Any]:
+    """Return what the server is told of who connects.
+
+    By itself, the driver looks its own version up for each connection, in a file that takes half a megabyte to read.
+    """
+    try:
+        from redis.driver_info import DriverInfo
+    except ImportError:
+        return {}  # An earlier one looks it up once.
+    return {"driver_info": DriverInfo(lib_version=__version__).add_upstream_driver("duetime", VERSION)}
 
 
 def _hosts(netloc: str, port: int) -> list[tuple[str, int]]:

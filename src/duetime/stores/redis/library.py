@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -41,7 +42,11 @@ class Library(NamedTuple):
     """A library as the server takes it; its name tells one version of the code from another."""
 
     name: str
-    source: str
+
+    @property
+    def source(self) -> str:
+        """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
+        return "".join((f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n", *_parts()))
 
     def function(self, verb: str) -> str:
         """Return the name that a verb has in the server."""
@@ -50,13 +55,16 @@ class Library(NamedTuple):
 
 @cache
 def library() -> Library:
-    """Read the library; versions that differ live side by side in one server."""
-    texts = {name: _read(name) for name in _FILES}
-    body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
-    name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
-    return Library(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
+    """Return the library; versions that differ live side by side in one server."""
+    body = hashlib.sha256()
+    for part in _parts():
+        body.update(part.encode())
+    return Library(f"duetime_{body.hexdigest()[:12]}")
 
 
-def _read(name: str) -> str:
-    with open(os.path.join(_FOLDER, f"{name}.lua"), encoding="utf-8") as file:
-        return file.read()
+def _parts() -> Iterator[str]:
+    """Read the files one by one."""
+    for name in _FILES:
+        with open(os.path.join(_FOLDER, f"{name}.lua"), encoding="utf-8") as file:
+            text = file.read()
+        yield f"do\n{text}end\n\n" if name in _APART else f"{text}\n"

@@ -3,9 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from redis import __version__
 from redis.asyncio.connection import Connection, SSLConnection
 
 from duetime.stores.redis.connect import Address, close
+from duetime.version import VERSION
 
 
 def kwargs_of(client: Any) -> dict[str, Any]:
@@ -61,3 +63,18 @@ async def test_a_cluster_is_looked_for_at_each_of_its_addresses() -> None:
 )
 def test_an_address_is_shown_without_its_password(url: str, shown: str) -> None:
     assert str(Address.of(url)) == shown
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://h:1/2", "unix:///tmp/r.sock", "redis+sentinel://h:1/main", "redis+cluster://h:1"]
+)
+async def test_connections_say_whose_they_are_without_looking_a_version_up(
+    monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    # It is read from a file, anew for each connection.
+    monkeypatch.delattr("redis.utils.get_lib_version")
+    client: Any = Address.of(url).client()
+    pool = client.nodes_manager.startup_nodes["h:1"] if "cluster" in url else client.connection_pool
+    said = pool.connection_kwargs["driver_info"]
+    assert (said.formatted_name, said.lib_version) == (f"redis-py(duetime_v{VERSION})", __version__)
+    await close(client)
