@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from duetime import Scheduler
-from duetime.model.job import StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from tests.integration.kit import until
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, overload
 
 from duetime.errors import StoreUnavailable
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
+from duetime.model.stored import StoredJob
 from duetime.scheduler.task import Call
 from duetime.stores.base import Store
 from tests.integration import ledger

@@ -10,9 +10,9 @@ from typing import Any
 from duetime import Scheduler
 from duetime.model.declaring import declare
 from duetime.model.instants import MILLISECOND, Instant, Micros
-from duetime.model.job import StoredJob
 from duetime.model.schedule_options import schedule_options
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every
 from duetime.runtime.context import current

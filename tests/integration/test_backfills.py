@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, cron
-from duetime.model.job import StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.stores.base import JobFilter

@@ -13,8 +13,9 @@ from duetime import Scheduler, current_job
 from duetime.errors import JobFailed, ResultExpired
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import MILLISECOND, from_datetime
-from duetime.model.job import NewJob, StoredJob
+from duetime.model.job import NewJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.stores.base import Demand
 from tests.integration.kit import Fleet, until
 from tests.integration.tasks import wait_in_thread

@@ -10,9 +10,9 @@ import pytest
 from duetime import Scheduler, cron
 from duetime.model.durations import HOUR
 from duetime.model.instants import Instant
-from duetime.model.job import StoredJob
 from duetime.model.schedule import Change
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records
 

@@ -9,8 +9,8 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.model.instants import from_datetime
-from duetime.model.job import StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.runtime.firing import ScheduleFirer
 from duetime.runtime.health import ServiceHealth
 from duetime.stores.base import JobFilter

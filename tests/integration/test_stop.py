@@ -9,8 +9,8 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import NotOpen
-from duetime.model.job import StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.runtime.pulse import Lease
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, Gate, WorkerProcess, until

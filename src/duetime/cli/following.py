@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from duetime.model.instants import Instant
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.scheduler.lookup import find_job
 from duetime.stores.base import JobFilter, Store
 

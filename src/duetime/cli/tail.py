@@ -15,9 +15,9 @@ from duetime.cli.failures import ExitCode
 from duetime.cli.following import Follower, Latest, News, mark, moment
 from duetime.cli.text import say, say_json, say_json_line, say_lines, shortened
 from duetime.model.instants import to_datetime
-from duetime.model.job import StoredJob
 from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 
 T = TypeVar("T")
 

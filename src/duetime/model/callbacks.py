@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from duetime.errors import InvalidOption
 from duetime.model.ids import new_job_id
 from duetime.model.instants import to_datetime
-from duetime.model.job import JobId, NewJob, OnCrash, StoredJob
+from duetime.model.job import JobId, NewJob, OnCrash
 from duetime.model.states import State
 from duetime.model.terms import Terms, split_tags
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
 
 _KINDS: Final = {"on_success": "success", "on_failure": "failure", "on_cancel": "cancel"}
 _CALLED: Final = {State.SUCCEEDED: "success", State.FAILED: "failure", State.CANCELLED: "cancel"}

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 from duetime.errors import CopyRefused
 from duetime.model.audit import StoredEntry
 from duetime.model.instants import Instant, to_datetime
+from duetime.model.stored import StoredWorker
 from duetime.model.whole import COLUMNS, Kind, Whole
-from duetime.model.worker import StoredWorker
 
 MARKS: Final = "[copy]"
 """What entries about copies are about; no schedule can be called so."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
-from duetime.model.worker import StoredWorker
+from duetime.model.stored import StoredWorker
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Jobs as values: what is asked for, what is claimed, what is read back."""
+"""Jobs as values: what is asked for, and what is claimed."""
 
 from __future__ import annotations
 
@@ -140,72 +140,3 @@ class Claim(NamedTuple):
     def attempt(self) -> int:
         """Which try this is, from 1: failures and crashes before it, plus one."""
         return self.failures + self.crashes + 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredJob:
-    """A job as the store has it."""
-
-    id: JobId
-    task: str
-    payload: str
-    queue: str
-    priority: int
-    state: State
-    due_at: Instant
-    created_at: Instant
-    started_at: Instant | None
-    finished_at: Instant | None
-    worker: str | None
-    fence: int
-    failures: int
-    crashes: int
-    blames: int
-    on_crash: OnCrash
-    retries: int | None
-    timeout: Micros | None
-    result: str | None
-    result_error: str | None
-    error: str | None
-    traceback: str | None
-    reason: str | None
-    cancel_requested_at: Instant | None
-    schedule: str | None
-    occurrence: Instant | None
-    span_first: Instant | None
-    span_count: int
-    key: str | None = None
-    tags: str | None = None
-    parent: JobId | None = None
-    callbacks: str | None = None
-    expires_at: Instant | None = None
-    result_ttl: Micros | None = None
-    failure_ttl: Micros | None = None
-    gate: str | None = None
-    progress: float | None = None
-    progress_note: str | None = None
-
-    @property
-    def attempt(self) -> int:
-        """Which try the job is at, from 1."""
-        return self.failures + self.crashes + (0 if self.state is State.FAILED else 1)
-
-    @property
-    def lateness(self) -> Micros | None:
-        """How long after its due time the last try started; `None` while it has not."""
-        return None if self.started_at is None else self.started_at - self.due_at
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAttempt:
-    """A try that ended without ending the job."""
-
-    job_id: JobId
-    fence: int
-    worker: str | None
-    due_at: Instant
-    started_at: Instant | None
-    ended_at: Instant
-    outcome: str
-    error: str | None
-    traceback: str | None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.worker import StoredWorker
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredWorker
 
 WHY: Final = "no code declares it any more"
 GRACE: Final[Micros] = 600 * SECOND

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from duetime.errors import JobActive
 from duetime.model.ids import new_job_id
-from duetime.model.job import NewJob, StoredJob
+from duetime.model.job import NewJob
+from duetime.model.stored import StoredJob
 from duetime.model.task import JobOptions
 from duetime.model.terms import Terms, split_tags
 

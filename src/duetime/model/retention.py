@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from duetime.errors import InvalidOption
 from duetime.model.durations import DAY, describe
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.shown import shown
 from duetime.model.states import State
 from duetime.model.terms import FOREVER
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
 
 DEFAULT_RETENTION: Final = 30 * DAY
 DEFAULT_KEEP_PER_SCHEDULE: Final = 10

@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from duetime.model.instants import Instant
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.occurrence import Span, skipped
 from duetime.model.passed import passed
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.triggers.base import Trigger
 
 

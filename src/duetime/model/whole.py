@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
-from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.schedule import StoredSchedule
+from duetime.model.stored import StoredAttempt, StoredJob
 
 Row: TypeAlias = tuple[str | int | float | None, ...]
 

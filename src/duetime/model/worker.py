@@ -45,27 +45,3 @@ class WorkerStats:
     paused_at: Instant | None = None
     """Since when it claims nothing, because it was told so."""
     paused_reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredWorker:
-    """A worker as the store has it."""
-
-    id: WorkerId
-    state: WorkerState
-    """`dead`: its lease ran out or its process is gone."""
-    host: str
-    host_key: str | None
-    pid: int
-    pid_started: str | None
-    version: str
-    queues: tuple[str, ...]
-    tasks: tuple[str, ...]
-    declares: tuple[str, ...] | None
-    """The schedules that its code declares; `None` for code of a version that did not say so."""
-    fires: bool
-    slots: int
-    started_at: Instant
-    beat_at: Instant
-    lease_until: Instant
-    stats: WorkerStats

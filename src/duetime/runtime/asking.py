@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from duetime.errors import StoreUnavailable
 from duetime.model.job import Claim, Token
 from duetime.runtime.identity import Identity
 from duetime.runtime.timekeeper import Timekeeper, monotonic
-from duetime.stores.base import Demand, JobStore, LimitedClaims, NextDue
+from duetime.stores.base import Demand, LimitedClaims, NextDue
+
+if TYPE_CHECKING:
+    from duetime.stores.base import JobStore
 
 
 class Asking:

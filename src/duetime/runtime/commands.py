@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from duetime.model.command import Command, CommandId, CommandKind
 from duetime.model.instants import Instant
 from duetime.model.job import JobId
 from duetime.model.worker import WorkerId
 from duetime.runtime.failure import describe_error
-from duetime.stores.base import CommandStore
+
+if TYPE_CHECKING:
+    from duetime.stores.base import CommandStore
 
 log = logging.getLogger("duetime.worker")
 

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
@@ -39,7 +39,9 @@ from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
 from duetime.runtime.verdict import raised
 from duetime.runtime.voice import SILENCE, Ears
-from duetime.stores.base import Loan
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Loan
 
 log = logging.getLogger("duetime.worker")
 

@@ -23,7 +23,7 @@ from duetime.runtime.service import Health, Service
 from duetime.runtime.slots import Slots
 from duetime.runtime.stock import Stock
 from duetime.runtime.timekeeper import Timekeeper, monotonic
-from duetime.stores.base import Hint, Store
+from duetime.stores import base
 
 _PROMPT = 0.01
 """Who answers a hint within so many seconds is among the first, and will find the jobs that it is about."""
@@ -37,7 +37,7 @@ class Fetcher(Service):
     def __init__(
         self,
         *,
-        store: Store,
+        store: base.Store,
         identity: Identity,
         handlers: Mapping[str, Handler],
         queues: tuple[str, ...],
@@ -97,7 +97,7 @@ class Fetcher(Service):
             window=self._window,
         )
 
-    def hear(self, hint: Hint) -> None:
+    def hear(self, hint: base.Hint) -> None:
         """Look again because something may have changed."""
         wait = self._crowd.wait()
         # A vague hint is answered by a read first, so that idle processes do not queue for the write lock; and so is any

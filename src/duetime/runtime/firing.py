@@ -16,11 +16,12 @@ from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
-from duetime.stores.base import Sight, Store
+from duetime.stores.base import Sight
 
 # Triggers, and what decides by them, are loaded with the first schedule: they take a megabyte of every worker.
 if TYPE_CHECKING:
     from duetime.model.triggers.base import Trigger
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND, Micros
@@ -21,7 +22,10 @@ from duetime.runtime.lookout import between_sweeps
 from duetime.runtime.neighbours import Neighbours, Process
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import Timekeeper, monotonic
-from duetime.stores.base import Orphan, Peer, Store
+from duetime.stores.base import Orphan, Peer
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model.instants import SECOND, Micros
-from duetime.stores.base import JobStore, Loan
+
+if TYPE_CHECKING:
+    from duetime.stores.base import JobStore, Loan
 
 _USUAL: Final = 5 * SECOND
 _LONGEST: Final = 10 * SECOND

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from duetime.runtime.service import Health, Service
-from duetime.stores.base import Hint, Store
+from duetime.stores.base import Hint
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 
 class HintListener(Service):

@@ -6,11 +6,14 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from duetime.model.parking import CodeSchedule, forsaken, park, undeclared
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.service import Health, Service
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 from duetime.runtime.crowd import Crowd
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 POLL_HEARING = 10.0
 """Seconds between looks when hints of other processes arrive and no heartbeat looks: only insurance."""

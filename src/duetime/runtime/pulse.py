@@ -8,7 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from duetime.errors import DuetimeError, StoreMoved
 from duetime.model.command import CommandId
@@ -19,7 +19,10 @@ from duetime.runtime.lookout import LOOK, Lookout
 from duetime.runtime.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
 from duetime.runtime.wakeup import Wakeup
-from duetime.stores.base import Pulse, Store
+from duetime.stores.base import Pulse
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 

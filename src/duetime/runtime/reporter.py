@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
+from typing import TYPE_CHECKING
 
 from duetime.errors import StoreError
 from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
 from duetime.runtime.voice import SILENCE, Voice, Words
-from duetime.stores.base import JobStore
+
+if TYPE_CHECKING:
+    from duetime.stores.base import JobStore
 
 _PATIENCE = 0.1
 """Seconds from the first word to its write; runs that end sooner are told by their settlement."""

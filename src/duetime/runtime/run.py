@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Settled, Settlement
 from duetime.runtime.voice import SILENCE, Ears, Voice, Words
-from duetime.stores.base import Loan
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Loan
 
 StopCause: TypeAlias = Cancelled | Interrupted
 

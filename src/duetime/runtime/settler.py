@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, Token
@@ -14,7 +14,9 @@ from duetime.model.states import State
 from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
-from duetime.stores.base import JobStore
+
+if TYPE_CHECKING:
+    from duetime.stores.base import JobStore
 
 log = logging.getLogger("duetime.worker")
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from duetime.runtime.run import Run
 from duetime.runtime.service import Health, Service
-from duetime.stores.base import JobStore
+
+if TYPE_CHECKING:
+    from duetime.stores.base import JobStore
 
 _PATIENCE = 0.1
 """Seconds a run may last before its start is worth a write; shorter ones are told by their settlement."""

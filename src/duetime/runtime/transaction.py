@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, TransactionMisused, Unsupported
 from duetime.model import durations
@@ -15,7 +15,9 @@ from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
 from duetime.runtime.arguments import encode_result
 from duetime.runtime.failure import describe_error, describe_traceback
 from duetime.runtime.run import Lender, Run
-from duetime.stores.base import Loan
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Loan
 
 T = TypeVar("T")
 

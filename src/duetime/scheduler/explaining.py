@@ -19,8 +19,8 @@ from duetime.model.explain import (
     was_made,
 )
 from duetime.model.instants import LATEST, to_datetime
-from duetime.model.job import JobId, StoredJob
-from duetime.model.worker import StoredWorker
+from duetime.model.job import JobId
+from duetime.model.stored import StoredJob, StoredWorker
 from duetime.scheduler.lookup import find_job, find_schedule
 from duetime.stores.base import Store
 

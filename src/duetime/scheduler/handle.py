@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from duetime.errors import JobCancelled, JobFailed, JobSkipped, ResultExpired
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.scheduler import later
 from duetime.scheduler.lookup import find_job
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
 
 R = TypeVar("R")
 
@@ -28,7 +30,7 @@ class JobHandle(Generic[R]):
         self,
         job_id: JobId,
         task: str,
-        store: Callable[[], Store],
+        store: Callable[[], later.Store],
         decode: Callable[[str], Any],
         existing: bool = False,  # noqa: FBT001, FBT002 - given by name, each takes twice as long to make
     ) -> None:

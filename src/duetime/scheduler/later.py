@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from duetime.scheduler.schedules import Schedules
     from duetime.scheduler.serving import SchedulerWorker, WorkerSettings
     from duetime.scheduler.workers import Workers
+    from duetime.stores.base.verbs import Store
 
 __all__ = [
     "BlockingRequest",
@@ -34,6 +35,7 @@ __all__ = [
     "Scheduler",
     "SchedulerWorker",
     "Schedules",
+    "Store",
     "TaskDecorator",
     "Trigger",
     "WorkerSettings",
@@ -53,6 +55,7 @@ _HOMES: Final = {
     "Scheduler": "duetime.scheduler.scheduler",
     "SchedulerWorker": "duetime.scheduler.serving",
     "Schedules": "duetime.scheduler.schedules",
+    "Store": "duetime.stores.base.verbs",
     "TaskDecorator": "duetime.scheduler.decorators",
     "Trigger": "duetime.model.triggers.base",
     "WorkerSettings": "duetime.scheduler.serving",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from duetime.errors import JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.schedule import StoredSchedule
 from duetime.model.worker import WorkerId
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
+    from duetime.stores.base import Store
 
 
 async def find_job(store: Store, job_id: JobId) -> StoredJob:

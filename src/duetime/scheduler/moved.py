@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from duetime.errors import StoreMoved
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 log = logging.getLogger("duetime")
 

@@ -11,12 +11,13 @@ import msgspec
 
 from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
-from duetime.model.job import JobId, OnCrash, StoredAttempt, StoredJob
+from duetime.model.job import JobId, OnCrash
 from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Count, Registry, StoredQueue
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.terms import split_tags
-from duetime.model.worker import StoredWorker, WorkerId, WorkerState
+from duetime.model.worker import WorkerId, WorkerState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

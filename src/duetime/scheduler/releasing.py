@@ -8,8 +8,9 @@ from duetime.model import durations
 from duetime.model.command import CommandKind, NewCommand
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Micros
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.scheduler.lookup import find_job
 from duetime.stores.base import ReleaseAnswer, Store
 

@@ -9,12 +9,13 @@ from duetime.model import schedule_moves as moves
 from duetime.model.audit import AuditEntry
 from duetime.model.backfilling import MOST_BACKFILLED, to_backfill
 from duetime.model.instants import Instant
-from duetime.model.job import NewJob, StoredJob
+from duetime.model.job import NewJob
 from duetime.model.occurrence import made_up
 from duetime.model.overlap import in_turn
 from duetime.model.schedule import StoredSchedule
 from duetime.model.spans import cuts, gives_way
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.text import from_text, to_show
 from duetime.model.upcoming import upcoming

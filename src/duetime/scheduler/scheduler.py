@@ -30,7 +30,6 @@ from duetime.scheduler.pace import Pace
 from duetime.scheduler.portal import Portal
 from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, listed
-from duetime.stores.base import Store
 from duetime.stores.open import open_store
 
 P = ParamSpec("P")
@@ -60,7 +59,7 @@ class Scheduler:
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
         self.clock = clock
-        self._make_store: Callable[[], Store] = lambda: open_store(
+        self._make_store: Callable[[], later.Store] = lambda: open_store(
             self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
@@ -69,7 +68,7 @@ class Scheduler:
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = Registry()
-        self._store: Store | None = None
+        self._store: later.Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._users = 0
@@ -241,7 +240,7 @@ class Scheduler:
                 return self._handles(ids, calls)
         return self._portal.run(self.enqueue_many(calls))
 
-    def _reached(self) -> Store | None:
+    def _reached(self) -> later.Store | None:
         """Return the open store for a thread without an event loop; None where requests must pass through one."""
         self._portal.reach()
         if (store := self._store) is None or self.after_enqueue is not None:
@@ -314,7 +313,7 @@ class Scheduler:
         return self._is_open()
 
     @property
-    def store(self) -> Store:
+    def store(self) -> later.Store:
         """The open store."""
         return self._opened()
 
@@ -365,14 +364,14 @@ class Scheduler:
             and not self._loop.is_closed()
         )
 
-    def _opened(self) -> Store:
+    def _opened(self) -> later.Store:
         if self._store is None or not self._is_open():
             text = "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
             raise NotOpen(text)
         self._check_loop()
         return self._store
 
-    async def _introduced(self) -> Store:
+    async def _introduced(self) -> later.Store:
         """Return the open store once it knows what it is called."""
         store = self._opened()
         await store.identity()

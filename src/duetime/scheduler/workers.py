@@ -13,7 +13,8 @@ from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND, Micros, to_datetime
 from duetime.model.job import JobId
 from duetime.model.names import check_reason
-from duetime.model.worker import StoredWorker, WorkerId
+from duetime.model.stored import StoredWorker
+from duetime.model.worker import WorkerId
 from duetime.scheduler.lookup import no_worker
 from duetime.scheduler.pages import check_limit
 from duetime.scheduler.records import CommandRecord, WorkerRecord

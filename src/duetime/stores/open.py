@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from duetime.errors import ConfigError, MissingDriver
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.names import check_namespace
-from duetime.stores.base import Store
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
 
 Word = TypeVar("Word", bound=str)
 

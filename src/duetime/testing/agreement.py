@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from duetime.model.job import Claim, JobId, StoredJob
+from duetime.model.job import Claim, JobId
 from duetime.model.schedule import StoredSchedule
 from duetime.model.spans import gives_way
 from duetime.model.states import LEGAL
+from duetime.model.stored import StoredJob
 from duetime.stores.base import NextDue, Store
 from duetime.testing.schedule_model import ModelStore
 

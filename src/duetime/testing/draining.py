@@ -11,8 +11,9 @@ from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.job import DEFAULT_QUEUE, JobId, StoredJob
+from duetime.model.job import DEFAULT_QUEUE, JobId
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.stores.base import JobFilter, Store

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, JobId, Key, NewJob, StoredJob
+from duetime.model.job import Claim, JobId, Key, NewJob
 from duetime.model.outcome import (
     Cancelled,
     Crashed,
@@ -30,6 +30,7 @@ from duetime.model.outcome import (
     decide,
 )
 from duetime.model.retry import fixed
+from duetime.model.stored import StoredJob
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Demand, Store
 from duetime.testing.agreement import QUEUES, TASKS, agree, agree_on_claim

@@ -15,10 +15,11 @@ from duetime.errors import KeyTaken
 from duetime.model.blame import Suspect, blamed
 from duetime.model.clock import Clock
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, Key, NewJob, StoredJob, Token
+from duetime.model.job import JobId, Key, NewJob, Token
 from duetime.model.keys import Holder, Verdict, judge
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.terms import join_tags
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, Demand

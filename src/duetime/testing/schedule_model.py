@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from duetime.model.audit import ITSELF
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.spans import Cut
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.stores.base import DueSchedules
 from duetime.testing.model import Job, JobModel
 

@@ -13,12 +13,11 @@ from duetime.model.audit import StoredEntry
 from duetime.model.durations import DAY, HOUR
 from duetime.model.explain import ScheduleFacts, ask, explain_schedule
 from duetime.model.instants import SECOND, Instant, from_datetime
-from duetime.model.job import StoredJob
 from duetime.model.schedule import StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored import StoredJob, StoredWorker
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron
-from duetime.model.worker import StoredWorker
 from tests.unit.model.test_explain import JOB, WORKER
 
 BERLIN = "Europe/Berlin"

@@ -24,8 +24,9 @@ from duetime.model.copying import (
     next_stretch,
     weight,
 )
+from duetime.model.stored import StoredWorker
 from duetime.model.whole import COLUMNS, Kind, Whole
-from duetime.model.worker import StoredWorker, WorkerState, WorkerStats
+from duetime.model.worker import WorkerState, WorkerStats
 
 KEYS = st.sampled_from("abcde")
 STORES = st.dictionaries(KEYS, st.integers(0, 2))

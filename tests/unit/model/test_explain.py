@@ -7,9 +7,9 @@ import pytest
 
 from duetime.model.explain import Facts, LimitFacts, explain
 from duetime.model.instants import SECOND, Instant
-from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.states import State
-from duetime.model.worker import StoredWorker, WorkerStats
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.worker import WorkerStats
 
 NOW: Instant = 1_900_000_000 * SECOND
 

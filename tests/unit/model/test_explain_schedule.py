@@ -9,9 +9,9 @@ from duetime.model.durations import DAY, HOUR, LONGEST
 from duetime.model.explain import Facts
 from duetime.model.instants import SECOND, from_datetime
 from duetime.model.states import State
+from duetime.model.stored import StoredWorker
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.worker import StoredWorker
 from tests.unit.model.explain_kit import (
     ALIVE,
     BERLIN,

@@ -7,7 +7,8 @@ import pytest
 from duetime.model.audit import ITSELF
 from duetime.model.parking import GRACE, CodeSchedule, forsaken, park, undeclared
 from duetime.model.schedule import StoredSchedule
-from duetime.model.worker import StoredWorker, WorkerState, WorkerStats
+from duetime.model.stored import StoredWorker
+from duetime.model.worker import WorkerState, WorkerStats
 
 SCHEDULE = StoredSchedule(
     name="s", task="work", payload="{}", trigger="{}", declared="{}", fired_through=5, next_at=9, rev=1

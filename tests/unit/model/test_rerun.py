@@ -6,9 +6,9 @@ import pytest
 
 from duetime.errors import JobActive
 from duetime.model.instants import SECOND
-from duetime.model.job import StoredJob
 from duetime.model.rerun import repeat
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.task import JobOptions, job_options
 from duetime.model.terms import Terms
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from duetime.model.job import StoredAttempt, StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt, StoredJob
 from duetime.scheduler.records import attempts_of
 
 UNSAID = (

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from duetime.model.fleet import Fleet
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import StoredAttempt, StoredJob
-from duetime.model.worker import StoredWorker
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
 
 
 class Sentence(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from duetime.model.explain.facts import Situation
 from duetime.model.explain.words import moment, worker_name
-from duetime.model.worker import StoredWorker
+from duetime.model.stored import StoredWorker
 
 
 def by_queue(facts: Situation, queue: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from duetime.model.explain.facts import Facts, Sentence
 from duetime.model.explain.fleet import able, by_queue, by_workers, names
 from duetime.model.explain.words import length, moment, since, worker_name
 from duetime.model.states import State
-from duetime.model.worker import StoredWorker
+from duetime.model.stored import StoredWorker
 
 
 def hindrances(facts: Facts) -> Iterator[Sentence]:

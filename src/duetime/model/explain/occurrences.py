@@ -12,8 +12,8 @@ from duetime.model.explain.schedule_facts import ScheduleFacts, before_and_after
 from duetime.model.explain.story import story
 from duetime.model.explain.words import first_line, length, moment, worker_name
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import StoredJob
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 
 _MADE = {
     State.PENDING: "waits",

@@ -11,7 +11,7 @@ from duetime.model.explain.facts import Sentence
 from duetime.model.explain.occurrences import ahead, reasons, summary, told
 from duetime.model.explain.prospects import in_the_way, upcoming
 from duetime.model.explain.schedule_facts import ScheduleFacts
-from duetime.model.job import StoredJob
+from duetime.model.stored import StoredJob
 
 MOST_TOLD = 5
 """How many records of the time that was asked about are told."""

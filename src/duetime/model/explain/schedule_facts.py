@@ -10,8 +10,9 @@ from duetime.model.audit import StoredEntry
 from duetime.model.explain.asking import Question
 from duetime.model.explain.facts import Facts, Situation
 from duetime.model.instants import LATEST, Instant
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.schedule import StoredSchedule
+from duetime.model.stored import StoredJob
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import readable
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from duetime.model.explain.facts import Facts, Sentence
 from duetime.model.explain.words import first_line, length, moment, worker_name
-from duetime.model.job import StoredAttempt
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt
 
 _TRIES = {
     "error": "failed",

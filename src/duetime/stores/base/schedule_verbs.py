@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.stored import StoredJob
 from duetime.stores.base.values import DueSchedules
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Protocol, Self
 from duetime.model.audit import AuditEntry
 from duetime.model.command import Command, CommandId, NewCommand
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limit import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
-from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base.moving_verbs import MovingStore
 from duetime.stores.base.schedule_verbs import ScheduleStore
 from duetime.stores.base.values import (

@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from duetime.model.callbacks import call_back
-from duetime.model.job import Claim, NewJob, StoredJob
+from duetime.model.job import Claim, NewJob
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.stores.redis import rows
 
 

@@ -14,13 +14,14 @@ from duetime.model.durations import MINUTE
 from duetime.model.instants import Micros
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
-from duetime.stores.base import Hint, Loan
+from duetime.stores.base import Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.loan import NoLoan
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS, Facts
 
 if TYPE_CHECKING:
+    from duetime.stores.base import Loan
     from duetime.stores.redis.placing import Plan
 
 log = logging.getLogger("duetime.store")

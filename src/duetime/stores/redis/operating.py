@@ -9,10 +9,11 @@ from typing import Any, Final
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
 from duetime.model.instants import LATEST, Micros
-from duetime.model.job import JobId, StoredJob
+from duetime.model.job import JobId
 from duetime.model.outcome import decide, recalled
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.texts import clean_text
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import rows

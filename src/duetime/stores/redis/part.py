@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from duetime.model.clock import Clock
-from duetime.model.job import StoredJob
+from duetime.model.stored import StoredJob
 from duetime.stores.redis import rows
 from duetime.stores.redis.calls import Calls
 from duetime.stores.redis.rows import FACTS, Facts

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from duetime.model.job import StoredJob
 from duetime.model.limit import UNLIMITED, Gate
 from duetime.model.states import State
-from duetime.model.worker import StoredWorker
+from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import JobFilter
 from duetime.stores.redis import rows
 from duetime.stores.redis.part import Part

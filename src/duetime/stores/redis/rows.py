@@ -12,15 +12,16 @@ import msgspec
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.command import Command, NewCommand
 from duetime.model.instants import Instant
-from duetime.model.job import NewJob, StoredAttempt, StoredJob, Token
+from duetime.model.job import NewJob, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.terms import join_tags
 from duetime.model.texts import clean_text
-from duetime.model.worker import StoredWorker, WorkerInfo
+from duetime.model.worker import WorkerInfo
 from duetime.stores.base import Demand
 from duetime.stores.redis.claims import EXTRAS
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 from duetime.errors import StoreUnavailable
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
+from duetime.model.stored import StoredJob
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import called_off

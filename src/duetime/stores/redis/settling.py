@@ -7,10 +7,11 @@ from typing import Final
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
-from duetime.model.job import StoredAttempt, Token
+from duetime.model.job import Token
 from duetime.model.outcome import Settlement, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt
 from duetime.stores.base import Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import changed

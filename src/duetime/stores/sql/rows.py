@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from duetime.model.audit import AuditEntry, StoredEntry
-from duetime.model.command import Command, NewCommand
+from duetime.model.command import NewCommand
 from duetime.model.instants import Instant
-from duetime.model.job import Claim, NewJob, StoredAttempt, StoredJob
+from duetime.model.job import Claim, NewJob
 from duetime.model.outcome import Settlement
-from duetime.model.reports import LogPart, NewLogPart, Progress
-from duetime.model.retention import as_of
+from duetime.model.reports import NewLogPart, Progress
 from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.states import State
 from duetime.model.terms import join_tags
 from duetime.model.texts import clean_text
-from duetime.model.worker import StoredWorker, WorkerStats
 from duetime.stores.sql.driver import Row, Statement
 
 _encode = msgspec.json.Encoder().encode
@@ -28,7 +25,6 @@ _decode_rows = msgspec.json.Decoder(list[Sequence[Any]]).decode
 _decode_claims = msgspec.json.Decoder(list[Claim]).decode
 _decode_starts = msgspec.json.Decoder(list[int]).decode
 _NUL = b"\\u0000"
-_DIGITS = 6
 
 _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
@@ -206,17 +202,6 @@ def claim(row: Row) -> Claim:
     return Claim._make((*row, False))
 
 
-def job(row: Row) -> StoredJob:
-    """Build a record from the time and the columns of `job_columns`, without what is not to be seen any more."""
-    now, *columns = row
-    values: dict[str, Any] = dict(zip(_JOB_FIELDS, columns, strict=True))
-    values["state"] = State(values["state"])
-    if values["progress"] is not None:
-        # A database may keep it in four bytes.
-        values["progress"] = round(values["progress"], _DIGITS)
-    return as_of(StoredJob(**values), now)
-
-
 def starts(text: str | None) -> list[Instant]:
     """Read the last starts at a gate or in a queue."""
     return [] if text is None else _decode_starts(text)
@@ -227,54 +212,9 @@ def schedule(row: Row) -> StoredSchedule:
     return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
 
 
-def attempt(row: Row) -> StoredAttempt:
-    """Build a record from the columns of `attempts`."""
-    return StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
-
-
-def log_part(row: Row) -> LogPart:
-    """Build a record from the columns of `logs`."""
-    job_id, fence, attempt, line, text = row
-    return LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text)
-
-
-def worker(row: Row) -> StoredWorker:
-    """Build a record from the columns of `workers`."""
-    of_itself, stats = row[: len(_WORKER_FIELDS)], row[len(_WORKER_FIELDS) :]
-    values: dict[str, Any] = dict(zip(_WORKER_FIELDS, of_itself, strict=True))
-    for name in ("queues", "tasks", "declares"):
-        values[name] = (
-            None if values[name] is None else tuple(msgspec.json.decode(values[name], type=list[str]))
-        )
-    values["fires"] = bool(values["fires"])
-    return StoredWorker(**values, stats=WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
-
-
 def new_command(new: NewCommand) -> tuple[object, ...]:
     """Build the row of a command for `send`."""
     return new.id, new.worker, new.kind, _encode([_clean(new.job), _clean(new.reason)]).decode()
 
 
-def command(row: Row) -> Command:
-    """Build a record from the columns of `command_columns`."""
-    id_, worker_id, kind, body, created_at, taken_at, done_at, outcome, dropped = row
-    job_id, reason = msgspec.json.decode(body, type=tuple[str | None, str | None])
-    return Command(
-        id=id_,
-        worker=worker_id,
-        kind=kind,
-        job=job_id,
-        reason=reason,
-        created_at=created_at,
-        taken_at=taken_at,
-        done_at=done_at,
-        outcome=outcome,
-        dropped=bool(dropped),
-    )
-
-
-_JOB_FIELDS = tuple(StoredJob.__dataclass_fields__)
 _SCHEDULE_FIELDS = tuple(StoredSchedule.__dataclass_fields__)
-_ATTEMPT_FIELDS = tuple(StoredAttempt.__dataclass_fields__)
-_WORKER_FIELDS = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
-_STATS_FIELDS = tuple(WorkerStats.__dataclass_fields__)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from duetime.model.audit import AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import Change, Firing, StoredSchedule
 from duetime.stores.base import DueSchedules, Hint
@@ -18,6 +18,7 @@ from duetime.stores.sql.scripts import schedules as on_schedules
 
 if TYPE_CHECKING:
     from duetime.model.spans import Cut
+    from duetime.model.stored import StoredJob
 
 
 class Scheduling(Operations):

@@ -11,12 +11,12 @@ from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import Claim, JobId, NewJob, StoredAttempt, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Settlement, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
-from duetime.model.worker import StoredWorker, WorkerId, WorkerInfo, WorkerStats
+from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import (
     Capabilities,
     Check,
@@ -24,7 +24,6 @@ from duetime.stores.base import (
     Hint,
     JobFilter,
     LimitedClaims,
-    Loan,
     NextDue,
     Orphan,
     Peer,
@@ -46,6 +45,8 @@ from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts import workers as on_workers
 
 if TYPE_CHECKING:
+    from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+    from duetime.stores.base import Loan
     from duetime.stores.sql.backlog import Backlogs
     from duetime.stores.sql.limited import LimitedClaimer
 

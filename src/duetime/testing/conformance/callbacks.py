@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, StoredJob
+from duetime.model.job import Claim
 from duetime.model.outcome import (
     Cancelled,
     Crashed,
@@ -22,6 +22,7 @@ from duetime.model.outcome import (
 )
 from duetime.model.retry import fixed
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.terms import Terms
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock

@@ -11,8 +11,9 @@ from duetime.errors import KeyTaken, StoreError
 from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.instants import SECOND
-from duetime.model.job import Key, StoredJob
+from duetime.model.job import Key
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.terms import FOREVER, Terms
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock

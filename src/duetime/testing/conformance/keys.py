@@ -10,10 +10,11 @@ import pytest
 
 from duetime.errors import KeyTaken
 from duetime.model.instants import SECOND
-from duetime.model.job import JobId, Key, StoredJob
+from duetime.model.job import JobId, Key
 from duetime.model.outcome import Failed, Interrupted, Released
 from duetime.model.retry import fixed
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.terms import Terms
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock

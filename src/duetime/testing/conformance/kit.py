@@ -12,11 +12,12 @@ from duetime.model.audit import AuditEntry
 from duetime.model.declaring import declaration
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.instants import SECOND, Instant, Micros
-from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
 from duetime.model.retention import Retention
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.stored import StoredJob
 from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.stores.base import Demand, Orphan, Pruned, Store
 

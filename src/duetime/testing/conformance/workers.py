@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.worker import StoredWorker, WorkerStats
+from duetime.model.stored import StoredWorker
+from duetime.model.worker import WorkerStats
 from duetime.stores.base import Peer, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import LEASE, finish, hire, job, put, rescue, take, take_one, worker_info

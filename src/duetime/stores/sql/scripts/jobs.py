@@ -11,7 +11,7 @@ from duetime.failpoints import failpoint
 from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import call_back
 from duetime.model.instants import Instant
-from duetime.model.job import Claim, JobId, NewJob, StoredJob, Token
+from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
@@ -22,6 +22,7 @@ from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.loader import Statements
 
 if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
     from duetime.stores.sql.backlog import Floor
     from duetime.stores.sql.scripts.keys import Clash
 
@@ -202,8 +203,11 @@ def callbacks(
     """
     if not ids:
         return []
+    # Here, since most workers never need it.
+    from duetime.stores.sql import records
+
     found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
-    ended = (_as_told(rows.job(row), told) for row in found)
+    ended = (_as_told(records.job(row), told) for row in found)
     return [new for job in ended if (new := call_back(job)) is not None]
 
 

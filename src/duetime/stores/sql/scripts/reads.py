@@ -7,15 +7,15 @@ from typing import Final
 
 from duetime.model.ids import first_id_of
 from duetime.model.instants import Instant
-from duetime.model.job import JobId, StoredAttempt, StoredJob
+from duetime.model.job import JobId
 from duetime.model.limit import Gate
 from duetime.model.registries import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.terms import join_tags
-from duetime.model.worker import StoredWorker
 from duetime.stores.base import JobFilter
-from duetime.stores.sql import rows
+from duetime.stores.sql import records, rows
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.loader import Statements
 
@@ -38,8 +38,8 @@ def clock(sql: Statements) -> Script[Instant]:
 def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
     """Read jobs by id, in the order asked."""
     found = yield Query(sql.get, {"rows": rows.batch((job_id,) for job_id in ids)})
-    records = {record.id: record for record in map(rows.job, found)}
-    return [records[job_id] for job_id in ids if job_id in records]
+    jobs = {job.id: job for job in map(records.job, found)}
+    return [jobs[job_id] for job_id in ids if job_id in jobs]
 
 
 def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
@@ -67,7 +67,7 @@ def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
         found = yield Query(sql.find_newest, {**values, "newest": _NEWEST})
     if len(found) < where.limit:
         found = yield Query(narrow or _walk(sql, where), values)
-    return [rows.job(row) for row in found]
+    return [records.job(row) for row in found]
 
 
 def _narrow(sql: Statements, where: JobFilter) -> Statement | None:
@@ -85,26 +85,26 @@ def _walk(sql: Statements, where: JobFilter) -> Statement:
 def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
     """Read the jobs that fall due first."""
     found = yield Query(sql.upcoming, {"limit": limit})
-    return [rows.job(row) for row in found]
+    return [records.job(row) for row in found]
 
 
 def attempts(sql: Statements, job_id: JobId) -> Script[list[StoredAttempt]]:
     """Read the tries of a job."""
     found = yield Query(sql.attempts, {"job_id": job_id})
-    return [rows.attempt(row) for row in found]
+    return [records.attempt(row) for row in found]
 
 
 def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[list[LogPart]]:
     """Read what the runs of a job have logged."""
     fence, line = after
     found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "line": line})
-    return [rows.log_part(row) for row in found]
+    return [records.log_part(row) for row in found]
 
 
 def workers(sql: Statements) -> Script[list[StoredWorker]]:
     """Read all workers."""
     found = yield Query(sql.workers, {})
-    return [rows.worker(row) for row in found]
+    return [records.worker(row) for row in found]
 
 
 def paused_queues(sql: Statements) -> Script[Mapping[str, str | None]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
 from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, NewJob, StoredJob
+from duetime.model.job import JobId, NewJob
 from duetime.model.parking import CodeSchedule
 from duetime.model.schedule import SUPERSEDED, Change, Firing, StoredSchedule
 from duetime.model.texts import clean_text
@@ -20,6 +20,7 @@ from duetime.stores.sql.scripts.jobs import insertion
 
 if TYPE_CHECKING:
     from duetime.model.spans import Cut
+    from duetime.model.stored import StoredJob
 
 
 class Written(NamedTuple):
@@ -134,8 +135,11 @@ def occurrences(
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule for a stretch of time."""
     values = {"schedule": clean_text(name), "since": since, "until": until, "limit": limit}
+    # Here, since most workers never need it.
+    from duetime.stores.sql import records
+
     found = yield Query(sql.occurrences, values)
-    return [rows.job(row) for row in found]
+    return [records.job(row) for row in found]
 
 
 def past_occurrences(
@@ -143,8 +147,11 @@ def past_occurrences(
 ) -> Script[list[StoredJob]]:
     """Read the records of a schedule up to an instant, latest first."""
     values = {"schedule": clean_text(name), "until": until, "limit": limit, "made": int(made)}
+    # Here, since most workers never need it.
+    from duetime.stores.sql import records
+
     found = yield Query(sql.past_occurrences, values)
-    return [rows.job(row) for row in found]
+    return [records.job(row) for row in found]
 
 
 def backfill(
