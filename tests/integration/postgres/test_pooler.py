@@ -6,7 +6,7 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.driver import Lone, Query, Script
 from duetime.stores.sql.postgres.connect import Pooler
 from tests.integration.postgres.kit import ask, do, opened, statement
 from tests.integration.postgres.test_hints import ANY, JOBS, listening
@@ -54,14 +54,19 @@ async def test_behind_a_pooler_every_statement_is_read_committed_and_bounded(
     postgres: Postgres, postgres_database: str, pgbouncer_url: str
 ) -> None:
     postgres.execute(f"ALTER DATABASE {postgres_database} SET default_transaction_isolation = 'serializable'")
-    shown = ask("SELECT current_setting('transaction_isolation'), current_setting('lock_timeout')")
+    settings = "SELECT current_setting('transaction_isolation'), current_setting('lock_timeout')"
+    shown = ask(settings)
+    noted = Lone("note", Query(statement(f"INSERT INTO t {settings}"), {}), None)
     async with opened(pgbouncer_url) as driver:
+        await driver.write(do("CREATE TABLE t (isolation text, bound text)"))
+        await driver.write(noted, atomic=False)
         found = [
             await driver.write(shown),
             await driver.write(shown, atomic=False),
             await driver.read(shown),
+            await driver.read(ask("SELECT * FROM t")),
         ]
-    assert found == [[("read committed", "5s")]] * 3
+    assert found == [[("read committed", "5s")]] * 4
 
 
 async def test_the_server_behind_a_pooler_keeps_nothing_of_ours(pgbouncer_url: str) -> None:

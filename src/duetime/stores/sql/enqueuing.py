@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -55,10 +54,12 @@ class Enqueuing:
             self.hint(jobs)
             return _ids(done)
         hint = self._hint_of(jobs)
-        if len(jobs) > 1 and not self._looks_first:
+        if not self._looks_first:
             # Ids are made for the call, so that some are stored only where it is made again, its answer being lost.
-            with contextlib.suppress(Duplicate):
+            try:
                 return await self._driver.write(self._single(jobs, fresh=True), atomic=False, hint=hint)
+            except Duplicate:
+                pass
         return await self._driver.write(self._single(jobs), atomic=False, hint=hint)
 
     def enqueue_blocking(
@@ -135,6 +136,8 @@ class Enqueuing:
 
 def _is_single(jobs: Sequence[NewJob]) -> bool:
     """Whether one statement stores all: there is nothing to look up, neither who has a key nor an occurrence."""
+    if len(jobs) == 1:
+        return jobs[0].schedule is None and jobs[0].key is None
     return not any(chain.from_iterable(map(_looked_up, jobs)))
 
 

@@ -39,6 +39,7 @@ class Statements:
 
     clock: Statement
     enqueue_one: Statement
+    enqueue_one_fresh: Statement
     enqueue_alike: Statement
     enqueue_fresh: Statement
     enqueue_dated: Statement

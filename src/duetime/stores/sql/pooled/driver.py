@@ -173,7 +173,11 @@ class PooledDriver(Generic[C, L]):
             pool.release(connection, keep=keep)
         return answer
 
-    async def _do(self, script: Callable[[], Script[T]], connection: C, *, atomic: bool) -> T:
+    def _do(self, script: Callable[[], Script[T]], connection: C, *, atomic: bool) -> Awaitable[T]:
+        """Run a script on a connection."""
+        return self._play(script, connection, atomic=atomic)
+
+    async def _play(self, script: Callable[[], Script[T]], connection: C, *, atomic: bool) -> T:
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
         transaction = atomic or self._connector.pooled
         if transaction:

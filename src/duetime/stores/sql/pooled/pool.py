@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
@@ -73,10 +74,9 @@ class Pool(Generic[C]):
             self._busy.add(connection)
             waiter.set_result(connection)
         else:
-            loop = asyncio.get_running_loop()
-            self._idle.append((connection, loop.time()))
+            self._idle.append((connection, time.monotonic()))
             if self._trimming is None and len(self._idle) > 1 and self._all_back is None:
-                self._trimming = loop.call_later(_IDLE, self._trim)
+                self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim)
         if self._all_back is not None and not self._busy:
             self._all_back.set()
 
@@ -164,12 +164,13 @@ class Pool(Generic[C]):
 
     def _trim(self) -> None:
         """Close what has not been used for a while, but for the connection that was used last."""
-        loop = asyncio.get_running_loop()
-        while len(self._idle) > 1 and self._idle[0][1] <= loop.time() - _IDLE:
+        longest_ago = time.monotonic() - _IDLE
+        while len(self._idle) > 1 and self._idle[0][1] <= longest_ago:
             connection, _ = self._idle.pop(0)
             connection.terminate()
             self._taken -= 1
-        self._trimming = loop.call_later(_IDLE, self._trim) if len(self._idle) > 1 else None
+        again = len(self._idle) > 1
+        self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim) if again else None
 
 
 async def _say_goodbye(connection: Connection) -> None:

@@ -6,13 +6,13 @@ import os
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeVar
 
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
 from duetime.stores.base.subscribers import Subscribers
-from duetime.stores.sql.driver import Lent, Query, Statement
+from duetime.stores.sql.driver import Lent, Lone, Query, Script, Statement
 from duetime.stores.sql.pooled.driver import PooledDriver
 from duetime.stores.sql.pooled.ears import Ears
 from duetime.stores.sql.pooled.hints import encode
@@ -23,6 +23,9 @@ from duetime.stores.sql.postgres.lent import LendableConnection, LentPostgres
 from duetime.stores.sql.postgres.listen import Listener
 from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel
+from duetime.stores.sql.postgres.play import play_alone
+
+T = TypeVar("T")
 
 _NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", ("channel", "text"))
 
@@ -112,6 +115,13 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
     async def doctor(self) -> list[Check]:
         """Look at the server's version and settings, and for a pooler."""
         return await self.read(lambda: checks.examine(pooled=self._family.connector.pooled))
+
+    def _do(self, script: Callable[[], Script[T]], connection: Connection, *, atomic: bool) -> Awaitable[T]:
+        # Here, because only a connection tells whether there is a pooler.
+        if isinstance(script, Lone) and not self._family.connector.pooled:
+            lone: Lone[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
+            return play_alone(connection, lone, self._clock)
+        return self._play(script, connection, atomic=atomic)  # pyright: ignore[reportUnknownArgumentType] -- the same
 
     def _listener(self, on_hint: Callable[[Hint], None]) -> Listener:
         return Listener(

@@ -71,7 +71,7 @@ def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -
     """
     if len(jobs) == 1:
         if (values := rows.one_job(jobs[0])) is not None:
-            return Query(sql.enqueue_one, values)
+            return Query(sql.enqueue_one_fresh if fresh else sql.enqueue_one, values)
     elif (alike := rows.alike_jobs(jobs, paired=sql.is_paired())) is not None:
         if alike.dated:
             return Query(sql.enqueue_dated_fresh if fresh else sql.enqueue_dated, alike.values)

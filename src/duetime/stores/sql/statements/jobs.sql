@@ -1,11 +1,19 @@
 -- The hot path: enqueue, claim, settle.
 
--- name: enqueue_one
--- Store a job that asks for nothing special, without the cost of a batch.
-INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+-- fragment: one
+-- What a job is that asks for nothing special.
+(id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task, :queue, :priority, :on_crash,
         CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {now})
+
+-- name: enqueue_one
+-- Store a job that asks for nothing special, without the cost of a batch.
+INSERT INTO {jobs} {one}
 ON CONFLICT DO NOTHING
+
+-- name: enqueue_one_fresh
+-- The same for a job that should be new; one that is stored already, the database refuses.
+INSERT INTO {jobs} {one}
 
 -- fragment: alike
 -- What jobs of one kind have in common comes once.
