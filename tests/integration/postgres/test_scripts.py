@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 import asyncpg
 import pytest
@@ -44,6 +45,16 @@ async def test_the_time_is_the_servers_unless_a_clock_was_given(postgres_url: st
         assert await driver.read(now) == [(None,)]
     async with opened(postgres_url, clock=FixedClock()) as driver:
         assert await driver.read(now) == [(42,)]
+
+
+async def test_answers_are_read_into_memory_that_need_not_be_asked_of_the_system(postgres_url: str) -> None:
+    connection = await connect.Connector(postgres_url).connect()
+    try:
+        transport: Any = connection._transport  # type: ignore[attr-defined]
+        # From here on the usual allocator maps each block by itself.
+        assert transport.max_size < 128 * 1024
+    finally:
+        connection.terminate()
 
 
 async def test_a_plan_that_may_have_been_made_for_an_empty_table_does_not_last(

@@ -32,6 +32,9 @@ _CACHED_STATEMENTS: Final = 200
 _PLANS_LAST: Final = 60
 """In seconds. A plan that was made while a table was empty reads all of it; statistics may take minutes to undo it."""
 
+_PIECE: Final = 64 * 1024
+"""Bytes read at once."""
+
 _BOUNDS: Final = {
     "lock_timeout": "5s",
     "statement_timeout": f"{STATEMENT_TIMEOUT}s",
@@ -150,6 +153,7 @@ class Connector:
             max_cached_statement_lifetime=_PLANS_LAST,
             max_cacheable_statement_size=0,
         )
+        _read_in_small_pieces(connection)
         version = connection.get_server_version()
         if version.major < OLDEST:
             connection.terminate()
@@ -167,3 +171,15 @@ class Connector:
             f"SELECT set_config(name, value, false) FROM (VALUES {settings}) AS s (name, value) WHERE {condition}"  # noqa: S608 -- all of it is ours
         )
         return done != "SELECT 0"
+
+
+def _read_in_small_pieces(connection: Connection) -> None:
+    """Have answers read into memory that is at hand.
+
+    For each answer, however short, the event loop asks for as much memory as it would read at once, and for a quarter of a
+    megabyte the allocator asks the system, which takes longer than to read it. Transports that read in another way have no
+    such size.
+    """
+    transport = getattr(connection, "_transport", None)
+    if getattr(transport, "max_size", 0) > _PIECE:
+        transport.max_size = _PIECE  # type: ignore[union-attr]
