@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
@@ -84,6 +85,27 @@ async def test_a_hint_is_sent_at_once_and_a_burst_of_them_in_groups() -> None:
     (_, others) = connection.sent
     assert "w0" in first
     assert "w999" in others or "any" in others
+
+
+async def test_notifications_come_further_apart_while_each_tells_of_several_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sending = notifier(FakeConnection())
+    pauses: list[float] = []
+
+    async def pause(seconds: float, turn: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+        if seconds:
+            pauses.append(seconds)
+        await turn(0)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    with one_moment():
+        for calls in (1, 3, 3, 3, 2, 1):
+            for _ in range(calls):
+                sending.send(Hint("jobs"))
+            await rounds(10)
+    await sending.close()
+    assert pauses == pytest.approx([0.002, 0.004, 0.004, 0.004, 0.002])
 
 
 async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:

@@ -14,6 +14,8 @@ _LULL: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
 _FLUSH: Final = 1.0
 _MOST_HINTS: Final = 200
+_FEW: Final = 2
+"""Of how many calls a message may tell before the next one waits longer."""
 _LONGEST: Final = 7_999
 """PostgreSQL's bound for what a notification carries, in bytes."""
 
@@ -44,11 +46,16 @@ class Sender:
 
     spacing: float
     """The shortest time between two messages of one process, in seconds."""
+    longest: float
+    """The same where many calls give hints one after the other: it doubles as long as each message tells of several."""
 
     def __init__(self, name: str) -> None:
         """`name` is ours, so that we can tell our own hints."""
         self._name = name
         self._pending: dict[Hint, None] = {}
+        self._calls = 0
+        """How often something has been given since the last message."""
+        self._pause = self.spacing
         self._task: asyncio.Task[None] | None = None
         self._next_at = 0.0
         self._closed = False
@@ -58,6 +65,7 @@ class Sender:
         if self._closed:
             return
         self._pending[hint] = None
+        self._calls += 1
         if len(self._pending) > _MOST_HINTS:
             self._pending = {ANY: None}
         if self._task is None or self._task.done():
@@ -78,8 +86,10 @@ class Sender:
             if (pause := self._next_at - loop.time()) > 0:
                 await asyncio.sleep(pause)
             hints, self._pending = self._pending, {}
+            calls, self._calls = self._calls, 0
             sent = await self._deliver(encode(self._name, list(hints)))
-            self._next_at = loop.time() + (self.spacing if sent else _LULL)
+            self._pause = min(self._pause * 2, self.longest) if calls > _FEW else self.spacing
+            self._next_at = loop.time() + (self._pause if sent else _LULL)
 
     async def _deliver(self, text: str) -> bool:
         """Send a text to everybody who listens; False when that did not work."""

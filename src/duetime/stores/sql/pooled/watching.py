@@ -29,6 +29,7 @@ class RowWriter(Sender, Generic[C]):
     """Writes hints into a row: one small commit of its own behind that of the verb, some twenty a second at the most."""
 
     spacing = 0.05
+    longest = 0.05
 
     def __init__(
         self, pool: Pool[C], connector: LendingConnector[C], tell: Statement, *, sender: str

@@ -24,6 +24,7 @@ class Notifier(Sender):
     """
 
     spacing = 0.002
+    longest = 0.004
 
     def __init__(
         self, pool: Pool[Connection], *, channel: str, sender: str, verbs: Pool[Connection] | None = None
