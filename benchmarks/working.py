@@ -49,7 +49,7 @@ async def worker(*, url: str, concurrency: int) -> dict[str, Any]:
     """Work until told how many jobs there will have been."""
     subject = Subject(url)
     async with subject.scheduler:
-        async with subject.scheduler.worker(concurrency=concurrency):
+        async with subject.scheduler.worker(concurrency=concurrency, dedicated=True):
             expected = int(await asyncio.to_thread(children.ready_then_wait))
             await subject.until_ran(expected, within=60)
         counts = await subject.scheduler.store.counts()

@@ -60,7 +60,8 @@ class WorkerOptions:
     cpu_max_memory: int | None = None
     """With how many bytes in memory, after a job, a child is replaced."""
     dedicated: bool = False
-    """Whether the process is the worker's own, so that it may end it when its loop hangs."""
+    """Whether the process is the worker's own, so that it may end it when its loop hangs, and tell the garbage collector
+    what to leave out."""
 
 
 def worker_options(

@@ -22,6 +22,7 @@ from duetime.runtime.events import Events
 from duetime.runtime.executor import Executor
 from duetime.runtime.fetcher import Fetcher
 from duetime.runtime.firing import ScheduleFirer
+from duetime.runtime.garbage import leave_out_code
 from duetime.runtime.handler import Handler
 from duetime.runtime.health import ServiceHealth
 from duetime.runtime.herald import Herald
@@ -92,6 +93,8 @@ class Worker:
         """Register and begin to work; raises when the store cannot be reached or used."""
         self._assemble()
         self._assemble_upkeep()
+        if self.options.dedicated:
+            leave_out_code()
         self._children.start()
         try:
             await self._pulse.start()
