@@ -170,6 +170,17 @@ async def test_a_number_of_another_kind_is_rescued_as_it_is(
     assert [orphan.claim.retries for orphan in await rescue(store, "w2")] == [None, 1.5, None]
 
 
+async def test_a_lone_job_that_one_index_cannot_list_is_handed_out_all_the_same(
+    store: Store, client: Any
+) -> None:
+    await client.set("{duetime}:jobs", "text")
+    new = job()
+    with pytest.raises(Exception, match="WRONGTYPE"):
+        await store.enqueue([new])
+    assert [claim.job_id for claim in await take(store)] == [new.id]
+    assert await client.zscore("{duetime}:live", new.id) == 0
+
+
 async def test_an_index_that_is_something_else_is_told_of_and_no_change_for_it_lands_in_another_namespace(
     store: Store, redis: RedisServer, client: Any
 ) -> None:
@@ -237,7 +248,7 @@ async def test_what_has_ended_is_rescued_by_no_list_of_a_dead_worker_that_has_it
     first, *_ = await store_three(store)
     for claim in await take(store):
         await finish(store, claim, now=clock.now())
-    await client.zadd("{duetime}:held:w0", {first: 0})
+    await client.sadd("{duetime}:held:w0", first)
     await client.zadd("{duetime}:holders", {"w0": 0})
     assert await rescue(store, "w1") == []
     assert not (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))).sight.orphans  # type: ignore[union-attr]

@@ -105,7 +105,14 @@ async def actual(client: Any, tag: str) -> Index:
     """What they say."""
     keys = [key.removeprefix(f"{tag}:") async for key in client.scan_iter(f"{tag}:*")]
     listed = [key for key in keys if key.partition(":")[0] in _OF_JOBS]
-    return {key: dict(await client.zrange(f"{tag}:{key}", 0, -1, withscores=True)) for key in listed}
+    return {key: await members(client, f"{tag}:{key}") for key in listed}
+
+
+async def members(client: Any, key: str) -> dict[str, float]:
+    """What an index lists, with its scores; 0 where it has no order."""
+    if await client.type(key) == "set":
+        return dict.fromkeys(await client.smembers(key), 0)
+    return dict(await client.zrange(key, 0, -1, withscores=True))
 
 
 @pytest.mark.asyncio

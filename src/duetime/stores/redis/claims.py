@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -12,6 +13,7 @@ from duetime.model.job import Claim, JobId
 
 Told: TypeAlias = tuple[JobId, int, Instant, str, str, str]
 """What the server tells of one: the job, the fence, the due time, the line, the arguments and the extras."""
+_WORDS: Final = 6
 EXTRAS: Final = (
     "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
     "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
@@ -19,14 +21,6 @@ EXTRAS: Final = (
 """The columns of a job that share one field, in the order in which they end a claim."""
 _TEXTS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
 _ABSENT: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
-
-
-class _Taken(msgspec.Struct):
-    """An answer; typed, so that most of them are read in one go."""
-
-    now: Instant
-    claim_id: str = ""
-    claims: list[Told] = msgspec.field(default_factory=list[Told])
 
 
 class Adopted(NamedTuple):
@@ -40,17 +34,13 @@ class Adopted(NamedTuple):
 class _Claims:
     """Reads claims; a row that somebody has edited by hand is handed out as it is, to fail alone."""
 
-    _typed: Final = msgspec.msgpack.Decoder(tuple[_Taken, list[Any]])
     _untyped: Final = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[Any]])
 
     def decode(self, packed: bytes, /) -> list[Claim]:
         """Return claims."""
-        try:
-            facts, _ = self._typed.decode(packed)
-            return _claims(facts.claims, facts.claim_id, facts.now)
-        except msgspec.ValidationError:
-            told, _ = self._untyped.decode(packed)
-            return _claims(told["claims"], told["claim_id"], told["now"])
+        facts, _ = self._untyped.decode(packed)
+        words = iter(facts.get("claims", ()))
+        return _claims(zip(*[words] * _WORDS, strict=True), facts.get("claim_id", ""), facts["now"])
 
 
 class _Orphans:
@@ -61,7 +51,7 @@ class _Orphans:
     def decode(self, packed: bytes, /) -> tuple[dict[str, Any], list[Adopted]]:
         """Return facts, and claims with what they were before."""
         facts, found = self._untyped.decode(packed)
-        claims = _claims([told for told, _, _ in found], facts["claim_id"], facts["now"])
+        claims = _claims((told for told, _, _ in found), facts["claim_id"], facts["now"])
         pairs = zip(claims, found, strict=True)
         return facts, [Adopted(claim, worker, started_at) for claim, (_, worker, started_at) in pairs]
 
@@ -70,7 +60,7 @@ CLAIMS: Final = _Claims()
 ORPHANS: Final = _Orphans()
 
 
-def _claims(found: list[Told], claim_id: str, now: Instant) -> list[Claim]:
+def _claims(found: Iterable[Told], claim_id: str, now: Instant) -> list[Claim]:
     claims: list[Claim] = []
     for job_id, fence, due_at, line, payload, extras in found:
         queue, priority, task = _place(line)

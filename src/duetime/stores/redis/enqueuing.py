@@ -114,7 +114,9 @@ def _check_number(jobs: Sequence[NewJob]) -> None:
         )
 
 
-def _asked(jobs: Sequence[NewJob], noted: Sequence[object]) -> Facts:
+def _asked(jobs: Sequence[NewJob], noted: Sequence[object]) -> Facts | list[object]:
+    if len(jobs) == 1 and not noted and (plain := rows.plain_job(jobs[0])) is not None:
+        return plain
     if (alike := rows.alike_jobs(jobs)) is not None:
         return {"alike": alike, "entries": noted}
     return {"jobs": [rows.new_job(job) for job in jobs], "entries": noted}

@@ -75,7 +75,7 @@ def new_job(job: NewJob) -> dict[str, object]:
 def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
     """Name what jobs of one kind have in common, and the rest of each; None if they are not, or ask for something special."""
     first = jobs[0]
-    if first[_SPECIAL:] != _NOTHING_SPECIAL or first.schedule is not None or first.state is not State.PENDING:
+    if not _asks_little(first):
         return None
     if len(jobs) > 1:
         ids, tasks, _, _, *common = zip(*jobs, strict=True)
@@ -92,6 +92,20 @@ def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
             for word in (job.id, clean_text(job.payload), False if job.due_at is None else job.due_at)
         ],
     }
+
+
+def plain_job(job: NewJob) -> list[object] | None:
+    """Name what a lone job says, one after the other; None for one that asks for something special."""
+    if not _asks_little(job):
+        return None
+    line, columns = _kind(job.task, *job[_COMMON:_SPECIAL])
+    due_at = False if job.due_at is None else job.due_at
+    return [line, job.delay, job.id, clean_text(job.payload), due_at, *columns]
+
+
+def _asks_little(job: NewJob) -> bool:
+    """Whether a job only waits in its line, and nothing else depends on it."""
+    return job[_SPECIAL:] == _NOTHING_SPECIAL and job.schedule is None and job.state is State.PENDING
 
 
 _COMMON: Final = NewJob._fields.index("queue")

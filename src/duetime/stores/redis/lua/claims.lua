@@ -2,6 +2,8 @@
 
 local claims = {}
 
+local WITH_SCORES = {'WITHSCORES'}
+
 -- How many rows of one line are passed over for some that are safe to hold.
 local LOOKED_AT = 1000
 
@@ -23,18 +25,19 @@ local function safe_to_hold(job)
   return job.on_crash == 'retry' and job.crashes == 0
 end
 
--- Read on in a line: so many of its jobs that are due in a stretch of time, with their due times.
+-- Read on in a line: so many of its jobs that are due in a stretch of time, with their due times where these are compared
+-- with others', since a number takes Redis longer to tell than all the rest.
 local function read_on(head, demand)
   local from = demand.ahead == 0 and '-inf' or past(now)
   head.found = redis.call('ZRANGE', key('claim', head.line), from, string.format('%d', now + demand.ahead), 'BYSCORE',
-                          'LIMIT', head.offset, head.step, 'WITHSCORES')
+                          'LIMIT', head.offset, head.step, unpack(head.width == 2 and WITH_SCORES or NONE))
   head.place, head.offset = 1, head.offset + head.step
 end
 
 -- Return the id that a line has in front, or nothing at its end.
 local function front(head, demand)
   local through = head.place > #head.found
-  if through and #head.found == 2 * head.step and head.skipped < LOOKED_AT then read_on(head, demand) end
+  if through and #head.found == head.width * head.step and head.skipped < LOOKED_AT then read_on(head, demand) end
   return head.found[head.place]
 end
 
@@ -56,13 +59,16 @@ end
 local function gather(chosen, lines, demand, most)
   local heads = {}
   for place, line in ipairs(lines) do
-    heads[place] = {line = line, offset = 0, skipped = 0, step = math.max(10, math.ceil((most - #chosen) / #lines))}
+    heads[place] = {
+      line = line, offset = 0, skipped = 0, width = #lines == 1 and 1 or 2,
+      step = math.max(10, math.ceil((most - #chosen) / #lines)),
+    }
     read_on(heads[place], demand)
   end
   while #chosen < most do
     local head, id = foremost(heads, demand)
     if not head then return end
-    head.place = head.place + 2
+    head.place = head.place + head.width
     local job = rows.read_in_line(id, head.line)
     if not (job and (job.fresh or rows.sound(job))) then
       rows.set_aside(id, 'claim', head.line)
@@ -76,21 +82,21 @@ local function gather(chosen, lines, demand, most)
   end
 end
 
--- Mark a job as claimed, and return its claim.
+-- Mark a job as claimed, and return its fence.
 function claims.take(job, demand)
   local change = {
     state = 'running', fence = job.fence + 1, claim_id = demand.claim_id, worker = demand.worker,
     started_at = not demand.unstarted and moment,
   }
   rows.change(job.id, change, job)
-  return rows.claim(job, change.fence)
+  return change.fence
 end
 
 -- Do the same for a job that was found in a line.
 local function take_from_line(job, demand)
   if not job.fresh then return claims.take(job, demand) end
   rows.hand_out(job, demand)
-  return rows.claim(job, 1)
+  return 1
 end
 
 -- Choose jobs of a queue: the most urgent priority first, by due time within it.
@@ -105,29 +111,35 @@ local function choose(queue, demand, tasks, most)
 end
 
 verb('claim', WRITES, function(demand)
-  local taken, tasks = {}, set_of(demand.tasks)
+  local told, taken, tasks = {}, 0, set_of(demand.tasks)
   if not workers.alive(demand.worker) then return reply({}) end
   demand.started = demand.unstarted and {} or {'started_at', moment}
+  demand.claim = claim_of(1, demand.claim_id)
   for _, pair in ipairs(demand.queues) do
-    local most = math.min(pair[2], demand.limit - #taken)
+    local most = math.min(pair[2], demand.limit - taken)
     if most > 0 and queues.open(pair[1]) then
       for _, job in ipairs(choose(pair[1], demand, tasks, most)) do
-        local readable, claim = pcall(take_from_line, job, demand)
-        if readable then taken[#taken + 1] = claim else rows.set_aside(job.id, 'claim', job.line) end
+        local readable, fence = pcall(take_from_line, job, demand)
+        if readable then
+          taken = taken + 1
+          rows.tell(told, job, fence)
+        else
+          rows.set_aside(job.id, 'claim', job.line)
+        end
       end
     end
   end
-  return reply({claim_id = demand.claim_id, claims = taken})
+  return reply({claim_id = demand.claim_id, claims = told})
 end)
 
 local CLAIM_ID = {'claim_id'}
 
 verb('claims_under', READS, function(asked)
-  local found = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('held', asked.worker), 0, -1)) do
+  local told = {}
+  for _, id in ipairs(rows.held(asked.worker)) do
     local held = rows.glance(id, CLAIM_ID)
     local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
-    if job then found[#found + 1] = rows.claim(job, job.fence) end
+    if job then rows.tell(told, job, job.fence) end
   end
-  return reply({claim_id = asked.claim_id, claims = found})
+  return reply({claim_id = asked.claim_id, claims = told})
 end)

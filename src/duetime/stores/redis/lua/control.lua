@@ -6,10 +6,8 @@ end)
 
 -- A job, why its end was asked for, and its last claim: what a decision about it needs.
 local function pack_standing(id)
-  local row = rows.pack_job(id)
-  if not row then return nil end
-  local reason, claim_id = unpack(redis.pcall('HMGET', key('job', id), 'cancel_reason', 'claim_id'))
-  return '\147' .. row .. cmsgpack.pack(reason or nil, claim_id or nil)
+  local job = rows.read_whole(id)
+  return job and '\147' .. rows.packed(job, JOB) .. cmsgpack.pack(job.cancel_reason or nil, job.claim_id or nil)
 end
 
 verb('standing', READS, function(asked)

@@ -123,7 +123,20 @@ local function store_alike(alike)
   end
 end
 
+-- Store one job on which nothing else depends, as most are: its line, its delay, its id, its arguments, its due time if it
+-- has one, and its other fields.
+local function store_alone(asked)
+  local line, delay, id, payload, due_at = unpack(asked, 1, 5)
+  local name = key('job', id)
+  if redis.call('EXISTS', name) == 0 then
+    due_at = due_at and string.format('%d', due_at) or delay == 0 and moment or string.format('%d', now + delay)
+    rows.add_alone(id, name, line, due_at, payload, unpack(asked, 6))
+  end
+  return NOTHING
+end
+
 verb('enqueue', WRITES, function(asked)
+  if asked[1] then return store_alone(asked) end
   for _, new in ipairs(asked.jobs or {}) do check(new) end
   audit.add(asked.entries)
   if not asked.alike then return reply({ids = jobs.store_all(asked.jobs)}) end

@@ -1,7 +1,8 @@
 -- What there is, under which key. Every key of a namespace carries one hash tag, so that a cluster keeps them together.
 --
 --   {ns}:meta                     hash   version, store_id, and moved where the work goes on elsewhere
---   {ns}:job:<id>                 hash   a job; a field that is missing is nothing, `line` is queue|priority|task
+--   {ns}:job:<id>                 hash   a job; a field that is missing is nothing, `line` is queue|priority|task and `claim`
+--                                        fence|claim
 --   {ns}:attempts:<id>            hash   fence -> a try that did not end the job
 --   {ns}:logs:<id>                hash   fence|line -> a part of what its runs have logged
 --   {ns}:jobs                     zset   all jobs, by id
@@ -13,7 +14,7 @@
 --   {ns}:places                   zset   the places where something waits, by name
 --   {ns}:passed:<gate>            zset   what runs under a gate
 --   {ns}:busy:<queue>             zset   what runs of a queue that has a limit
---   {ns}:held:<worker>            zset   what a worker has
+--   {ns}:held:<worker>            set    what a worker has
 --   {ns}:holders                  zset   the workers that have something, by name
 --   {ns}:live                     zset   what has not ended, by id
 --   {ns}:unsuccessful             zset   what ended otherwise than well, by id

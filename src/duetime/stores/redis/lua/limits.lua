@@ -161,21 +161,22 @@ local function as_chosen(job, want)
     and not queues.paused(want.queue) and queues.limited(want.queue) == want.limited
 end
 
-local function seize(id, want, asked)
+-- Hand out a job that is still what was chosen, and tell of it; return whether it is.
+local function seize(id, want, asked, told)
   local job = rows.insist(id)
-  return as_chosen(job, want) and claims.take(job, asked)
+  if not as_chosen(job, want) then return false end
+  rows.tell(told, job, claims.take(job, asked))
+  return true
 end
 
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
 verb('seize', WRITES, function(asked)
-  local taken = {}
+  local told = {}
   if not workers.alive(asked.worker) then return reply({}) end
   local gates, halls = still_open(asked.gates, 'gatehouse', running_at), still_open_queues(asked.queues)
   for _, want in ipairs(asked.jobs) do
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
-    local claim = passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked)
-    if claim then
-      taken[#taken + 1] = claim
+    if passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked, told) then
       count_start(gates[want.gate])
       count_start(want.limited and halls[want.queue])
     end
@@ -187,7 +188,7 @@ verb('seize', WRITES, function(asked)
   for name, barrier in pairs(halls) do
     if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
   end
-  return reply({claim_id = asked.claim_id, claims = taken})
+  return reply({claim_id = asked.claim_id, claims = told})
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}

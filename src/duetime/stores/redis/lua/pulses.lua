@@ -4,7 +4,7 @@ local HELD = {'id', 'fence', 'claim_id', 'cancel_requested_at'}
 
 local function held_by(worker)
   local held = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
+  for _, id in ipairs(rows.held(worker)) do
     local job = rows.glance(id, HELD)
     if job then held[#held + 1] = rows.packed(job, HELD) end
   end

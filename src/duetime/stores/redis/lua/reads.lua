@@ -81,7 +81,7 @@ end)
 verb('tally_running', READS, function()
   local ids = {}
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
-    for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do ids[#ids + 1] = id end
+    for _, id in ipairs(rows.held(worker)) do ids[#ids + 1] = id end
   end
   return reply({}, tally(ids))
 end)

@@ -13,9 +13,11 @@ local ABSENT = {
   __index = {fence = 0, failures = 0, crashes = 0, blames = 0, span_count = 1, key_held = 1, on_crash = 'retry'},
 }
 
--- The columns that share the field `line`, and those that share the field `extras`, which most jobs do without: a claim
--- hands both on as they are. `extras` is JSON of texts, since Redis would write numbers with too few digits there.
+-- The columns that share the field `line`, those that share the field `claim`, and those that share the field `extras`, which
+-- most jobs do without: a claim hands the line and the extras on as they are. `extras` is JSON of texts, since Redis would
+-- write numbers with too few digits there. With values of more than 64 bytes Redis keeps a row in twice the room.
 local OF_LINE = {queue = true, priority = true, task = true}
+local OF_CLAIM = {fence = true, claim_id = true}
 local OF_EXTRAS = {
   failures = true, crashes = true, blames = true, on_crash = true, retries = true, timeout = true, schedule = true,
   occurrence = true, cancel_requested_at = true, unique_key = true, tags = true, parent = true, callbacks = true,
@@ -59,6 +61,17 @@ local columns_of_line = remembering(function(line)
   return {queue = queue, priority = tonumber(priority), task = task}
 end)
 
+-- Put the columns of a claim together; `false` where there was none yet.
+local function claim_of(fence, claim_id)
+  return (fence or 0) > 0 and string.format('%d|%s', fence, claim_id or '')
+end
+
+-- Return what a claim stands for, by column: all jobs that were handed out together share it.
+local columns_of_claim = remembering(function(claim)
+  local fence, claim_id = string.match(claim, '^(%d+)|(.*)$')
+  return {fence = tonumber(fence), claim_id = claim_id}
+end)
+
 -- Return what makes a row have the columns of its extras; `false` where somebody has put something else.
 local having_extras = remembering(function(extras)
   local readable, told = pcall(cjson.decode, extras)
@@ -71,7 +84,7 @@ end)
 -- An empty row with room for most columns, since a table that grows takes as long as all the rest of reading a job.
 local function blank()
   return {
-    id = nil, line = nil, extras = nil, queue = nil, priority = nil, task = nil, payload = nil, state = nil,
+    id = nil, line = nil, claim = nil, extras = nil, queue = nil, priority = nil, task = nil, payload = nil, state = nil,
     due_at = nil, created_at = nil, started_at = nil, finished_at = nil, worker = nil, fence = nil, claim_id = nil,
     result = nil,
   }
@@ -81,7 +94,9 @@ end
 local function completed(row, id)
   local having = not row.extras and ABSENT or having_extras(row.extras)
   local place = columns_of_line(having and row.line or '')
+  local claim = row.claim and columns_of_claim(row.claim) or NONE
   row.id, row.queue, row.priority, row.task = id, place.queue, place.priority, place.task
+  row.fence, row.claim_id = claim.fence, claim.claim_id
   return setmetatable(row, having or ABSENT)
 end
 
@@ -96,11 +111,11 @@ end
 
 -- Read a few columns, where many jobs are looked at and their arguments are of no interest.
 function rows.glance(id, columns)
-  local values = redis.pcall('HMGET', key('job', id), 'state', 'line', 'extras', unpack(columns))
+  local values = redis.pcall('HMGET', key('job', id), 'state', 'line', 'claim', 'extras', unpack(columns))
   if not values[1] then return nil end
   local row = blank()
-  row.state, row.line, row.extras = values[1], values[2] or nil, values[3] or nil
-  for place, name in ipairs(columns) do put_column(row, name, values[place + 3] or nil) end
+  row.state, row.line, row.claim, row.extras = values[1], values[2] or nil, values[3] or nil, values[4] or nil
+  for place, name in ipairs(columns) do put_column(row, name, values[place + 4] or nil) end
   return completed(row, id)
 end
 
@@ -187,6 +202,8 @@ local function write_job(id, changed, before)
   for column, value in pairs(changed) do
     if OF_LINE[column] then
       fields.line = line_of(changed)
+    elseif OF_CLAIM[column] then
+      fields.claim = claim_of(changed.fence, changed.claim_id)
     elseif OF_EXTRAS[column] then
       if fields.extras == nil then fields.extras = extras_of(changed) end
     elseif column ~= 'id' then
@@ -219,50 +236,74 @@ end
 function rows.add_to_line(id, name, line, due_at, payload, columns)
   redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment,
              unpack(columns))
-  index('jobs', '', id, ZERO)
-  index('live', '', id, ZERO)
-  index('claim', line, id, due_at)
+  enlist('jobs', '', id, ZERO)
+  enlist('live', '', id, ZERO)
+  enlist('claim', line, id, due_at)
 end
 
--- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells.
+-- List a job; return the error where somebody has put something else in place of the list.
+local function entered(name, score, id)
+  local answer = redis.pcall('ZADD', name, score, id)
+  return type(answer) == 'table' and answer or nil
+end
+
+-- Do the same for the only job of a call, without gathering what is to change.
+function rows.add_alone(id, name, line, due_at, payload, ...)
+  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment, ...)
+  local failed = {
+    entered(key('claim', line), due_at, id), entered(key('lines'), ZERO, line), entered(key('jobs'), ZERO, id),
+    entered(key('live'), ZERO, id),
+  }
+  for _, why in pairs(failed) do error(why) end
+end
+
+-- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells, and where it is.
 function rows.read_in_line(id, line)
-  local state, listed, payload, due_at, extras, fence =
-    unpack(redis.pcall('HMGET', key('job', id), 'state', 'line', 'payload', 'due_at', 'extras', 'fence'))
+  local name = key('job', id)
+  local state, listed, payload, due_at, extras, claim =
+    unpack(redis.pcall('HMGET', name, 'state', 'line', 'payload', 'due_at', 'extras', 'claim'))
   due_at = tonumber(due_at)
   local having = not extras and ABSENT or having_extras(extras)
-  if state ~= 'pending' or listed ~= line or not (payload and due_at and having) or fence then return rows.read(id) end
-  return setmetatable({id = id, line = line, payload = payload, due_at = due_at, extras = extras, fresh = true}, having)
+  if state ~= 'pending' or listed ~= line or not (payload and due_at and having) or claim then return rows.read(id) end
+  return setmetatable({id = id, line = line, payload = payload, due_at = due_at, extras = extras, fresh = name}, having)
 end
 
 -- Hand out a job that waits in a line and that nobody has had yet.
 function rows.hand_out(job, demand)
-  redis.call('HSET', key('job', job.id), 'state', 'running', 'fence', '1', 'claim_id', demand.claim_id,
-             'worker', demand.worker, unpack(demand.started))
-  index('claim', job.line, job.id, false)
-  index('held', demand.worker, job.id, ZERO)
+  redis.call('HSET', job.fresh, 'state', 'running', 'claim', demand.claim, 'worker', demand.worker,
+             unpack(demand.started))
+  strike('claim', job.line, job.id)
+  enlist('held', demand.worker, job.id)
   if job.schedule then index('running', job.schedule, job.id, ZERO) end
 end
 
--- What a claim tells of a job, for the answer.
-function rows.claim(job, fence)
-  return {job.id, fence, job.due_at, job.line, job.payload or '', job.extras or ''}
+-- Tell of a claim on a job, behind what is told of others: all in one list, since a table for each takes longer.
+function rows.tell(told, job, fence)
+  local last = #told
+  told[last + 1], told[last + 2], told[last + 3] = job.id, fence, job.due_at
+  told[last + 4], told[last + 5], told[last + 6] = job.line, job.payload or '', job.extras or ''
+  return told
 end
 
 -- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job.
 -- Return whether it is so.
 function rows.end_well(id, fence, claim_id, started_at, finished_at, result)
-  local state, line, extras, had, under, worker =
-    unpack(redis.pcall('HMGET', key('job', id), 'state', 'line', 'extras', 'fence', 'claim_id', 'worker'))
-  if fence ~= 1 or had ~= '1' or under ~= claim_id or state ~= 'running' or not (line and worker) then return false end
+  local name = key('job', id)
+  local state, line, claim, worker, extras =
+    unpack(redis.pcall('HMGET', name, 'state', 'line', 'claim', 'worker', 'extras'))
+  local had = claim and columns_of_claim(claim) or NONE
+  if fence ~= 1 or had.fence ~= 1 or had.claim_id ~= claim_id or state ~= 'running' or not (line and worker) then
+    return false
+  end
   if extras then
     local having = having_extras(extras)
     local job = having and having.__index
     if not job or job.gate or job.schedule or job.unique_key then return false end
   end
-  redis.call('HSET', key('job', id), 'state', 'succeeded', 'started_at', started_at, 'finished_at', finished_at,
+  redis.call('HSET', name, 'state', 'succeeded', 'started_at', started_at, 'finished_at', finished_at,
              unpack(result and {'result', result} or NONE))
-  index('live', '', id, false)
-  index('held', worker, id, false)
+  strike('live', '', id)
+  strike('held', worker, id)
   local queue = columns_of_line(line).queue
   if queue and limited(queue) then index('busy', queue, id, false) end
   return true
@@ -316,10 +357,17 @@ function rows.with(id, name, part, deed, ...)
   rows.set_aside(id, name, part)
 end
 
+-- Return what a worker has, by id.
+function rows.held(worker)
+  local ids = redis.call('SMEMBERS', key('held', worker))
+  table.sort(ids)
+  return ids
+end
+
 -- List what runs of a queue that has a limit from now on; of those that have none, nobody asks.
 function rows.list_busy(queue)
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
-    for _, id in ipairs(redis.call('ZRANGE', key('held', worker), 0, -1)) do
+    for _, id in ipairs(rows.held(worker)) do
       local job = rows.glance(id, {})
       if job and job.state == 'running' and job.queue == queue then index('busy', queue, id, ZERO) end
     end

@@ -120,7 +120,7 @@ local function adopt(id, asked, worker)
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
   local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
-  return '\147' .. cmsgpack.pack(rows.claim(job, change.fence)) .. before
+  return '\147' .. cmsgpack.pack(rows.tell({}, job, change.fence)) .. before
 end
 
 -- Mark workers dead whose lease is over, and take over what workers that do not live have: so much, or all that one of
@@ -129,7 +129,7 @@ verb('rescue', FREES, function(asked)
   bury(expired(1000))
   local adopted = {}
   for _, worker in ipairs(workers.alive(asked.worker) and forsaken() or {}) do
-    local held = redis.call('ZRANGE', key('held', worker), 0, -1)
+    local held = rows.held(worker)
     if #adopted > 0 and #adopted + #held > asked.most then return reply({claim_id = asked.claim_id, more = true}, adopted) end
     for _, id in ipairs(held) do
       adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
