@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
+
+from duetime.errors import StoreUnusable
 
 _FOLDER: Final = os.path.join(os.path.dirname(__file__), "lua")
 _FILES: Final = (
@@ -46,7 +48,14 @@ class Library(NamedTuple):
     @property
     def source(self) -> str:
         """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
-        return "".join((f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n", *_parts()))
+        parts = tuple(_parts())
+        if _name(parts) != self.name:
+            # Every process of this version would run what another version means by the same names.
+            raise StoreUnusable(
+                "the Redis server lacks the functions of Duetime, and their files have changed since this process began, "
+                "as by an upgrade; restart the process"
+            )
+        return "".join((f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n", *parts))
 
     def function(self, verb: str) -> str:
         """Return the name that a verb has in the server."""
@@ -56,10 +65,14 @@ class Library(NamedTuple):
 @cache
 def library() -> Library:
     """Return the library; versions that differ live side by side in one server."""
+    return Library(_name(_parts()))
+
+
+def _name(parts: Iterable[str]) -> str:
     body = hashlib.sha256()
-    for part in _parts():
+    for part in parts:
         body.update(part.encode())
-    return Library(f"duetime_{body.hexdigest()[:12]}")
+    return f"duetime_{body.hexdigest()[:12]}"
 
 
 def _parts() -> Iterator[str]:

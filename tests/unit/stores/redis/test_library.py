@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from duetime.errors import StoreUnusable
+from duetime.stores.redis import library as libraries
+from duetime.stores.redis.library import library
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The functions' files, of an installation that may change."""
+    folder = tmp_path / "lua"
+    shutil.copytree(libraries._FOLDER, folder)
+    monkeypatch.setattr(libraries, "_FOLDER", str(folder))
+    return folder
+
+
+def test_the_text_says_its_name(files: Path) -> None:
+    assert library().source.startswith(f"#!lua name={library().name}\n")
+
+
+def test_a_text_that_was_upgraded_under_a_running_process_is_not_given_out_under_the_old_name(
+    files: Path,
+) -> None:
+    before = library()
+    with (files / "jobs.lua").open("a") as changed:
+        changed.write("-- Another version.\n")
+
+    with pytest.raises(StoreUnusable, match="restart the process"):
+        _ = before.source
