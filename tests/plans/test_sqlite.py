@@ -55,7 +55,7 @@ def fill(connection: sqlite3.Connection, first: int, last: int, *, due_at: int) 
 
 
 def plan(connection: sqlite3.Connection, statement: Statement) -> str:
-    values = [1] * len(statement.params) if statement.columns else dict.fromkeys(statement.params, 1)
+    values = [1] * len(statement.params)
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values))
 
 
@@ -74,7 +74,7 @@ def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[
         for row in json.loads(str(values["rows"])):
             connection.execute(statement.sql, (*row, *rest))
     else:
-        connection.execute(statement.sql, values).fetchall()
+        connection.execute(statement.sql, [values[name] for name in statement.params]).fetchall()
     connection.set_progress_handler(None, 0)
     return taken
 

@@ -86,19 +86,16 @@ class Request(Generic[P, R]):
         self._gated = handler.options.gate is not None
         self._client = client
         self._options = options
+        self.tx = options.tx
+        """The caller's own transaction that the request is stored in."""
         self._read = result_reader(handler)
         self._terms = options.over(handler.options.terms)
         self._same = _common(handler, options, self._terms)
         self._encode = handler.arguments.encode
 
-    @property
-    def tx(self) -> object | None:
-        """The caller's own transaction that the request is stored in."""
-        return self._options.tx
-
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
-        if self._options.tx is not None:
+        if self.tx is not None:
             text = "a call has no transaction of its own; write scheduler.enqueue_many(calls, tx=...)"
             raise InvalidOption(text)
         return self.prepared(args, kwargs)
@@ -117,7 +114,7 @@ class Request(Generic[P, R]):
 
         With `options(tx=...)` that is so once the transaction is committed.
         """
-        return await self._client.enqueue(self.prepared(args, kwargs), tx=self._options.tx)
+        return await self._client.enqueue(self.prepared(args, kwargs), tx=self.tx)
 
     @property
     def handler(self) -> Handler:

@@ -208,7 +208,7 @@ def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> li
     statement = query.statement
     values = {**query.params, "now": now}
     if not statement.columns:
-        found = connection.exec_driver_sql(statement.sql, {name: values[name] for name in statement.params})
+        found = connection.exec_driver_sql(statement.sql, tuple(values[name] for name in statement.params))
         return list(found) if found.returns_rows else [(found.rowcount,)]
     rest = [values[name] for name in statement.params[len(statement.columns) :]]
     batch: Sequence[Row] = query.params["rows"]  # type: ignore[assignment]  # such a statement gets rows

@@ -15,8 +15,8 @@ from duetime.model.durations import MINUTE
 from duetime.model.job import JobId, NewJob
 from duetime.model.states import State
 from duetime.stores.base import Hint
-from duetime.stores.sql import scripts
-from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Lone, Script
+from duetime.stores.sql import rows, scripts
+from duetime.stores.sql.driver import Borrowed, Driver, Duplicate, Lone, Query, Script
 from duetime.stores.sql.loader import Statements
 from duetime.stores.sql.scripts import jobs as on_jobs
 from duetime.stores.sql.scripts.jobs import Enqueued
@@ -49,6 +49,8 @@ class Enqueuing:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
+        if not entries and (lone := self._lone(jobs)) is not None:
+            return await self._driver.write(lone, atomic=False, hint=self._hint_of(jobs))
         if entries or not _is_single(jobs):
             done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
             self.hint(jobs)
@@ -66,6 +68,8 @@ class Enqueuing:
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
+        if not entries and (lone := self._lone(jobs)) is not None:
+            return self._driver.write_blocking(lone, hint=self._hint_of(jobs))
         if not entries and _is_single(jobs):
             return self._driver.write_blocking(self._single(jobs), hint=self._hint_of(jobs))
         done = self._driver.write_blocking(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
@@ -99,6 +103,12 @@ class Enqueuing:
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
         if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
             self._driver.hint(Hint("limits"))
+
+    def _lone(self, jobs: Sequence[NewJob]) -> Lone[list[JobId]] | None:
+        """Return what stores one job that asks for nothing special, in few steps: each of them is felt on SQLite."""
+        if not self._looks_first or len(jobs) > 1 or (values := rows.one_job(job := jobs[0])) is None:
+            return None
+        return Lone("enqueue", Query(self._sql.enqueue_one, values), [job.id])
 
     def _single(self, jobs: Sequence[NewJob], *, fresh: bool = False) -> Lone[list[JobId]]:
         query = on_jobs.insertion(self._sql, jobs, fresh=fresh)

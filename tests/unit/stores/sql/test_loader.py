@@ -19,6 +19,7 @@ from duetime.stores.sql.loader import (
     parse,
     unroll,
 )
+from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
 
@@ -99,11 +100,13 @@ def test_every_statement_says_what_it_is_for(file: Path) -> None:
 def test_parameters_become_numbers_where_the_database_wants_them() -> None:
     statement = compile_statement("x", "SELECT :b::bigint, ':a', :a, :b", POSTGRES)
     assert statement[:3] == ("x", "SELECT $1::bigint, ':a', $2, $1", ("b", "a"))
+    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", SQLITE)
+    assert statement[:3] == ("x", "SELECT ?1, ':a', ?2, ?1", ("b", "a"))
 
 
 def test_parameters_keep_their_names_where_the_database_wants_those() -> None:
-    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", SQLITE)
-    assert statement[:3] == ("x", "SELECT :b, ':a', :a, :b", ("b", "a"))
+    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", MARIADB)
+    assert statement[:3] == ("x", "SELECT %(b)s, ':a', %(a)s, %(b)s", ("b", "a"))
 
 
 def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:

@@ -17,7 +17,7 @@ from duetime.stores.base.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
-from duetime.stores.sql.sqlite.play import play_at
+from duetime.stores.sql.sqlite.play import play_at, values_of
 from duetime.stores.sql.sqlite.version import require_version
 from duetime.stores.sql.sqlite.watch import commits
 
@@ -64,10 +64,10 @@ class SqliteDriver:
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         nudge = None if hint is None else self._nudge(hint)
-        name, work = self._work(script)
+        name, work, single = self._work(script)
         try:
             answer: T = await self._database.writer.do(
-                work, name=name, grouped=True, single=isinstance(script, Lone), then=nudge
+                work, name=name, grouped=True, single=single, then=nudge
             )
         except TRANSLATED as error:
             raise translate(error, self._database.path) from error
@@ -78,11 +78,9 @@ class SqliteDriver:
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if nobody else writes."""
         nudge = None if hint is None else self._nudge(hint)
-        name, work = self._work(script)
+        name, work, single = self._work(script)
         try:
-            answer: T = self._database.writer.write_blocking(
-                work, name=name, single=isinstance(script, Lone), then=nudge
-            )
+            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=nudge)
         except TRANSLATED as error:
             raise translate(error, self._database.path) from error
         if hint is not None:
@@ -91,7 +89,7 @@ class SqliteDriver:
 
     async def read(self, script: Callable[[], Script[T]]) -> T:
         """Run a script that changes nothing, beside the writer."""
-        name, work = self._work(script)
+        name, work, _ = self._work(script)
         try:
             answer: T = await self._database.reader.do(work, name=name)
         except TRANSLATED as error:
@@ -171,20 +169,20 @@ class SqliteDriver:
         nudges = self._database.nudges
         return None if hint.kind != "jobs" or nudges is None else nudges.send
 
-    def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T]]:
-        """Return what a script is called, and what it does to the connection."""
+    def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T], bool]:
+        """Return what a script is called, what it does to the connection, and whether that is one statement."""
         clock = self._clock
         if isinstance(script, Lone):
             # Without the ado of a script, which takes as long as its statement.
             lone: Lone[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
-            statement, params = lone.query
+            query = lone.query
 
             def execute(connection: sqlite3.Connection) -> T:
-                connection.execute(statement.sql, {**params, "now": clock.now()})
+                connection.execute(query.statement.sql, values_of(query, clock.now()))
                 return lone.answer
 
-            return lone.verb, execute
-        return script_name(script()), lambda connection: play_at(connection, script(), clock.now())
+            return lone.verb, execute, True
+        return script_name(script()), lambda connection: play_at(connection, script(), clock.now()), False
 
     async def _watch(self, subscriber: Subscriber) -> None:
         path, nudges = self._database.path, self._database.nudges

@@ -19,7 +19,8 @@ from typing import Any, Final, TypeAlias
 
 from duetime.errors import NotOpen, StoreUnavailable
 from duetime.failpoints import failpoint
-from duetime.stores.sql.sqlite.waiting import as_writer, become_writer
+from duetime.stores.sql.sqlite.errors import is_busy
+from duetime.stores.sql.sqlite.waiting import become_writer, wait_to_write
 
 Work: TypeAlias = Callable[[sqlite3.Connection], Any]
 
@@ -52,12 +53,6 @@ class Task:
     def run(self, connection: sqlite3.Connection) -> None:
         """Do it."""
         self.result = self.work(connection)
-
-    def outcome(self) -> Any:
-        """Return or raise what came of it."""
-        if self.error is not None:
-            raise self.error
-        return self.result
 
     def resolve(self) -> None:
         """Give the answer to the one who waits, if there is one."""
@@ -134,12 +129,13 @@ class Lane:
                 "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
                 "note what happened there, and enqueue where the handler has returned to"
             )
-        task = Task(work, name, grouped=True, single=single, then=then)
+        task = Task(work, name, True, single, then)  # noqa: FBT003 -- by place, as names take longer
         if not self._is_taken() and self._write_for(me, task):
-            answer = task.outcome()
+            if task.error is not None:
+                raise task.error
             if then is not None:
                 then()
-            return answer
+            return task.result
         task.future = concurrent.futures.Future()
         self._put(task)
         return task.future.result()
@@ -265,7 +261,13 @@ def _write_alone(connection: sqlite3.Connection, task: Task) -> list[Task]:
         return _write(connection, task, iter((task,)))
     try:
         failpoint(f"before:{task.name}")
-        as_writer(partial(task.run, connection), patience=_PATIENCE)
+        try:
+            # Nearly always nobody is in the way.
+            task.run(connection)
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            wait_to_write(partial(task.run, connection), patience=_PATIENCE)
         failpoint(f"after:{task.name}")
     except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
         task.error = error
@@ -340,17 +342,24 @@ def _read(connection: sqlite3.Connection, task: Task) -> list[Task]:
 
 def _answer(done: list[Task]) -> None:
     """Hand out the answers with one wake-up for each event loop."""
+    if len(done) == 1:
+        _hand_out(done[0].loop, done[0].resolve)
+        return
     by_loop: dict[asyncio.AbstractEventLoop | None, list[Task]] = {}
     for task in done:
         by_loop.setdefault(task.loop, []).append(task)
     for loop, tasks in by_loop.items():
-        if loop is None:
-            _resolve(tasks)
-            continue
-        try:  # noqa: SIM105 -- done for every commit, and `suppress` takes as long as the rest
-            loop.call_soon_threadsafe(_resolve, tasks)
-        except RuntimeError:
-            pass  # A loop that was closed has nobody left who waits.
+        _hand_out(loop, partial(_resolve, tasks))
+
+
+def _hand_out(loop: asyncio.AbstractEventLoop | None, resolve: Callable[[], None]) -> None:
+    if loop is None:
+        resolve()
+        return
+    try:  # noqa: SIM105 -- done for every commit, and `suppress` takes as long as the rest
+        loop.call_soon_threadsafe(resolve)
+    except RuntimeError:
+        pass  # A loop that was closed has nobody left who waits.
 
 
 def _resolve(tasks: list[Task]) -> None:

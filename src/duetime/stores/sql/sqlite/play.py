@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from duetime.model.instants import Instant
-from duetime.stores.sql.driver import Query, Row, Script, Statement, play
+from duetime.stores.sql.driver import Query, Row, Script, play
 
 T = TypeVar("T")
 
@@ -17,12 +16,16 @@ def play_at(connection: sqlite3.Connection, script: Script[T], now: Instant) -> 
     cursor = plain_cursor(connection)
 
     def execute(query: Query) -> list[Row]:
-        values: Any = {**query.params, "now": now}
         if query.statement.columns:
-            return _each_row(cursor, query.statement, values)
-        return _rows(cursor.execute(query.statement.sql, values))
+            return _each_row(cursor, query, now)
+        return _rows(cursor.execute(query.statement.sql, values_of(query, now)))
 
     return play(script, execute)
+
+
+def values_of(query: Query, now: Instant) -> tuple[Any, ...]:
+    """Return the values of a query in the order of its parameters."""
+    return tuple(map({**query.params, "now": now}.__getitem__, query.statement.params))
 
 
 def plain_cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
@@ -37,7 +40,9 @@ def _rows(cursor: sqlite3.Cursor) -> list[Row]:
     return [(cursor.rowcount,)] if cursor.description is None else cursor.fetchall()
 
 
-def _each_row(cursor: sqlite3.Cursor, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
+def _each_row(cursor: sqlite3.Cursor, query: Query, now: Instant) -> list[Row]:
     """Run a statement for each row of its batch and return those that have changed something."""
+    statement, values = query.statement, {**query.params, "now": now}
+    batch: Any = query.params["rows"]
     rest = [values[name] for name in statement.params[len(statement.columns) :]]
-    return [row for row in values["rows"] if cursor.execute(statement.sql, (*row, *rest)).rowcount]
+    return [row for row in batch if cursor.execute(statement.sql, (*row, *rest)).rowcount]

@@ -35,18 +35,18 @@ def tries(execute: Callable[[], object], *, patience: float) -> Generator[float]
 
 def become_writer(connection: sqlite3.Connection, *, patience: float) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
-    as_writer(partial(connection.execute, "BEGIN IMMEDIATE"), patience=patience)
-
-
-def as_writer(execute: Callable[[], object], *, patience: float) -> None:
-    """Do what only the one writer can, or raise `StoreUnavailable` if nobody lets us be it."""
+    begin = partial(connection.execute, "BEGIN IMMEDIATE")
     try:
         # Nearly always nobody is in the way.
-        execute()
-        return
+        begin()
     except sqlite3.OperationalError as error:
         if not is_busy(error):
             raise
+        wait_to_write(begin, patience=patience)
+
+
+def wait_to_write(execute: Callable[[], object], *, patience: float) -> None:
+    """Do what only the one writer can once others let us be it, or raise `StoreUnavailable` if they never do."""
     try:
         for wait in tries(execute, patience=patience):
             time.sleep(wait)
