@@ -41,8 +41,9 @@ class Unheard(Service):
         self._was_deaf = False
 
     def check(self) -> None:
-        """Begin if hints do not arrive any more; called with every heartbeat that somebody has to hear of."""
-        if not self._store.hears_others:
+        """Begin if hints do not arrive any more; called with every answer to a heartbeat that somebody has to hear of."""
+        # Who has begun looks in its own time: its looks are answered here, too, and would bring on the next at once.
+        if not self._was_deaf and not self._store.hears_others:
             self.wakeup.set()
 
     async def round(self) -> float | None:

@@ -57,6 +57,19 @@ async def test_a_heartbeat_wakes_up_who_does_not_hear_others_any_more(*, hears: 
     waiting.cancel()
 
 
+async def test_the_answer_to_a_look_does_not_bring_on_the_next_one() -> None:
+    looks = Looks(hears=False)
+    await looks.unheard.round()
+    await looks.unheard.round()
+    assert looks.count == 1
+    waiting = asyncio.create_task(looks.unheard.wakeup.wait(None))
+    looks.unheard.check()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    waiting.cancel()
+
+
 async def test_a_worker_that_hears_nobody_looks_again_and_again() -> None:
     looks = Looks(hears=False)
     for _ in range(3):
