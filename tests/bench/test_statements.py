@@ -120,10 +120,8 @@ async def test_a_single_enqueue_is_one_statement(hearing_sql_url: str) -> None:
     gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.wait.enqueue()
-        assert [(kind, name) for _, kind, name in sent] in (
-            [("write", "enqueue_one")],
-            [("write", "enqueue_one_fresh")],
-        )
+        name = "enqueue_one_fresh" if hearing_sql_url.startswith("postgres") else "enqueue_one"
+        assert [(kind, name) for _, kind, name in sent] == [("write", name)]
 
 
 async def test_a_key_costs_one_statement_more(hearing_sql_url: str) -> None:

@@ -14,6 +14,7 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.stores.sql.sqlite.play import by_row
 from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, find_values, pulse_values
 
 SQL = load(SQLITE, "duetime")
@@ -59,7 +60,6 @@ def plan(connection: sqlite3.Connection, statement: Statement) -> str:
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", values))
 
 
-@pytest.mark.covers("claim-reads-index")
 def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[str, object]) -> int:
     """How many hundreds of instructions of SQLite's machine a statement takes."""
     taken = 0
@@ -70,9 +70,9 @@ def steps(connection: sqlite3.Connection, statement: Statement, values: Mapping[
 
     connection.set_progress_handler(count, 100)
     if statement.columns:
-        rest = [values[name] for name in statement.params[len(statement.columns) :]]
+        values_with = by_row(statement, values)
         for row in json.loads(str(values["rows"])):
-            connection.execute(statement.sql, (*row, *rest))
+            connection.execute(statement.sql, values_with(row))
     else:
         connection.execute(statement.sql, [values[name] for name in statement.params]).fetchall()
     connection.set_progress_handler(None, 0)

@@ -318,9 +318,7 @@ class Worker:
                 crowd=crowd,
                 worker=self._identity.info,
                 lease=options.lease,
-                is_idle=lambda: (
-                    not self._dispatcher.runs and not len(self._fetcher.hold) and store.hears_others
-                ),
+                is_idle=self._is_idle,
             ),
         )
         self._vague = VagueHints(
@@ -334,6 +332,10 @@ class Worker:
         if options.schedules and self._declared is not None:
             self._parker = Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=crowd)
             self._intake.append(self._parker)
+
+    def _is_idle(self) -> bool:
+        """Whether a heartbeat would tell nothing that matters to anybody here."""
+        return not self._dispatcher.runs and not len(self._fetcher.hold) and self._store.hears_others
 
     async def _sign_off(self) -> None:
         await self._marker.stop()

@@ -131,8 +131,9 @@ class Task(Request[P, R]):
     """A registered function and its defaults."""
 
     def __init__(self, handler: Handler, client: Client) -> None:
-        super().__init__(handler, client, JobOptions())
+        # First, since it takes over whatever attributes the function was given.
         functools.update_wrapper(self, handler.function)  # type: ignore[arg-type]  # subclasses are callable
+        super().__init__(handler, client, JobOptions())
 
     def __repr__(self) -> str:
         return f"<Task {self.name}>"

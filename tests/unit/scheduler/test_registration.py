@@ -51,6 +51,14 @@ def test_a_task_can_be_called_like_the_function_it_was(scheduler: Scheduler) -> 
     assert scheduler.task(plain)(3) == 3
 
 
+def test_what_somebody_has_noted_on_the_function_does_not_become_an_option(scheduler: Scheduler) -> None:
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    add.tx = "theirs"  # type: ignore[attr-defined]
+    assert scheduler.task(name="add")(add).tx is None
+
+
 @pytest.mark.parametrize(
     ("function", "part"),
     [

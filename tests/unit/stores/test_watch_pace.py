@@ -140,6 +140,30 @@ async def test_a_commit_of_our_own_is_looked_at_once_where_nothing_was_written_b
     assert looked == looks
 
 
+async def test_a_row_of_our_own_commits_after_a_calm_is_looked_at_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
+    now = 0.0
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+    pace, looked = watch.EventPace(writes_since=lambda _: True), 0
+
+    async def look() -> None:
+        nonlocal looked
+        while True:
+            await pace.next_look(changed=False)
+            looked += 1
+
+    looking = asyncio.create_task(look())
+    now = watch._CALM
+    for _ in range(20):
+        pace.notice()
+        await rounds(10)
+        now += watch._JUST_NOW / 2
+    looking.cancel()
+    assert looked > 10
+
+
 async def test_an_event_of_others_among_those_of_this_process_is_looked_at_immediately(
     pauses: list[float],
 ) -> None:

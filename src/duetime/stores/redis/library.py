@@ -48,9 +48,12 @@ class Library(NamedTuple):
     @property
     def source(self) -> str:
         """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
-        parts = tuple(_parts())
+        try:
+            parts = tuple(_parts())
+        except FileNotFoundError:
+            parts = ()
+        # Else every process of this version would run what another one means by the same names.
         if _name(parts) != self.name:
-            # Every process of this version would run what another version means by the same names.
             raise StoreUnusable(
                 "the Redis server lacks the functions of Duetime, and their files have changed since this process began, "
                 "as by an upgrade; restart the process"

@@ -21,6 +21,7 @@ from duetime.stores.sql.borrowing import (
 from duetime.stores.sql.driver import Borrowed, Query, Row, Script, Statement, play
 from duetime.stores.sql.sqlite.borrowed import BECOME_WRITER, outrun
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
+from duetime.stores.sql.sqlite.play import by_row
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -210,9 +211,9 @@ def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> li
     if not statement.columns:
         found = connection.exec_driver_sql(statement.sql, tuple(values[name] for name in statement.params))
         return list(found) if found.returns_rows else [(found.rowcount,)]
-    rest = [values[name] for name in statement.params[len(statement.columns) :]]
     batch: Sequence[Row] = query.params["rows"]  # type: ignore[assignment]  # such a statement gets rows
-    return [row for row in batch if connection.exec_driver_sql(statement.sql, (*row, *rest)).rowcount]
+    values_with = by_row(statement, values)
+    return [row for row in batch if connection.exec_driver_sql(statement.sql, values_with(row)).rowcount]
 
 
 def _execute_postgres(connection: Connection, query: Query, now: int | None) -> list[Row]:

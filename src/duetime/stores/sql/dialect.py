@@ -38,10 +38,12 @@ class Dialect:
     """Insists on the index `{0}` of the table `{1}`, behind its name."""
     parameter: Callable[[str, int], str]
     """Writes the parameter with this name, which is the nth of its statement."""
+    repeats: bool = False
+    """Whether a parameter counts once for each place where it stands."""
     unrolled: frozenset[str] = frozenset()
     """The statements that are quicker when they get their batch row by row."""
     looks_before_storing: bool
-    """Whether it costs next to nothing to look for what is stored already; if not, many jobs are stored unlooked."""
+    """Whether it costs next to nothing to look for what is stored already; if not, plain jobs are stored unlooked."""
     in_steps: bool = False
     """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
     words: tuple[tuple[str, str], ...] = ()

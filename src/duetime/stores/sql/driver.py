@@ -23,7 +23,7 @@ class Statement(NamedTuple):
     sql: str
     params: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    """If not empty, the statement takes its batch row by row, these being the first of its parameters.
+    """If not empty, the statement takes its batch row by row, and these parameters from the row.
 
     The answer is then the rows of the batch that have changed something.
     """

@@ -329,7 +329,7 @@ def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
         parameter = match.group(1)
         if parameter is None:
             return match.group()
-        if parameter not in order:
+        if dialect.repeats or parameter not in order:
             order.append(parameter)
         return dialect.parameter(parameter, order.index(parameter) + 1)
 
@@ -345,15 +345,14 @@ def unroll(name: str, body: str, fill: Filler) -> Statement:
         message = f"{name} has no batch to take row by row"
         raise BadStatement(message)
     columns = [name for name, _ in _columns(batch[1])]
-    order = list(columns)
+    order: list[str] = []
 
     def place(match: re.Match[str]) -> str:
         parameter = match[1] or match[2]
         if parameter is None:
             return match[0]
-        if parameter not in order:
-            order.append(parameter)
-        return f"?{order.index(parameter) + 1}"
+        order.append(parameter)
+        return "?"
 
     sql = _VALUE.sub(place, fill(_RETURNING.sub("", _BATCH.sub("", body))))
     return Statement(name, sql, tuple(order), tuple(columns))

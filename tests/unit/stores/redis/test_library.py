@@ -23,12 +23,17 @@ def test_the_text_says_its_name(files: Path) -> None:
     assert library().source.startswith(f"#!lua name={library().name}\n")
 
 
+@pytest.mark.parametrize("missing", [False, True])
 def test_a_text_that_was_upgraded_under_a_running_process_is_not_given_out_under_the_old_name(
     files: Path,
+    *,
+    missing: bool,
 ) -> None:
     before = library()
-    with (files / "jobs.lua").open("a") as changed:
-        changed.write("-- Another version.\n")
+    if missing:
+        (files / "jobs.lua").unlink()
+    else:
+        (files / "jobs.lua").write_text("-- Another version.\n")
 
     with pytest.raises(StoreUnusable, match="restart the process"):
         _ = before.source

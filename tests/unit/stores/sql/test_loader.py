@@ -100,8 +100,11 @@ def test_every_statement_says_what_it_is_for(file: Path) -> None:
 def test_parameters_become_numbers_where_the_database_wants_them() -> None:
     statement = compile_statement("x", "SELECT :b::bigint, ':a', :a, :b", POSTGRES)
     assert statement[:3] == ("x", "SELECT $1::bigint, ':a', $2, $1", ("b", "a"))
+
+
+def test_parameters_are_told_by_their_places_where_numbers_are_taken_for_names() -> None:
     statement = compile_statement("x", "SELECT :b, ':a', :a, :b", SQLITE)
-    assert statement[:3] == ("x", "SELECT ?1, ':a', ?2, ?1", ("b", "a"))
+    assert statement[:3] == ("x", "SELECT ?, ':a', ?, ?", ("b", "a", "b"))
 
 
 def test_parameters_keep_their_names_where_the_database_wants_those() -> None:
@@ -124,7 +127,7 @@ def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:
 def test_a_statement_can_be_unrolled_to_take_its_batch_row_by_row() -> None:
     body = "UPDATE {jobs} SET a = r.a, b = :b, c = 'r.c'\nFROM {each rows: id text, a int} AS r\nWHERE id = r.id\nRETURNING id"
     assert unroll("x", body, Filler(SQLITE, "n", {})) == Statement(
-        "x", "UPDATE n_jobs SET a = ?2, b = ?3, c = 'r.c'\nWHERE id = ?1", ("id", "a", "b"), ("id", "a")
+        "x", "UPDATE n_jobs SET a = ?, b = ?, c = 'r.c'\nWHERE id = ?", ("a", "b", "id"), ("id", "a")
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from duetime.model.instants import Instant
-from duetime.stores.sql.driver import Query, Row, Script, play
+from duetime.stores.sql.driver import Query, Row, Script, Statement, play
 
 T = TypeVar("T")
 
@@ -28,6 +30,14 @@ def values_of(query: Query, now: Instant) -> tuple[Any, ...]:
     return tuple(map({**query.params, "now": now}.__getitem__, query.statement.params))
 
 
+def by_row(statement: Statement, values: Mapping[str, Any]) -> Callable[[Row], tuple[Any, ...]]:
+    """Return what puts a row of the batch and the values that all rows share in the order of the parameters."""
+    shared = tuple(dict.fromkeys(name for name in statement.params if name not in statement.columns))
+    names, rest = (*statement.columns, *shared), [values[name] for name in shared]
+    in_order = itemgetter(*map(names.index, statement.params))
+    return lambda row: in_order((*row, *rest))
+
+
 def plain_cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
     """Return a cursor whose rows are tuples, whatever the owner of the connection likes to read."""
     cursor = connection.cursor()
@@ -42,7 +52,6 @@ def _rows(cursor: sqlite3.Cursor) -> list[Row]:
 
 def _each_row(cursor: sqlite3.Cursor, query: Query, now: Instant) -> list[Row]:
     """Run a statement for each row of its batch and return those that have changed something."""
-    statement, values = query.statement, {**query.params, "now": now}
     batch: Any = query.params["rows"]
-    rest = [values[name] for name in statement.params[len(statement.columns) :]]
-    return [row for row in batch if cursor.execute(statement.sql, (*row, *rest)).rowcount]
+    sql, values_with = query.statement.sql, by_row(query.statement, {**query.params, "now": now})
+    return [row for row in batch if cursor.execute(sql, values_with(row)).rowcount]

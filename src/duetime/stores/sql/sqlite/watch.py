@@ -118,7 +118,7 @@ class EventPace:
         self._writes_since = writes_since
         self._event = asyncio.Event()
         self._of_others = False
-        self._calm = False
+        self._calm_until = -_CALM
         self._last_event = asyncio.get_running_loop().time()
         self._last_of_others = -_LULL
         self._after_lull = False
@@ -130,8 +130,9 @@ class EventPace:
         now = asyncio.get_running_loop().time()
         self._event.set()
         pause, self._last_event = now - self._last_event, now
-        # One commit may be several events.
-        self._calm = pause >= _CALM or (self._calm and pause < _JUST_NOW)
+        if pause >= _CALM:
+            # One commit may be several events, but many commits are no heartbeat.
+            self._calm_until = now + _JUST_NOW
         # Who writes is the only one who can, so that most likely it was ourselves.
         if not self._writes_since(time.monotonic() - _JUST_NOW):
             self._of_others = True
@@ -152,7 +153,7 @@ class EventPace:
                         self._step = self._fruitless = 0
                     self._step = min(self._step, _STORM)
                     self._after_lull = self._of_others = False
-                elif self._step > _STORM and self._calm:
+                elif self._step > _STORM and self._last_event < self._calm_until:
                     self._step = len(_LOOKS) - 1
                 elif self._step > _STORM:
                     await asyncio.sleep(_OWN_STORM)
