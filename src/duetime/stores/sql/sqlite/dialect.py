@@ -24,7 +24,7 @@ SQLITE = Dialect(
     index="INDEXED BY {{{1}}}_{0}",
     # By place: to look up each name anew takes a seventh of the time of a statement that stores one job, and Python 3.12
     # before 3.12.4 takes numbers for names, with a warning for each.
-    parameter=lambda *_: "?",
+    parameter=lambda _name, _place: "?",
     repeats=True,
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference. And no plan that goes through all
     # schedules for each row of the batch, as it does with statistics of a time when they were few.
