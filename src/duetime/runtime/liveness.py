@@ -29,17 +29,17 @@ def is_gone(pid: int, started: str | None) -> bool:
     """Whether the process has certainly ended; in doubt it has not."""
     if pid <= 0:
         return False
+    fields = _stat(pid)
+    if fields is not None:
+        return fields[_STATE_FIELD] in "ZX" or (started is not None and fields[_START_FIELD] != started)
+    # Asked last, since what has ended can be taken away by its parent at any moment.
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
     except OSError:
-        # It exists and belongs to somebody else; what follows can still be read.
-        pass
-    fields = _stat(pid)
-    if fields is None:
-        return False
-    return fields[_STATE_FIELD] in "ZX" or (started is not None and fields[_START_FIELD] != started)
+        pass  # It exists and belongs to somebody else.
+    return False
 
 
 def _stat(pid: int) -> list[str] | None:

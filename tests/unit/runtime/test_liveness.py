@@ -39,6 +39,19 @@ def test_a_process_that_ended_is_gone_also_while_nobody_has_collected_it() -> No
     assert is_gone(process.pid, started)
 
 
+def test_a_process_that_is_collected_while_it_is_looked_at_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    look = liveness._stat
+
+    def collected(pid: int) -> list[str] | None:
+        process.wait()
+        return look(pid)
+
+    monkeypatch.setattr(liveness, "_stat", collected)
+    assert is_gone(process.pid, None)
+
+
 def test_a_stopped_process_is_not_gone() -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"]
