@@ -14,27 +14,34 @@ async def rounds(times: int) -> None:
         await asyncio.sleep(0)
 
 
+class Looker:
+    """Looks whenever the pace says so, and counts; the look of this number finds something."""
+
+    def __init__(self, pace: watch.Pace, *, finds: int | None = None) -> None:
+        self.looks = 0
+        self._pace = pace
+        self._finds = finds
+        self.task = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        while True:
+            await self._pace.next_look(changed=self.looks == self._finds)
+            self.looks += 1
+
+
 @pytest.mark.parametrize(("seen_by", "most"), [(None, 10), (1, 5)])
 async def test_nothing_is_looked_at_while_nothing_is_written_and_little_once_it_is_seen(
     monkeypatch: pytest.MonkeyPatch, seen_by: int | None, most: int
 ) -> None:
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
     pace = watch.EventPace()
-    looks = 0
-
-    async def look() -> None:
-        nonlocal looks
-        while True:
-            await pace.next_look(changed=looks == seen_by)
-            looks += 1
-
-    looking = asyncio.ensure_future(look())
+    looker = Looker(pace, finds=seen_by)
     await rounds(100)
-    assert looks == 0
+    assert looker.looks == 0
     pace.notice()
     await rounds(100)
-    assert looks == most
-    looking.cancel()
+    assert looker.looks == most
+    looker.task.cancel()
 
 
 @pytest.fixture
@@ -92,24 +99,16 @@ async def test_an_event_while_this_process_writes_is_looked_at_once_after_a_whil
 ) -> None:
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
     pace = watch.EventPace(lambda _: True)
-    looks = 0
-
-    async def look() -> None:
-        nonlocal looks
-        while True:
-            await pace.next_look(changed=False)
-            looks += 1
-
-    looking = asyncio.ensure_future(look())
-    await asyncio.wait({looking}, timeout=0.01)
+    looker = Looker(pace)
+    await asyncio.wait({looker.task}, timeout=0.01)
     pace.notice()
     async with asyncio.timeout(10):
-        while looks < 3:
-            await asyncio.wait({looking}, timeout=0.01)
-    await asyncio.wait({looking}, timeout=0.05)
-    looking.cancel()
+        while looker.looks < 3:
+            await asyncio.wait({looker.task}, timeout=0.01)
+    await asyncio.wait({looker.task}, timeout=0.05)
+    looker.task.cancel()
     assert pauses == [0.02]
-    assert looks == 3
+    assert looker.looks == 3
 
 
 @pytest.mark.parametrize(("pause", "looks"), [(watch._CALM, 1), (watch._CALM / 2, 3)])
@@ -120,24 +119,17 @@ async def test_a_commit_of_our_own_is_looked_at_once_where_nothing_was_written_b
     monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
     now = 0.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
-    pace, looked = watch.EventPace(writes_since=lambda _: True), 0
-
-    async def look() -> None:
-        nonlocal looked
-        while True:
-            await pace.next_look(changed=False)
-            looked += 1
-
+    pace = watch.EventPace(writes_since=lambda _: True)
     pace.notice()
-    looking = asyncio.create_task(look())
+    looker = Looker(pace)
     await rounds(100)
-    looked, now = 0, pause
+    looker.looks, now = 0, pause
     # One commit is several writes.
     pace.notice()
     pace.notice()
     await rounds(100)
-    looking.cancel()
-    assert looked == looks
+    looker.task.cancel()
+    assert looker.looks == looks
 
 
 async def test_a_row_of_our_own_commits_after_a_calm_is_looked_at_again_and_again(
@@ -146,22 +138,15 @@ async def test_a_row_of_our_own_commits_after_a_calm_is_looked_at_again_and_agai
     monkeypatch.setattr(watch, "_OWN_STORM", 0.0)
     now = 0.0
     monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
-    pace, looked = watch.EventPace(writes_since=lambda _: True), 0
-
-    async def look() -> None:
-        nonlocal looked
-        while True:
-            await pace.next_look(changed=False)
-            looked += 1
-
-    looking = asyncio.create_task(look())
+    pace = watch.EventPace(writes_since=lambda _: True)
+    looker = Looker(pace)
     now = watch._CALM
     for _ in range(20):
         pace.notice()
         await rounds(10)
         now += watch._JUST_NOW / 2
-    looking.cancel()
-    assert looked > 10
+    looker.task.cancel()
+    assert looker.looks > 10
 
 
 async def test_an_event_of_others_among_those_of_this_process_is_looked_at_immediately(

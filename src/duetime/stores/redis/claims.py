@@ -34,11 +34,11 @@ class Adopted(NamedTuple):
 class _Claims:
     """Reads claims; a row that somebody has edited by hand is handed out as it is, to fail alone."""
 
-    _untyped: Final = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[Any]])
+    _decoder: Final = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[Any]])
 
     def decode(self, packed: bytes, /) -> list[Claim]:
         """Return claims."""
-        facts, _ = self._untyped.decode(packed)
+        facts, _ = self._decoder.decode(packed)
         words = iter(facts.get("claims", ()))
         return _claims(zip(*[words] * _WORDS, strict=True), facts.get("claim_id", ""), facts["now"])
 
@@ -46,11 +46,11 @@ class _Claims:
 class _Orphans:
     """Reads claims on what dead workers had."""
 
-    _untyped: Final = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[tuple[Any, str, Any]]])
+    _decoder: Final = msgspec.msgpack.Decoder(tuple[dict[str, Any], list[tuple[Any, str, Any]]])
 
     def decode(self, packed: bytes, /) -> tuple[dict[str, Any], list[Adopted]]:
         """Return facts, and claims with what they were before."""
-        facts, found = self._untyped.decode(packed)
+        facts, found = self._decoder.decode(packed)
         claims = _claims((told for told, _, _ in found), facts["claim_id"], facts["now"])
         pairs = zip(claims, found, strict=True)
         return facts, [Adopted(claim, worker, started_at) for claim, (_, worker, started_at) in pairs]

@@ -57,7 +57,7 @@ local OF_SCHEDULED = {
 -- Who lists the parts that an index has at present.
 local REGISTRIES = {claim = 'lines', gate = 'places', held = 'holders'}
 
--- The indexes whose order nobody asks for: to list them without one takes half the time.
+-- The indexes that are put in order when they are read: to list them without an order takes half the time.
 local UNORDERED = {held = true}
 
 -- The name of the key that a job holds, if it does: while it lives, or past its end where it asked for that.
