@@ -4,12 +4,13 @@ PORT ?= 10001
 JOBS ?= 4
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+STORM_ARGS ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-marathon copy-check lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +36,15 @@ bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and 
 bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes them anew)
 	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew)
 
+bench-turns: $(INSTALLED) servers ## Compare with another checkout in turns (OTHER=../old, BENCH_ARGS=...)
+	$(BIN)/python -m benchmarks.turns --other $(OTHER) $(BENCH_ARGS)
+
 bench-marathon: $(INSTALLED) servers ## Drain a million jobs, and see whether anything grows (JOBS=100000, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.marathon $(if $(filter command line environment,$(origin JOBS)),--jobs $(JOBS)) $(BENCH_ARGS)
+
+storm: $(INSTALLED) servers ## Break everything on each store for ten minutes, and look for broken promises (STORM_ARGS=...)
+	$(BIN)/python -m tests.integration.storm $(STORM_ARGS)
+	DUETIME_SOUND_SECONDS=60 $(BIN)/python -m pytest tests/integration/test_sound_files.py -k four
 
 copy-check: $(INSTALLED) servers ## Copy 100,000 jobs and 1,000 schedules between each pair of stores, interrupted once
 	COPY_JOBS=100000 COPY_SCHEDULES=1000 $(BIN)/python -m pytest tests/integration/copying/test_copy.py --durations=0 $(PYTEST_ARGS)

@@ -40,17 +40,22 @@ class Tap:
         *,
         atomic: bool = True,
         hint: Hint | None = None,
+        rows: int | None = 1,
+        again: Callable[[], Script[T]] | None = None,
     ) -> T:
         """Run a script that may change something."""
-        return await self._driver.write(lambda: self._noted("write", script()), atomic=atomic, hint=hint)
+        second = None if again is None else lambda: self._noted("write", again())
+        return await self._driver.write(
+            lambda: self._noted("write", script()), atomic=atomic, hint=hint, rows=rows, again=second
+        )
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
         """Do the same for a thread that may wait."""
         return self._driver.write_blocking(lambda: self._noted("write", script()), hint=hint)
 
-    async def read(self, script: Callable[[], Script[T]]) -> T:
+    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing."""
-        return await self._driver.read(lambda: self._noted("read", script()))
+        return await self._driver.read(lambda: self._noted("read", script()), rows=rows)
 
     def sibling(self) -> Tap:
         """Listen to the pulse's connection too."""
@@ -82,10 +87,10 @@ class CallTap:
         self._sent.append(Sent(now(), "write", verb))
         return await self._calls.write(verb, *asked, **told)
 
-    async def read(self, verb: str, *asked: Any) -> Any:
+    async def read(self, verb: str, *asked: Any, **told: Any) -> Any:
         """Make a call that changes nothing."""
         self._sent.append(Sent(now(), "read", verb))
-        return await self._calls.read(verb, *asked)
+        return await self._calls.read(verb, *asked, **told)
 
     def sibling(self) -> CallTap:
         """Listen to the pulse's connection too."""

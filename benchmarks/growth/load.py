@@ -16,7 +16,6 @@ _NAMED = {
     "SELECT set_config": "notify",
     "COPY": "copy",
     "LISTEN": "listen",
-    "SELECT pg_try_advisory_lock": "mark",
     "SELECT $1": "check",
 }
 """Statements that no `.sql` file has, by how they begin."""

@@ -21,7 +21,8 @@ DuetimeError
 │   ├── JobFailed · JobCancelled · JobSkipped
 │   ├── ClaimLost          the store has given the job to another worker; this run records nothing
 │   ├── TransactionMisused (RuntimeError) a handler ended the transaction it was lent, or went around it
-│   └── ResultExpired
+│   ├── ResultExpired
+│   └── ResultUnreadable   it has one that this process cannot read
 ├── ScheduleNotFound       (LookupError)
 ├── WorkerError
 │   ├── WorkerNotFound     (LookupError)
@@ -29,7 +30,8 @@ DuetimeError
 ├── StoreError
 │   ├── StoreUnavailable   the database cannot be reached now; trying again may help
 │   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
-│   │   └── NoSuchFile     there is no SQLite file, and none may be made
+│   │   ├── NoSuchFile     there is no SQLite file, and none may be made
+│   │   └── StoreLost      the SQLite file was deleted or replaced while it was open
 │   ├── SchemaMismatch     its tables are older or newer than this code
 │   ├── StoreMoved         it was copied elsewhere, and the work goes on there
 │   └── Unsupported        this store does not do that
@@ -191,6 +193,10 @@ class ResultExpired(JobError):
     """The job succeeded, but its result is not kept (any more)."""
 
 
+class ResultUnreadable(JobError):
+    """The job succeeded, but its stored result cannot be read, or does not fit the type that its task returns."""
+
+
 class ScheduleNotFound(DuetimeError, LookupError):
     """No schedule has this name."""
 
@@ -225,6 +231,10 @@ class StoreUnusable(StoreError):
 
 class NoSuchFile(StoreUnusable):
     """There is no SQLite file, and none may be made."""
+
+
+class StoreLost(StoreUnusable):
+    """The SQLite file was deleted or replaced while it was open; only a restart helps."""
 
 
 class SchemaMismatch(StoreError):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.cli.failures import without_passwords
+from duetime.cli.doctor import doctor
 from tests.acceptance.kit import duetime
 from tests.unit.test_import import HEAVY
 
@@ -111,24 +111,52 @@ def test_a_database_that_cannot_be_used_is_one_clear_line(
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize(
-    ("text", "safe"),
-    [
-        ("at postgresql://me:secret@db/app.", "at postgresql://me:***@db/app."),
-        ("postgresql+asyncpg://me:se:c@r/et@db/app", "postgresql+asyncpg://me:***@db/app"),
-        ("postgresql://:secret@db", "postgresql://:***@db"),
-        ("postgresql://db/app?user=me&password=secret&x=1", "postgresql://db/app?user=me&password=***&x=1"),
-        ("postgresql://me@db:5432/app", "postgresql://me@db:5432/app"),
-        ("sqlite:///jobs.db", "sqlite:///jobs.db"),
-    ],
-)
-def test_passwords_are_blotted_out(text: str, safe: str) -> None:
-    assert without_passwords(text) == safe
+LEAK = "\x1b[31mnot at postgresql://me:hush/quiet@db/app?sslpassword=hidden\x1b]0;title\x07"
 
 
-@pytest.mark.parametrize("text", ["x" * 500_000, "a://b:" * 20_000])
-def test_to_look_for_passwords_in_a_long_line_is_no_work(text: str) -> None:
-    assert without_passwords(text) == text
+@pytest.mark.covers("password-in-message")
+def test_a_traceback_has_neither_passwords_nor_what_a_terminal_obeys(folder: Path) -> None:
+    (folder / "leaking.py").write_text(f"raise RuntimeError({LEAK!r})\n")
+    for arguments in (("worker", "leaking:scheduler"), ("--debug", "worker", "leaking:scheduler")):
+        said = duetime(*arguments).stderr
+        assert "postgresql://me:***@db/app?sslpassword=***" in said
+        assert "\x1b" not in said
+        assert "\x07" not in said
+        assert not any(part in said for part in ("hush", "quiet", "hidden"))
+    assert "Traceback" in said
+
+
+@pytest.mark.covers("password-in-message")
+def test_an_unexpected_error_is_shown_as_safely(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError(LEAK)
+
+    monkeypatch.setattr(doctor, "callback", fail)
+    result = duetime("doctor")
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert "postgresql://me:***@db/app?sslpassword=***" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+@pytest.mark.covers("password-in-message")
+@pytest.mark.parametrize("words", [("jobs", "list"), ("jobs", "show", "1"), ("copy", "a", "b"), ()])
+def test_a_url_in_the_wrong_place_is_not_repeated_with_its_password(words: tuple[str, ...]) -> None:
+    result = duetime(*words, "postgresql://me:hush/quiet@db/\x1b[31mapp")
+    assert result.exit_code == 2
+    assert "postgresql://me:***@db/" in result.stderr
+    assert not any(part in result.stderr for part in ("hush", "quiet"))
+    assert "\x1b" not in result.stderr
+
+
+@pytest.mark.covers("password-in-message")
+@pytest.mark.parametrize("password", ["se#cret", "se/cret", "se?cret", "a@se/cret"])
+def test_a_password_that_is_not_encoded_is_refused_with_how_to_write_it(folder: Path, password: str) -> None:
+    for command in (["jobs", "list"], ["migrate"], ["doctor"], ["--debug", "jobs", "list"]):
+        result = duetime(*command, "--url", f"postgresql://me:{password}@127.0.0.1:1/app")
+        assert result.exit_code == 2
+        assert "urllib.parse.quote(password, safe='')" in result.stderr
+        assert not any(part in result.output for part in ("se#", "cret", "a@se"))
 
 
 def test_a_database_that_does_not_answer_is_told_without_its_password(folder: Path) -> None:

@@ -121,6 +121,17 @@ def test_a_password_is_not_shown() -> None:
     assert "secret" not in result.stderr
 
 
+@pytest.mark.covers("password-in-message")
+def test_no_secret_of_a_url_is_stored(postgres_url: str) -> None:
+    target = f"{postgres_url}?sslpassword=hidden"
+    assert duetime("copy", HERE, target).exit_code == 0
+    said = duetime("worker", "shop:scheduler").stderr
+    assert "?sslpassword=*** at " in said
+    assert duetime("copy", target, THERE).exit_code == 0
+    with closing(sqlite3.connect("jobs.db")) as here, closing(sqlite3.connect("there.db")) as there:
+        assert "hidden" not in "\n".join((*here.iterdump(), *there.iterdump()))
+
+
 def test_somebody_at_a_terminal_sees_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -213,3 +214,16 @@ def test_a_job_that_is_not_there_has_its_own_exit_code(folder: Path) -> None:
     result = duetime("jobs", "show", "unknown", *URL)
     assert result.exit_code == 3
     assert "there is no job unknown" in result.stderr
+
+
+@pytest.mark.covers("deep-values")
+def test_rows_that_cannot_be_read_are_shown_and_break_no_list(folder: Path) -> None:
+    first = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    second = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    deep = "[" * 5_000 + "]" * 5_000
+    with sqlite3.connect(folder / "jobs.db") as file:
+        file.execute("UPDATE duetime_jobs SET payload = ? WHERE id = ?", [deep, first])
+    file.close()
+    assert {job["id"] for job in from_json("jobs", "list", *URL)} == {first, second}
+    assert from_json("jobs", "show", first, *URL)["arguments"] == deep
+    assert second in duetime("jobs", "list", *URL).stdout

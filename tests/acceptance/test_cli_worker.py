@@ -65,6 +65,40 @@ def test_signals_end_a_worker_whose_event_loop_is_blocked(folder: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
+def test_a_worker_logs_each_job_and_the_traceback_of_one_that_fails(folder: Path) -> None:
+    with worker() as process:
+        until(process, "stop with Ctrl-C")
+        done = duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip()
+        assert f"INFO     duetime.jobs: job {done} of shop.greet succeeded (attempt 1, " in until(
+            process, "succeeded"
+        )
+        failed = duetime("enqueue", "shop:scheduler", "shop.fail").stdout.strip()
+        line = until(process, "ERROR")
+        assert f"duetime.jobs: job {failed} of shop.fail failed (attempt 1, " in line
+        assert line.endswith(": RuntimeError: bell \\x07 and \\x1b[31mred\n")
+        assert until(process, "Traceback") == "  Traceback (most recent call last):\n"
+        assert until(process, "RuntimeError: bell") == "  RuntimeError: bell \\x07 and \\x1b[31mred\n"
+        process.send_signal(signal.SIGTERM)
+        until(process, "stopped: 2 run(s) ended, 1 job(s) failed")
+        assert process.wait(20) == 0
+
+
+def test_a_worker_logs_the_fields_of_a_job_as_json(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.fail").stdout.strip()
+    with worker("--log-format", "json") as process:
+        line = json.loads(until(process, "duetime.jobs"))
+        assert {name: line[name] for name in ("level", "job_id", "task", "queue", "attempt", "outcome")} == {
+            "level": "error",
+            "job_id": job_id,
+            "task": "shop.fail",
+            "queue": "default",
+            "attempt": 1,
+            "outcome": "failed",
+        }
+        assert "Traceback" in line["exception"]
+        assert line["duration"] >= 0
+
+
 def test_a_worker_logs_json_when_asked(folder: Path) -> None:
     with worker(
         "--log-format", "json", "--no-schedules", "--queue", "default", "--queue", "mail=5"
@@ -104,3 +138,14 @@ def test_a_worker_whose_database_is_unusable_at_start_says_so_and_ends(folder: P
     assert process.returncode == 4
     assert "jobs.db" in output
     assert "Traceback" not in output
+
+
+@pytest.mark.covers("lost-file")
+def test_a_worker_whose_file_is_deleted_ends_with_an_error(folder: Path) -> None:
+    duetime("migrate", *URL)
+    with worker() as process:
+        until(process, "stop with Ctrl-C")
+        for file in folder.glob("jobs.db*"):
+            file.unlink()
+        assert "CRITICAL" in until(process, "was deleted or replaced while it was open")
+        assert process.wait(20) == 4

@@ -100,3 +100,35 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.05)
+
+
+FAILING = """
+from fastapi import FastAPI
+from duetime import Scheduler
+
+scheduler = Scheduler()
+app = FastAPI(lifespan=scheduler.lifespan)
+
+@scheduler.task
+async def send_email(user_id: int, message: str) -> None:
+    print("to user", user_id, flush=True)
+    raise RuntimeError(f"{message}: the mail server is away")
+
+@app.put("/send_email_notification")
+async def notify(user_id: int, message: str) -> None:
+    await send_email.enqueue(user_id, message)
+"""
+
+
+def test_an_application_that_has_set_up_no_logging_shows_the_traceback_of_a_failed_job(
+    tmp_path: Path,
+) -> None:
+    with serving(FAILING.splitlines(), tmp_path / "failing", processes=1) as application:
+        application.put_mail(7)
+        wait_until(lambda: application.states() == ["failed"])
+    said = (tmp_path / "failing" / "output").read_text(encoding="utf-8").splitlines()
+    [start] = [n for n, line in enumerate(said) if "of app.send_email failed (attempt 1, " in line]
+    assert said[start].endswith("): RuntimeError: hello: the mail server is away")
+    assert said[start + 1] == "  Traceback (most recent call last):"
+    assert 'raise RuntimeError(f"{message}: the mail server is away")' in said[start + 3]
+    assert said[start + 4] == "  RuntimeError: hello: the mail server is away"

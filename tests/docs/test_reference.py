@@ -13,9 +13,11 @@ import duetime
 from duetime import errors, testing
 from duetime.cli import main
 from duetime.cli.failures import ExitCode
+from duetime.model.event import EventKind
 from duetime.model.schedule_options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
+from duetime.runtime import job_log
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.serving import WorkerSettings
 from duetime.testing import blocking, plugin
@@ -107,6 +109,17 @@ def test_every_field_of_a_record_is_listed(record: type) -> None:
 def test_every_public_name_is_somewhere_in_the_reference() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in REFERENCE.glob("*.md"))
     assert [name for name in duetime.__all__ if not re.search(rf"`[^`]*\b{name}\b", pages)] == []
+
+
+def test_every_logger_and_every_field_of_a_record_about_a_job_is_listed() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert names("logging.md", "| Logger |") == {*re.findall(r'getLogger\("(duetime[^"]*)"\)', sources)} - {
+        "duetime"
+    }
+    assert names("logging.md", "| Field |") == {*job_log.FIELDS}
+    outcomes = {kind.removeprefix("job.") for kind in EventKind if kind.startswith("job.")} - {"started"}
+    page = (REFERENCE / "logging.md").read_text(encoding="utf-8")
+    assert [outcome for outcome in outcomes if f"`{outcome}`" not in page] == []
 
 
 def test_every_verb_of_the_testing_kit_and_its_options_are_listed() -> None:

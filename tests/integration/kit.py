@@ -140,17 +140,22 @@ class Fleet:
         cpu: bool = False,
         declares: Mapping[str, str] | None = None,
         host_key: str | None = None,
+        clock_offset: float = 0,
         failpoint: str | None = None,
+        url: str | None = None,
+        network: str | None = None,
         **settings: Any,
     ) -> WorkerProcess:
         """Start a worker without waiting for it."""
         plan = {
-            "url": self.url,
+            "url": self.url if url is None else url,
             "ticking": ticking,
             "waiting": waiting,
             "cpu": cpu,
             "declares": declares,
             "host_key": host_key,
+            "clock_offset": clock_offset,
+            "network": network,
             "failpoint": failpoint,
             "settings": settings,
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.errors import StoreError
+from duetime.stores.base import Check
 from duetime.stores.open import open_store
 
 
@@ -14,3 +15,13 @@ async def refusal(url: str) -> StoreError:
     with pytest.raises(StoreError) as refused:
         await store.open()
     return refused.value
+
+
+async def finding(url: str, name: str) -> Check:
+    """Return what the doctor says of one thing."""
+    store = open_store(url)
+    await store.open(check=False)
+    try:
+        return next(check for check in await store.doctor() if check.name == name)
+    finally:
+        await store.close()

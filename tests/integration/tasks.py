@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from duetime import Ended, Limit, Scheduler, cron, current_job
 from duetime.model.instants import from_datetime
@@ -60,6 +61,11 @@ async def work(seconds: float) -> int:
     with _told():
         await asyncio.sleep(seconds)
     return os.getpid()
+
+
+async def work_once(seconds: float) -> int:
+    """Like `work`, for a task that must never run twice."""
+    return await work(seconds)
 
 
 async def wait_for(gate: str) -> int:
@@ -185,6 +191,7 @@ class App:
         self.scheduler = scheduler = Scheduler(url)
         self.note = scheduler.task(name="note")(note)
         self.work = scheduler.task(name="work")(work)
+        self.work_once = scheduler.task(name="work_once", on_crash="fail")(work_once)
         self.wait_for = scheduler.task(name="wait_for")(wait_for)
         self.wait_for_own = scheduler.task(name="wait_for_own")(wait_for_own)
         self.wait_for_once = scheduler.task(name="wait_for_once", on_crash="fail")(wait_for_once)
@@ -211,3 +218,11 @@ class App:
         if waiting is not None:
             every_second = scheduler.schedule(cron("* * * * * *"), name="waiting", args=(waiting,))
             every_second(self.wait_for)
+
+
+def give_nested(deep: int) -> Any:
+    """Return a list in a list, and so on; for 0, a whole number that is too long."""
+    value: Any = 1 if deep else 10**5_000
+    for _ in range(deep):
+        value = [value]
+    return value

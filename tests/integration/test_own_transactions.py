@@ -306,7 +306,7 @@ async def test_a_connection_is_asked_with_one_statement_which_database_it_is(pos
         assert isinstance(caller.tx, asyncpg.Connection)
         with caller.tx.query_logger(lambda record: asked.append(record.query)):
             await task.options(tx=caller.tx, delay=3600).enqueue(1)
-    assert [query.split()[0] for query in asked] == ["SAVEPOINT", "SELECT", "INSERT", "RELEASE"]
+    assert [query.split()[0] for query in asked] == ["SAVEPOINT", "SELECT", "WITH", "RELEASE"]
 
 
 def test_a_blocking_caller_enqueues_in_its_own_thread(sql_url: str) -> None:

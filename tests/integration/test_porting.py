@@ -136,6 +136,49 @@ async def test_a_file_of_another_kind_is_refused(tmp_path: Path, text: str, prob
             await scheduler.schedules.import_(text, format="toml")
 
 
+BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]" for n in range(1, 8)]
+    + ["schedules: *a7"]
+)
+
+
+@pytest.mark.covers("hostile-schedule-file")
+@pytest.mark.parametrize(
+    ("style", "text", "problem"),
+    [
+        ("yaml", BOMB, r"line 2: \*a0 stands for another value; write the value itself"),
+        ("yaml", "schedules:\n- &one {name: a}\n- *one", r"line 3: \*one stands for"),
+        ("yaml", "schedules:\n- " + "[" * 100_000, "line 2: values are nested more than 110 deep"),
+        ("yaml", "schedules: [" + "a," * 500_000 + "]", "line 1: there are more than 500,000 values; split"),
+        ("yaml", "schedules: [", r"(?s)this is no YAML: .*line 2"),
+        ("json", '{"schedules": ' + "[" * 100_000, "nested more than 110 deep"),
+        ("json", '{"schedules": [' + '{"a":' * 200 + "1" + "}" * 200 + "]}", "nested more than 110 deep"),
+        ("json", " " * 10_000_001, "more than 10,000,000 characters; split it"),
+        ("yaml", " " * 10_000_001, "more than 10,000,000 characters; split it"),
+        ("crontab", "#" * 10_000_001, "more than 10,000,000 characters; split it"),
+    ],
+)
+async def test_a_file_that_would_take_more_than_it_says_is_refused_before_it_is_built(
+    tmp_path: Path, style: str, text: str, problem: str
+) -> None:
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        with pytest.raises(InvalidImport, match=problem):
+            await scheduler.schedules.import_(text, format=style, check=False)
+        assert await scheduler.schedules.list() == []
+
+
+@pytest.mark.covers("hostile-crontab")
+async def test_json_for_people_has_letters_and_nothing_that_a_terminal_obeys(tmp_path: Path) -> None:
+    odd = "Grüße\x1b[2J\x9b2J\x7f\x85\u2028\u202e\U000e0001"
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        await scheduler.schedules.put("a", cron("0 3 * * *"), "mail", args=(odd,))
+        text = await exported(scheduler, "json")
+        assert "Grüße" in text
+        assert text.replace("\n", "").isprintable()
+        assert json.loads(text)["schedules"][0]["arguments"] == {"to": odd}
+
+
 async def test_a_dry_run_tells_the_same_and_stores_nothing(store_url: str) -> None:
     async with shop(store_url) as scheduler:
         await fill(scheduler)
@@ -341,3 +384,18 @@ async def test_a_text_is_no_list_of_names(tmp_path: Path) -> None:
     async with shop(f"sqlite:///{tmp_path / 'one.db'}") as scheduler:
         with pytest.raises(InvalidOption, match=r"such as \['nightly'\]"):
             await scheduler.schedules.export("nightly")
+
+
+@pytest.mark.covers("deep-values")
+@pytest.mark.parametrize("check", [True, False], ids=["checked", "unchecked"])
+@pytest.mark.parametrize("name", ["arguments", "callbacks"])
+async def test_values_that_are_nested_too_deep_are_refused(tmp_path: Path, check: bool, name: str) -> None:
+    deep: Any = 1
+    for _ in range(101):
+        deep = [deep]
+    own = {"arguments": {"days": deep}} if name == "arguments" else {"callbacks": {"failure": {"task": deep}}}
+    entry = {"name": "s", "task": "tidy", "cron": "0 3 * * *"} | own
+    async with shop(f"sqlite:///{tmp_path / 'a.db'}") as scheduler:
+        with pytest.raises(InvalidImport, match=r"nested more than 100 deep|expected `int`, got `array`"):
+            await scheduler.schedules.import_(json.dumps({"schedules": [entry]}), check=check)
+        assert await scheduler.schedules.list() == []

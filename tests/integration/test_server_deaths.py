@@ -121,6 +121,34 @@ async def test_while_the_server_is_dead_requests_are_refused_and_workers_wait(
     )
 
 
+@pytest.mark.covers("result-across-restart")
+async def test_a_result_is_waited_for_while_the_server_is_dead_and_until_the_time_is_up(
+    mortal: Mortal, fleet_at: FleetAt
+) -> None:
+    fleet = fleet_at(mortal.url)
+    app, gate = fleet.app(), fleet.gate()
+    async with app.scheduler:
+        worker = await fleet.start()
+        job = await app.wait_for.enqueue(gate.path)
+        await fleet.entry("start", job=job.id)
+        blocking = await asyncio.to_thread(app.wait_for.sync.enqueue, gate.path)
+        await fleet.entry("start", job=blocking.id)
+        waiting = [
+            asyncio.create_task(job.result(timeout=50)),
+            asyncio.create_task(asyncio.to_thread(blocking.result, timeout=50)),
+        ]
+        await asyncio.to_thread(mortal.kill)
+        with pytest.raises(TimeoutError) as error:
+            await job.result(timeout=0.5)
+        assert isinstance(error.value.__cause__, StoreUnavailable)
+        gate.open()
+        await asyncio.to_thread(mortal.start)
+        assert await asyncio.gather(*waiting) == [worker.pid] * 2
+        with pytest.raises(TimeoutError) as error:
+            await (await app.wait_for.enqueue(str(fleet.folder / "closed"))).result(timeout=0.5)
+        assert error.value.__cause__ is None, "the server answers again"
+
+
 @pytest.mark.covers("database-restart")
 async def test_a_worker_is_unhealthy_while_the_server_is_dead_and_recovers_by_itself(
     mortal: Mortal, fleet_at: FleetAt

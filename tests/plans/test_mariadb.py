@@ -41,7 +41,7 @@ FILL = f"""
 INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash, finished_at, unique_key)
 SELECT lpad(seq, 32, '0'), 'greet', '{{}}', 'default', 5, CASE WHEN seq <= {ENDED} THEN 'succeeded' ELSE 'pending' END,
        CASE WHEN seq <= {AWHILE} THEN {DUE - 1} ELSE {LATER} END, 1, 'retry', CASE WHEN seq <= {ENDED} THEN 2 END,
-       CASE WHEN seq > {ENDED} THEN seq END
+       CASE WHEN seq BETWEEN {ENDED + 1} AND {AWHILE} THEN seq END
 FROM seq_1_to_{ROWS}
 """
 HIRE = """

@@ -221,7 +221,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.prune_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
         (SQL.claims_under, {"worker": "w", "claim_id": "c", "now": DUE}, "duetime_jobs_running"),
-        (SQL.orphans, {}, "duetime_jobs_running"),
+        (SQL.orphans, {"now": DUE}, "duetime_jobs_running"),
         (SQL.forsaken, {"now": DUE}, "duetime_jobs_running"),
         (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),
         (SQL.tally_waiting, {"most": 10, "now": DUE}, "duetime_jobs_claim"),

@@ -32,14 +32,14 @@ def _terminal_is_final(before: State, step: Step[State]) -> bool:
 
 
 def _one_live_claim(before: State, step: Step[State]) -> bool:
-    """Among the workers with a lease, at most one believes that a job is its own."""
+    """Among the workers whose lease has not run out, at most one believes that a job is its own."""
     store = step.state.store
     believed: list[int] = []
     for process in step.state.processes:
         row = store.worker(process.id)
         held = process.held
         # Once its settlement is sent, a worker runs the job no more and only waits for the answer.
-        if held is not None and not held.outcome and row is not None and row.alive and row.leased:
+        if held is not None and not held.outcome and row is not None and row.leased:
             believed.append(held.job)
     return len(believed) == len(set(believed))
 
@@ -66,7 +66,7 @@ def _fences_rise(before: State, step: Step[State]) -> bool:
 
 
 def _only_lapsed_rescued(before: State, step: Step[State]) -> bool:
-    """A job is rescued from another worker only after that worker's lease ran out during the claim."""
+    """A job is rescued only after its worker's lease ran out, or its process was seen gone, during the claim."""
     event = step.event
     return not isinstance(event, TakenOver) or event.own or before.store.jobs[event.job].lapsed
 
@@ -81,7 +81,7 @@ ALWAYS: dict[str, Invariant[State]] = {
     "one run has one accepted settlement": _one_settlement,
     "a terminal row never changes": _terminal_is_final,
     "an occurrence makes one job": _one_job_per_occurrence,
-    "only a claim whose lease ran out is rescued": _only_lapsed_rescued,
+    "only a claim whose lease ran out or whose process is gone is rescued": _only_lapsed_rescued,
 }
 """Hold even in a store that loses acknowledged writes."""
 

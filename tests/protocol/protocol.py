@@ -3,9 +3,10 @@
 Bounds. Two processes, each holding one claim at a time, share one or two jobs and up to two occurrences
 of one schedule. What could repeat for ever is bounded by one number, `Scope.mishaps`: at most that many of
 these happen in one history, in any mix and order: a process crashes; a process pauses until its lease has
-run out; an answer is lost; a request or a pulse arrives late; a task fails and is retried; a claim made
+run out; a connection is lost; an answer is lost; a request or a pulse arrives late; a task fails and is retried; a claim made
 ahead is released; a replica falls behind, to which the store may then fail over. All else (reading, claiming,
-starting, settling, pulsing, marking dead, taking over, pruning, the lease of a process that is gone) is free.
+starting, settling, pulsing, reconnecting, marking dead, taking over, pruning, the lease of a process that is gone) is
+free. On one host a process that is gone can be seen to be gone, before its lease ends.
 States that differ only in which process is called A are searched once.
 
 Claim ids and worker ids are random in a real store. Here a fresh one is the smallest that nobody in the whole
@@ -50,6 +51,10 @@ class Scope:
     late: bool = True
     failover: bool = False
     prune: bool = False
+    sessions: bool = False
+    """Whether connections are lost."""
+    one_host: bool = False
+    """Whether it is seen when a process is gone."""
 
 
 Steps = Iterator[Step[State]]
@@ -101,6 +106,7 @@ class ClaimProtocol:
             yield from self._pulse(state, process)
             yield from self._mark_dead(state, process)
             yield from self._crash(state, process)
+            yield from self._disconnect(state, process)
         yield from self._lapse(state)
         yield from self._deliver(state)
         yield from self._fail_over(state)
@@ -230,10 +236,19 @@ class ClaimProtocol:
             yield Step(f"worker {process.name} pulses", known(state, process, after))
 
     def _mark_dead(self, state: State, process: Process) -> Steps:
+        living = {other.id: other for other in state.processes}
         for row in state.store.workers:
-            if row.alive and not row.leased and row.id != process.id:
-                said = f"worker {process.name} marks worker {row.id} dead"
-                yield Step(said, state._replace(store=state.store.with_worker(row._replace(alive=False))))
+            if not row.alive or row.id == process.id:
+                continue
+            said, other = f"worker {process.name} marks worker {row.id} dead", living.get(row.id)
+            gone = self.scope.one_host and other is None
+            if gone and row.leased:
+                said += ", whose process is gone"
+            elif self.rules.lost_session_is_death and other is not None and not other.session and row.leased:
+                said += ", whose connection is gone"
+            elif row.leased:
+                continue
+            yield Step(said, state._replace(store=rows.bury(state.store, row, gone=gone)))
 
     def _take_over(self, state: State, process: Process) -> Steps:
         """Rescue a job of a dead worker, or one that the store says is mine and I know nothing of."""
@@ -261,6 +276,15 @@ class ClaimProtocol:
         fresh = registered(state, process)
         new = fresh.processes[NAMES.index(process.name)].id
         yield _mishap(f"worker {process.name} crashes and comes back as {new}", fresh)
+
+    def _disconnect(self, state: State, process: Process) -> Steps:
+        if not process.session:
+            yield Step(f"worker {process.name} reconnects", known(state, process._replace(session=True)))
+        elif self.scope.sessions and not self._spent(state):
+            yield _mishap(
+                f"worker {process.name} loses its connection and lives on",
+                known(state, process._replace(session=False)),
+            )
 
     def _lapse(self, state: State) -> Steps:
         current = {process.id for process in state.processes}

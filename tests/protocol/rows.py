@@ -27,6 +27,8 @@ class Rules:
     occurrence_is_unique: bool = True
     lost_answers_looked_up: bool = True
     unknown_claims_returned: bool = True
+    lost_session_is_death: bool = False
+    """Whether a worker is marked dead because its connection is gone, though its lease is good."""
 
 
 class Job(NamedTuple):
@@ -43,6 +45,7 @@ class Job(NamedTuple):
     pruned: bool = False
     runs: int = 0
     lapsed: bool = False
+    """Whether the lease of its worker ran out, or its process was seen to be gone, during the claim."""
     settled: int = 0
 
     @property
@@ -206,11 +209,20 @@ def pulse(rules: Rules, store: Store, worker_id: str) -> Store | None:
 
 def lapse(store: Store, worker_id: str) -> Store:
     """Let a worker's lease run out."""
+    return _forsaken(store, worker_id).with_worker(Worker(worker_id, leased=False))
+
+
+def bury(store: Store, row: Worker, *, gone: bool) -> Store:
+    """Mark a worker dead, of which it may be seen that its process is gone."""
+    return (_forsaken(store, row.id) if gone else store).with_worker(row._replace(alive=False))
+
+
+def _forsaken(store: Store, worker_id: str) -> Store:
     jobs = tuple(
         job._replace(lapsed=True) if job.state == "running" and job.worker == worker_id else job
         for job in store.jobs
     )
-    return store._replace(jobs=jobs).with_worker(Worker(worker_id, leased=False))
+    return store._replace(jobs=jobs)
 
 
 def fire(rules: Rules, store: Store, seen: int) -> Store | None:

@@ -23,6 +23,7 @@ MISHAPS = int(os.environ.get("PROTOCOL_MISHAPS", "2"))
 FIRING = Scope(mishaps=1, jobs=0, occurrences=1, ahead=False, prune=True)
 LOSING = Scope(failover=True)
 SMALL = Scope(mishaps=1)
+CUT_OFF = Scope(sessions=True, one_host=True)
 ONCE: dict[str, Invariant[State]] = {"a job that must not run twice runs once": at_most_once}
 
 
@@ -46,6 +47,8 @@ STUCK = "can never finish"
 ZOMBIE = "no settlement is accepted from a claim that was lost"
 COUNTS = "only runs that began are counted"
 OCCURRENCE = "an occurrence makes one job"
+RESCUED = "only a claim whose lease ran out or whose process is gone is rescued"
+LIVE = "at most one live claim"
 
 WEAKENED = {
     "a fence of the job's id alone": Weakened(
@@ -57,13 +60,14 @@ WEAKENED = {
         rules=Rules(fence="integer"), scope=LOSING, breaks=ZOMBIE, steps=5
     ),
     "a claim by a worker that is not alive": Weakened(
-        rules=Rules(claim_needs_alive=False), breaks="only a claim whose lease ran out is rescued", steps=4
+        rules=Rules(claim_needs_alive=False), breaks=RESCUED, steps=4
     ),
     "a rescue under the old claim": Weakened(
         rules=Rules(rescue_takes_new_claim=False), breaks=ZOMBIE, steps=5
     ),
-    "a pulse that revives the dead": Weakened(
-        rules=Rules(pulse_needs_alive=False), breaks="at most one live claim", steps=5
+    "a pulse that revives the dead": Weakened(rules=Rules(pulse_needs_alive=False), breaks=LIVE, steps=5),
+    "a lost connection taken for a death": Weakened(
+        rules=Rules(lost_session_is_death=True), scope=CUT_OFF, breaks=LIVE, steps=4
     ),
     "a rescue that ignores whether the job had started": Weakened(
         rules=Rules(rescue_looks_at_start=False), breaks=COUNTS, steps=5
@@ -120,6 +124,18 @@ SAFE = {
         Scope(mishaps=MISHAPS - 1, jobs=0, occurrences=2, ahead=False),
         DURABLE,
         3_000,
+    ),
+    "workers that lose their connections, and deaths that are seen": (
+        Rules(),
+        Scope(mishaps=MISHAPS, sessions=True, one_host=True),
+        DURABLE,
+        5_000,
+    ),
+    "lost connections and a job that must not run twice": (
+        Rules(on_crash="fail"),
+        Scope(mishaps=MISHAPS, sessions=True, one_host=True),
+        DURABLE | ONCE,
+        600,
     ),
     "a store that loses its last writes": (Rules(), Scope(mishaps=MISHAPS, failover=True), ALWAYS, 10_000),
     "a schedule in a store that loses its last writes": (

@@ -33,6 +33,8 @@ class Process(NamedTuple):
     asking: Ask | None = None
     seen: int = -1
     """The schedule's `fired_through` when this process read it, until it has fired."""
+    session: bool = True
+    """Whether its connection is there; it reconnects when it likes."""
 
     @property
     def name(self) -> str:

@@ -21,6 +21,8 @@ SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
 
 SERVERS = SQL - {"sqlite"}
 """Those SQL databases in which many write at the same time."""
+UNTYPED = frozenset({"sqlite", "redis"})
+"""Those that keep anything where a number should be."""
 GROWN = SQL - {"mariadb"}
 """Those whose tables have had older versions."""
 DEAF = frozenset({"pgbouncer"})
@@ -47,6 +49,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     hearing = [kind for kind in kinds if kind not in DEAF]
     narrowed = {
         "sql_url": [kind for kind in kinds if kind in SQL],
+        "untyped_url": [kind for kind in kinds if kind in UNTYPED],
         "grown_url": [kind for kind in kinds if kind in GROWN],
         "server_url": [kind for kind in kinds if kind in SERVERS],
         "hearing_url": hearing,
@@ -72,6 +75,12 @@ def sql_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server_url(request: pytest.FixtureRequest) -> str:
     """The same for databases in which many write at the same time."""
+    return _url(request)
+
+
+@pytest.fixture
+def untyped_url(request: pytest.FixtureRequest) -> str:
+    """The same for stores that keep anything where a number should be."""
     return _url(request)
 
 

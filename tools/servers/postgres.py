@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import Literal
 
@@ -46,20 +47,29 @@ class PostgresServer(OwnServer, Postgres):
     """A PostgreSQL that lives in a temporary folder as long as this object is open.
 
     With `fsync=False` commits survive a kill of the server but not of the machine, and cost no disk time; `settings`
-    are the server's own words for more.
+    are the server's own words for more. With a `primary` it begins as a hot standby of that server. It also listens on
+    the address of a `network`, and trusts all hosts there.
     """
 
     # A kill leaves its children behind, who hold the port and the data.
     _AT_ONCE = signal.SIGQUIT
 
     def __init__(
-        self, *, fsync: bool = True, max_connections: int = 200, settings: Mapping[str, str] | None = None
+        self,
+        *,
+        fsync: bool = True,
+        max_connections: int = 200,
+        settings: Mapping[str, str] | None = None,
+        primary: Postgres | None = None,
+        network: IPv4Interface | None = None,
     ) -> None:
         OwnServer.__init__(self, "postgres")
         Postgres.__init__(self, self.port)
+        self._primary = primary
+        self._network = network
         self._data = self._process.folder / "data"
         self._settings = {
-            "listen_addresses": HOST,
+            "listen_addresses": HOST if network is None else f"{HOST},{network.ip}",
             "port": str(self.port),
             "unix_socket_directories": "",
             "max_connections": str(max_connections),
@@ -71,19 +81,43 @@ class PostgresServer(OwnServer, Postgres):
     def start(self) -> None:
         """Start; the first time, make the data before."""
         if not self._data.exists():
-            self._process.run(
-                find("initdb"), "-D", self._data, "-U", "postgres", "-E", "UTF8", "-A", "trust", "--no-sync"
-            )
+            self._process.run(*self._making())
+            if self._network is not None:
+                with (self._data / "pg_hba.conf").open("a", encoding="ascii") as rules:
+                    rules.write(f"host all all {self._network.network} trust\n")
         super().start()
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop like `pg_ctl stop -m <mode>`; nothing happens when it is not running."""
         self._process.signal(_STOP_SIGNALS[mode])
 
+    def promote(self) -> None:
+        """End the recovery of a standby and return once it accepts writes."""
+        self.execute("SELECT pg_promote(wait => true)")
+
     def restart(self, mode: StopMode = "fast") -> None:
         """Stop and start; `immediate` makes it recover as after a crash."""
         self.stop(mode)
         self.start()
+
+    def _making(self) -> Iterable[str | Path]:
+        if self._primary is None:
+            return (
+                find("initdb"),
+                "-D",
+                self._data,
+                "-U",
+                "postgres",
+                "-E",
+                "UTF8",
+                "-A",
+                "trust",
+                "--no-sync",
+            )
+        return (
+            *(find("pg_basebackup"), "-D", self._data, "-d", self._primary.url(), "--no-sync"),
+            *("--write-recovery-conf", "--checkpoint=fast", "--wal-method=stream"),
+        )
 
     def _arguments(self) -> Iterable[str | Path]:
         return ("-D", self._data, *(f"--{name}={value}" for name, value in self._settings.items()))

@@ -16,11 +16,12 @@ from duetime.cli.database import connected
 from duetime.cli.text import say, say_json, say_table
 from duetime.errors import CopyRefused, NoSuchFile
 from duetime.model import durations
+from duetime.model.urls import redact
 from duetime.model.whole import Kind
 from duetime.scheduler import copying
 from duetime.scheduler.copying import Copied, Place, Progress
 from duetime.scheduler.who import who
-from duetime.stores.open import open_store, redact
+from duetime.stores.open import open_store
 
 
 class Named(TypedDict):

@@ -8,9 +8,10 @@ import click
 
 from duetime.cli import options
 from duetime.cli.database import connected
-from duetime.cli.failures import ExitCode, without_passwords
+from duetime.cli.failures import ExitCode
 from duetime.cli.text import say_json, say_table
 from duetime.errors import StoreError, StoreMoved
+from duetime.model.urls import redact_text
 from duetime.scheduler.checks import check_schedules
 from duetime.stores.base import Check
 
@@ -50,10 +51,10 @@ async def _examine(url: str | None, namespace: str) -> list[Check]:
 
 
 def _values(check: Check) -> dict[str, object]:
-    fix = None if check.fix is None else without_passwords(check.fix)
-    return {"name": check.name, "ok": check.ok, "detail": without_passwords(check.detail), "fix": fix}
+    fix = None if check.fix is None else redact_text(check.fix)
+    return {"name": check.name, "ok": check.ok, "detail": redact_text(check.detail), "fix": fix}
 
 
 def _row(check: Check) -> tuple[str, str, str]:
     finding = check.detail if check.ok or check.fix is None else f"{check.detail}. Fix: {check.fix}"
-    return check.name, "ok" if check.ok else "FAILED", without_passwords(finding)
+    return check.name, "ok" if check.ok else "FAILED", redact_text(finding)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
 import click
 
-from duetime.cli.text import printable
+from duetime.cli.text import safe_lines
 from duetime.errors import (
     ConfigError,
     DuetimeError,
@@ -18,10 +17,6 @@ from duetime.errors import (
     UnknownTask,
     WorkerNotFound,
 )
-
-# Bounded, and without the scheme before it: log lines of any length go through here.
-_PASSWORD = re.compile(r"(?P<before>://[^\s:/@]{0,300}):\S{0,4000}@")
-_PASSWORD_OPTION = re.compile(r"(?P<before>[?&](?:password|sslpassword)=)[^\s&]*", re.IGNORECASE)
 
 
 class ExitCode(IntEnum):
@@ -49,7 +44,7 @@ class Failure(click.ClickException):
     """Ends the command with a message and a code."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILURE) -> None:
-        super().__init__("\n".join(printable(line) for line in without_passwords(message).splitlines()))
+        super().__init__(safe_lines(message))
         self.exit_code = code  # type: ignore[misc]  # click's class variable, meant to be one per error
 
 
@@ -61,8 +56,3 @@ def as_failure(error: DuetimeError) -> Failure:
 def code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
     return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILURE)
-
-
-def without_passwords(text: str) -> str:
-    """Return a text with the passwords of the URLs in it blotted out."""
-    return _PASSWORD_OPTION.sub(r"\g<before>***", _PASSWORD.sub(r"\g<before>:***@", text))

@@ -11,8 +11,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import click
 
-from duetime.cli.failures import without_passwords
-from duetime.cli.text import printable
+from duetime.model.shown import printable
+from duetime.model.urls import redact_text
+from duetime.runtime import job_log
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,8 +28,7 @@ class ConsoleFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created).astimezone()
         time = moment.isoformat(sep=" ", timespec="milliseconds")
         line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
-        extra = _details(record).splitlines()
-        return "\n".join(printable(part) for part in (without_passwords(line), *extra))
+        return "\n".join([printable(redact_text(line)), *_indented(_details(record).splitlines())])
 
 
 class JsonFormatter(logging.Formatter):
@@ -40,9 +40,11 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": without_passwords(record.getMessage()),
+            "message": redact_text(record.getMessage()),
             "pid": record.process,
         }
+        if record.name == job_log.log.name:
+            values |= {name: getattr(record, name, None) for name in job_log.FIELDS}
         if details := _details(record):
             values["exception"] = details
         return json.dumps(values)
@@ -75,9 +77,14 @@ def configure(level: str, style: Format) -> None:
 
 
 def _details(record: logging.LogRecord) -> str:
-    plain = logging.Formatter()
-    parts = [plain.formatException(record.exc_info)] if record.exc_info else []
-    # A record of a child process brings its traceback as text.
-    parts += [record.exc_text] if record.exc_text and not record.exc_info else []
+    # Records of jobs and of child processes bring their traceback as text.
+    parts = [record.exc_text] if record.exc_text else []
+    parts += [logging.Formatter().formatException(record.exc_info)] if record.exc_info and not parts else []
     parts += [record.stack_info] if record.stack_info else []
-    return without_passwords("\n".join(parts))
+    return redact_text("\n".join(parts))
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return lines that cannot be taken for records."""
+    indent = "" if all(line.startswith("  ") for line in lines) else "  "
+    return [f"{indent}{printable(line.expandtabs())}" for line in lines]

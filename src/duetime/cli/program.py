@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import traceback
 from typing import Any
 
@@ -15,7 +16,7 @@ from duetime.cli.demo import demo
 from duetime.cli.doctor import doctor
 from duetime.cli.enqueue import enqueue
 from duetime.cli.explain import explain
-from duetime.cli.failures import Failure, as_failure
+from duetime.cli.failures import ExitCode, Failure, as_failure
 from duetime.cli.jobs import jobs
 from duetime.cli.migrate import migrate
 from duetime.cli.prune import prune
@@ -23,6 +24,7 @@ from duetime.cli.queues import queues
 from duetime.cli.reopen import reopen
 from duetime.cli.scheduler import scheduler
 from duetime.cli.schedules import schedules
+from duetime.cli.text import safe_lines
 from duetime.cli.top import top
 from duetime.cli.worker import worker
 from duetime.cli.workers import workers
@@ -38,8 +40,24 @@ class Program(click.Group):
             return super().invoke(ctx)
         except (DuetimeError, Failure) as error:
             if ctx.params.get("debug"):
-                click.echo(traceback.format_exc(), err=True, nl=False)
+                _say_traceback()
             raise (as_failure(error) if isinstance(error, DuetimeError) else error) from None
+        except click.ClickException as error:
+            # Of the command line itself: it repeats words, and one of them may be a URL.
+            vars(error)["message"] = safe_lines(error.message)
+            raise
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program; an unexpected error is shown as safely as the others."""
+        try:
+            return super().main(*args, **kwargs)
+        except Exception:  # noqa: BLE001 -- it ends the program
+            _say_traceback()
+            sys.exit(ExitCode.FAILURE)
+
+
+def _say_traceback() -> None:
+    click.echo(safe_lines(traceback.format_exc()), err=True)
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import get_args
 
@@ -14,7 +16,7 @@ from duetime.cli.database import client
 from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import load_scheduler
 from duetime.cli.text import say, say_json
-from duetime.scheduler.documents import Format
+from duetime.scheduler.documents import LONGEST, Format
 from duetime.scheduler.porting import ScheduleExport, ScheduleImport
 from duetime.scheduler.scheduler import Scheduler
 
@@ -136,14 +138,31 @@ def _kind(path: Path | None) -> str:
 
 
 def _read(name: str) -> str:
+    """Read a file, and not more of it than is taken."""
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        if name == "-":
+            return sys.stdin.read(LONGEST + 1)
+        with Path(name).open(encoding="utf-8", newline="") as file:
+            return file.read(LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
 
 
 def _write(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, since arguments may be secret, and all of it or nothing."""
     try:
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():
+            # A pipe or a device stays what it is.
+            path.write_text(text, encoding="utf-8")
+            return
+        target = path.resolve()
+        handle, made = tempfile.mkstemp(dir=target.parent, prefix=".duetime-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(made).replace(target)
+        except BaseException:
+            Path(made).unlink()
+            raise
     except OSError as error:
         raise Failure(f"{path} cannot be written: {error}", ExitCode.FAILURE) from None

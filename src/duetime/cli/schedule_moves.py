@@ -78,7 +78,7 @@ def resume(*, url: str | None, namespace: str, names: tuple[str, ...], by: str |
 
     async def act(scheduler: Scheduler, name: str) -> str:
         answer = await scheduler.schedules.resume(name, by=by)
-        return "parked" if (await scheduler.schedules.get(name)).parked else answer
+        return "parked" if (await scheduler.schedules.get(name)).parked_at is not None else answer
 
     _tell(asyncio.run(_each(url, namespace, names, act)), as_json=as_json)
 

@@ -127,6 +127,8 @@ async def _tell(scheduler: Scheduler, name: str, answer: str, *, as_json: bool) 
         say_json({"schedule": name, "answer": answer, "when": schedule.description, "next_at": next_at})
         return
     say(f"{name}  {answer}: {schedule.description}")
+    now = to_datetime(await scheduler.store.now())
     if following is not None and not schedule.paused:
-        now = to_datetime(await scheduler.store.now())
         say(f"next: {told(following, now)}")
+    if schedule.searched_until is not None:
+        say(f"next: none found up to {told(schedule.searched_until, now)}, when the search goes on")

@@ -135,6 +135,8 @@ def _coming(schedule: ScheduleRecord, now: datetime) -> str:
     """Say when it runs next; of one that is paused, when the pause ends, if that is known."""
     if schedule.paused:
         return _pause_end(schedule, now)
+    if schedule.searched_until is not None:
+        return f"none found up to {told(schedule.searched_until, now)}"
     return "" if schedule.next_at is None else told(schedule.next_at, now)
 
 

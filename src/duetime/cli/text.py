@@ -8,14 +8,15 @@ from datetime import datetime, timedelta
 
 import click
 
+from duetime.model.shown import printable
+from duetime.model.urls import redact_text
+
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
-def printable(text: str) -> str:
-    """Return a text with everything a terminal might obey written as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def safe_lines(text: str) -> str:
+    """Return a text of several lines without the passwords of URLs in it, and without what a terminal might obey."""
+    return "\n".join(printable(line.expandtabs()) for line in redact_text(text).splitlines())
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -18,9 +18,9 @@ from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import load_scheduler
 from duetime.cli.stopping import StopSignals
 from duetime.model.job import DEFAULT_QUEUE
+from duetime.model.urls import redact
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.serving import WorkerSettings
-from duetime.stores.open import redact
 
 log = logging.getLogger("duetime.cli")
 
@@ -78,8 +78,8 @@ def worker(
 
     SIGINT or SIGTERM stops it: nothing new is started, and running jobs have the grace time to end. A second
     signal cancels them at once, a third one leaves everything as it is. Jobs that were cut short run again as
-    their tasks say. The exit code is 0 when all jobs had ended or were cancelled, and 70 when the event loop
-    hung for so long that the worker gave up.
+    their tasks say. The exit code is 0 when all jobs had ended or were cancelled, 4 when a SQLite file was
+    deleted or replaced meanwhile, and 70 when the event loop hung for so long that the worker gave up.
 
     \b
       duetime worker jobs:scheduler
@@ -127,6 +127,8 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings, says: str) -> in
             log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), says)
             signals.on_second(running.hurry)
             await _either(signals.first(), running.asked_to_stop())
+    if running.lost is not None:
+        raise running.lost
     return running.stats().running
 
 

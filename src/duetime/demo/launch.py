@@ -13,7 +13,6 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from duetime.demo.lines import welcome
 from duetime.errors import DuetimeError
@@ -45,7 +44,6 @@ def run(port: int | str = DEFAULT_PORT) -> int:
             host=HOST,
             port=number,
             workers=PROCESSES,
-            log_config=_log_config(),
             log_level="warning",
             timeout_graceful_shutdown=2,
         )
@@ -85,14 +83,6 @@ async def _check_database() -> None:
 
     async with scheduler:
         pass
-
-
-def _log_config() -> dict[str, Any]:
-    """Let the four processes be silent about the SQLite they share: this one has said what there is to say."""
-    from uvicorn.config import LOGGING_CONFIG
-
-    loggers = {**LOGGING_CONFIG["loggers"], "duetime.stores.sqlite": {"level": "ERROR"}}
-    return {**LOGGING_CONFIG, "loggers": loggers}
 
 
 @contextmanager

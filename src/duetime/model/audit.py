@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from duetime.model.ids import new_job_id
 from duetime.model.instants import Instant
+from duetime.model.shown import shown
 
 ITSELF = "duetime"
 """Who did what nobody asked for, such as the pause after failures in a row."""
@@ -36,3 +38,12 @@ class StoredEntry:
     verb: str
     target: str
     detail: Mapping[str, Any]
+
+
+def read_detail(text: str | None) -> Mapping[str, Any]:
+    """Return the detail of an entry; one that cannot be read says so."""
+    try:
+        detail = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        detail = None
+    return cast("dict[str, Any]", detail) if isinstance(detail, dict) else {"unreadable": shown(text)}

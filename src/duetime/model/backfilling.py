@@ -8,6 +8,7 @@ from duetime.errors import InvalidTime
 from duetime.model.instants import Instant, to_datetime
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.searching import Nothing
 
 MOST_BACKFILLED: Final = 10_000
 
@@ -25,15 +26,20 @@ def to_backfill(
         raise InvalidTime(text)
     until = min(end, schedule.fired_through)
     found: list[Instant] = []
-    occurrence = trigger.after(start - 1)
-    while occurrence is not None and occurrence <= until:
+    occurrence = trigger.first(start - 1, until=until)
+    while not isinstance(occurrence, Nothing) and occurrence <= until:
         if len(found) == MOST_BACKFILLED:
             count = trigger.count(start - 1, until)
             number = f"more than {MOST_BACKFILLED:,}" if count is None else f"{count:,}"
             text = f"{schedule.name} has {number} occurrences in this time, and at most {MOST_BACKFILLED:,} are made up for in one go"
             raise InvalidTime(f"{text}; ask for a shorter time, several times if need be")
         found.append(occurrence)
-        occurrence = trigger.after(occurrence)
+        occurrence = trigger.first(occurrence, until=until)
+    if isinstance(occurrence, Nothing) and occurrence.through < until:
+        text = (
+            f"which occurrences {schedule.name} has after {_shown(occurrence.through)} takes too long to tell"
+        )
+        raise InvalidTime(f"{text}; ask for a shorter time, several times if need be")
     return found
 
 

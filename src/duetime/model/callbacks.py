@@ -6,12 +6,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 
 from duetime.errors import InvalidOption
+from duetime.model.bounds import MAX_READ, is_deeper
 from duetime.model.ids import new_job_id
 from duetime.model.instants import to_datetime
-from duetime.model.job import JobId, NewJob, OnCrash
+from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, NewJob, OnCrash
+from duetime.model.names import check_name
+from duetime.model.shown import shown
 from duetime.model.states import State
 from duetime.model.terms import Terms, split_tags
 
@@ -29,7 +32,7 @@ class Ended:
     id: JobId
     task: str
     arguments: Any
-    """By parameter name, as JSON values."""
+    """By parameter name, as JSON values; the raw text when it cannot be read."""
     state: State
     result: Any
     """As JSON values, if it succeeded."""
@@ -116,17 +119,19 @@ def call_back(job: StoredJob) -> NewJob | None:
         if spec is None:
             return None
         payload = json.dumps({spec["parameter"]: _ended(job)})
-        return NewJob(
+        new = NewJob(
             id=new_job_id(),
-            task=spec["task"],
+            task=check_name(spec["task"], what="task"),
             payload=payload,
-            queue=spec["queue"],
+            queue=check_name(spec["queue"], what="queue"),
             priority=spec["priority"],
             on_crash=spec["on_crash"],
             terms=Terms.from_text(spec["terms"]),
             parent=job.id,
         )
-    except (ValueError, TypeError, KeyError, AttributeError):
+        sound = FIRST_PRIORITY <= new.priority <= LAST_PRIORITY and new.on_crash in get_args(OnCrash)
+        return new if sound else None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         # Somebody else has written into the row; the end of the job must be recorded all the same.
         return None
 
@@ -134,7 +139,7 @@ def call_back(job: StoredJob) -> NewJob | None:
 def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
     as_callback = getattr(target, "as_callback", None)
     if as_callback is None:
-        text = f"{option} must be a task, as @scheduler.task makes it, or a job class; not {target!r:.100}"
+        text = f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
         raise InvalidOption(text)
     callback: Callback = as_callback()
     if owner is not None and callback.owner is not owner:
@@ -147,9 +152,9 @@ def _ended(job: StoredJob) -> dict[str, object]:
     return {
         "id": job.id,
         "task": job.task,
-        "arguments": json.loads(job.payload),
+        "arguments": _loose(job.payload),
         "state": job.state,
-        "result": None if job.result is None else json.loads(job.result),
+        "result": None if job.result is None else _loose(job.result),
         "error": job.error,
         "traceback": job.traceback,
         "reason": job.reason,
@@ -159,3 +164,12 @@ def _ended(job: StoredJob) -> dict[str, object]:
         "key": job.key,
         "tags": split_tags(job.tags),
     }
+
+
+def _loose(text: str) -> object:
+    if is_deeper(text.encode(errors="replace"), MAX_READ):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

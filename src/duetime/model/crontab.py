@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from duetime.errors import InvalidTrigger, InvalidValue
-from duetime.model.names import MAX_NAME
+from duetime.errors import InvalidName, InvalidTrigger, InvalidValue
+from duetime.model.names import MAX_NAME, check_name
 from duetime.model.portable import Text, written
 from duetime.model.schedule import StoredSchedule
-from duetime.model.shown import shown
+from duetime.model.shown import printable, shown
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.text import from_text, to_text
 
@@ -58,13 +58,18 @@ class Crontab(NamedTuple):
 
 
 def write_crontab(schedules: Iterable[StoredSchedule]) -> Text:
-    """Return the text of a crontab, and what a crontab cannot say."""
+    """Return the text of a crontab, and what a crontab cannot say; nothing in a row makes a line of its own."""
     lines, notes, zone, count = [_HEAD], list[str](), "UTC", 0
     for schedule in schedules:
         entry = written(schedule)
-        arguments = json.dumps(entry["arguments"]) if "arguments" in entry else ""
+        # Cron reads a percent sign as the end of the line.
+        arguments = json.dumps(entry["arguments"]).replace("%", r"\u0025") if "arguments" in entry else ""
         command = f"{entry['task']} {arguments}".rstrip()
         lines += ["", f"# name: {schedule.name}"]
+        if (problem := _misnamed(schedule)) is not None:
+            lines.append(f"# {problem}: {command}")
+            notes.append(f"{schedule.name}: {problem}; it is only a comment")
+            continue
         if "cron" not in entry or _BOUNDS & entry.keys():
             rule = from_text(schedule.trigger).describe()
             lines.append(f"# no cron expression says all of this: {rule}: {command}")
@@ -83,7 +88,17 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> Text:
         count += 1
         if unsaid := [key for key, value in entry.items() if key not in _SAID and value != _PLAIN.get(key)]:
             notes.append(f"{schedule.name}: a crontab says nothing of its {', '.join(unsaid)}")
-    return Text("\n".join(lines) + "\n", count, notes)
+    return Text("\n".join(map(printable, lines)) + "\n", count, notes)
+
+
+def _misnamed(schedule: StoredSchedule) -> str | None:
+    """Say what is wrong with the names of a row that was edited by hand; `None` if they are valid."""
+    try:
+        check_name(schedule.name, what="schedule name")
+        check_name(schedule.task, what="task")
+    except InvalidName as error:
+        return str(error)
+    return None
 
 
 def read_crontab(text: str) -> Crontab:
@@ -94,7 +109,8 @@ def read_crontab(text: str) -> Crontab:
     """
     lines, notes = list[Line](), list[str]()
     zone, name = "UTC", None
-    for number, raw in enumerate([*text.splitlines(), ""], 1):
+    # As cron does: other characters that may end a line are a part of it, or a comment could hide a schedule.
+    for number, raw in enumerate([*text.split("\n"), ""], 1):
         line = raw.strip()
         named = _NAMED.fullmatch(line)
         if name is not None and (named or not line):

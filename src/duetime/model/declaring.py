@@ -50,7 +50,7 @@ def _said(schedule: StoredSchedule) -> Mapping[str, Any]:
     as_it_is = {name: getattr(schedule, name) for name in FIELDS} | {"trigger": schedule.trigger}
     try:
         said = json.loads(schedule.declared)
-    except ValueError:
+    except (ValueError, RecursionError):
         return as_it_is
     if not isinstance(said, dict):
         return as_it_is

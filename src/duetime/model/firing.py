@@ -11,9 +11,10 @@ from duetime.model.job import NewJob
 from duetime.model.occurrence import Span, run_of, skipped
 from duetime.model.overlap import admit, in_turn, may_plant
 from duetime.model.passed import passed
-from duetime.model.remaining import left, next_after
+from duetime.model.remaining import first_after, left, next_after, searched_until
 from duetime.model.schedule import Firing, StoredSchedule
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.searching import Nothing
 
 MISFIRE = "misfire"
 OVERLAP = "overlap"
@@ -24,7 +25,14 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
     """Decide what a schedule makes now; `None` when it is too early to tell."""
     if schedule.paused_at is not None:
         return _go_on(schedule, trigger, now=now, ahead=ahead)
-    return correct(schedule, trigger) or _decide(schedule, trigger, now=now, ahead=ahead)
+    if (corrected := correct(schedule, trigger)) is not None:
+        return corrected
+    if schedule.next_at is None or schedule.next_at > now + ahead:
+        return None
+    if searched_until(trigger, schedule.next_at) is not None:
+        # Nothing comes up to this time: the search goes on from here.
+        return _firing(schedule, trigger, schedule.next_at, ())
+    return _decide(schedule, trigger, schedule.next_at, now=now)
 
 
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
@@ -37,15 +45,25 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
         return None
     if schedule.next_at is None and trigger.times is not None:
         return None
-    if next_after(trigger, schedule.fired_through, made=schedule.made) == schedule.next_at:
+    found = first_after(trigger, schedule.fired_through, made=schedule.made)
+    if _agrees(schedule.next_at, found):
         return None
     return _firing(schedule, trigger, schedule.fired_through, ())
 
 
-def _decide(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
-    occurrence = schedule.next_at
-    if occurrence is None or occurrence > now + ahead:
-        return None
+def _agrees(next_at: Instant | None, found: Instant | Nothing) -> bool:
+    """Tell whether a schedule is looked at in time for what its trigger says, and has ended if that is proved."""
+    if not isinstance(found, Nothing):
+        return next_at == found
+    if found.proved:
+        return next_at is None
+    # A time that another process has set may be earlier: it may know less of the trigger.
+    return next_at is not None and next_at <= found.through
+
+
+def _decide(
+    schedule: StoredSchedule, trigger: Trigger, occurrence: Instant, *, now: Instant
+) -> Firing | None:
     if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
         return _pause(schedule)
     if occurrence <= now:
@@ -65,8 +83,9 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
         meanwhile = passed(trigger, after=schedule.fired_through, until=floor)
         if meanwhile.earlier is not None:
             jobs = (skipped(schedule, meanwhile.earlier, reason=PAUSED),)
-            if not meanwhile.whole:
-                return _firing(schedule, trigger, meanwhile.earlier.last, jobs)
+        if meanwhile.through < floor:
+            # It is still paused, and is looked at again at once.
+            return replace(_firing(schedule, trigger, meanwhile.through, jobs), next_at=floor)
     going = replace(schedule, paused_at=None, paused_until=None, fired_through=floor, streak=0)
     going = replace(going, next_at=next_after(trigger, floor, made=going.made))
     then = fire(going, trigger, now=now, ahead=ahead) or _firing(going, trigger, floor, ())
@@ -93,9 +112,9 @@ def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firin
     if (most := left(trigger, made=schedule.made)) is not None:
         wanted = min(wanted, most)
     due = passed(trigger, after=schedule.fired_through, until=now, latest=wanted)
-    if not due.whole and due.earlier is not None:
-        record = skipped(schedule, due.earlier, reason=MISFIRE)
-        return _firing(schedule, trigger, due.earlier.last, (record,))
+    if not due.latest:
+        # There are more than are walked over in one go, or the search found none yet.
+        return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRE)))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
     missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
     chosen = admit(schedule, timely)

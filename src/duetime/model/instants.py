@@ -15,6 +15,9 @@ SECOND: Micros = 1_000_000
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Instant = 0
+_FIRST = datetime(1, 1, 2, tzinfo=UTC)
+_LAST = datetime(9999, 12, 30, tzinfo=UTC)
+"""A day from the ends of the calendar, so that they can be shown in any zone."""
 LATEST: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
@@ -45,5 +48,8 @@ def in_words(instant: Instant) -> str:
 
 
 def to_datetime(instant: Instant) -> datetime:
-    """Turn an instant into an aware datetime in UTC."""
-    return EPOCH + timedelta(microseconds=instant)
+    """Turn an instant into an aware datetime in UTC; one beyond the calendar becomes its first or last moment."""
+    try:
+        return EPOCH + timedelta(microseconds=instant)
+    except OverflowError:
+        return _LAST if instant > 0 else _FIRST

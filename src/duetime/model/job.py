@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
+from duetime.model.durations import MINUTE
 from duetime.model.instants import Instant, Micros
+from duetime.model.names import check_text
 from duetime.model.states import State
 from duetime.model.terms import PLAIN, Terms
 
@@ -29,6 +32,10 @@ class Key:
     """How long past its end the job holds the key."""
     period: Micros | None = None
     """How long from now the job holds the key, even if it ends before."""
+
+    def __post_init__(self) -> None:
+        # A database would replace what it cannot keep, so that two keys became one.
+        check_text(self.value, what="key")
 
 
 class NewJob(NamedTuple):
@@ -72,6 +79,26 @@ class NewJob(NamedTuple):
     def plain(self) -> bool:
         """Whether the job asks for nothing special."""
         return self.terms is PLAIN and self.key is None and self.parent is None and self.expires_at is None
+
+
+SOON: Final[Micros] = MINUTE
+"""Workers are told of jobs that fall due within this time; before later ones are due, they look by themselves."""
+
+
+def due_soon(jobs: Iterable[NewJob], now: Instant | None) -> bool | None:
+    """Tell whether one of some new jobs falls due soon; `None` if that takes the store's clock and `now` is not known."""
+    unknown = False
+    for job in jobs:
+        if job.state is not State.PENDING:
+            continue
+        if job.due_at is None:
+            if job.delay <= SOON:
+                return True
+        elif now is None:
+            unknown = True
+        elif job.due_at - now <= SOON:
+            return True
+    return None if unknown else False
 
 
 class Token(NamedTuple):
@@ -120,6 +147,8 @@ class Claim(NamedTuple):
     gate: str | None = None
     queue_limited: bool = False
     """Whether a limit of its queue let it through."""
+    problem: str | None = None
+    """Why its row cannot be read, if it cannot: such a job is ended, not run."""
 
     @property
     def cancel_requested(self) -> bool:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from duetime.errors import ConfigError, InvalidName, InvalidOption
-from duetime.model.shown import shown
+from duetime.model.shown import printable, shown
+from duetime.model.texts import clean_text
 
 MAX_NAME = 200
 MAX_REASON = 1_000
@@ -35,7 +36,20 @@ def check_name(name: str, *, what: str) -> str:
 def some(names: Sequence[str], count: int) -> str:
     """Name a few of so many."""
     more = count - len(names)
-    return ", ".join(names) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(map(printable, names)) + (f" and {more:,} more" if more > 0 else "")
+
+
+def named(names: Sequence[str], *, most: int = 10) -> str:
+    """Name the first of them, and say how many more there are."""
+    return some(names[:most], len(names))
+
+
+def check_text(text: str, *, what: str) -> str:
+    """Return a text that every store keeps as it is, or raise `InvalidOption`."""
+    if clean_text(text) != text:
+        message = f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
+        raise InvalidOption(message)
+    return text
 
 
 def check_reason(reason: str) -> str:
@@ -46,7 +60,7 @@ def check_reason(reason: str) -> str:
     if len(reason) > MAX_REASON:
         text = f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
         raise InvalidOption(text)
-    return reason
+    return check_text(reason, what="reason")
 
 
 def check_namespace(namespace: str) -> str:

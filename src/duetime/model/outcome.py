@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
+from duetime.model.blame import is_poison
 from duetime.model.durations import LONGEST
 from duetime.model.instants import SECOND, Instant, Micros
-from duetime.model.job import Claim, NewJob, Token
+from duetime.model.job import SOON, Claim, NewJob, Token
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import note_on
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.states import State
-
-MAX_BLAMES = 3
-"""How many workers a job may take down alone before it is given up."""
 
 LEAST_SNOOZE: Micros = SECOND
 """How soon a job may be back that puts itself off: without end, if it likes."""
@@ -49,6 +47,8 @@ class Failed:
     """Whether trying again cannot help, as with a row that cannot be decoded."""
     wait: Micros | None = None
     """How long to wait before the next try; `None` leaves it to the task's policy."""
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
+    """What was raised, if that was in this process; for the log only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,8 @@ class Crashed:
     started: bool
     blamed: bool
     """Whether this job was the only suspect."""
+    suspected: bool = False
+    """Whether it may have been started although the store does not know of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,16 @@ _NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settle
 def is_plain_success(change: Settlement) -> bool:
     """Whether there is nothing to write but that a run went well, and nobody to tell; asked for every job."""
     return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
+
+
+def leaves_work(change: Settlement) -> bool:
+    """Whether a job falls due soon because of a change, so that workers are to be told."""
+    if change.new_jobs or change.calls_back:
+        return True
+    if change.state is not State.PENDING:
+        return False
+    # Both times are of one clock: the change was decided at the end of the run.
+    return change.due_at is None or change.due_at - (change.ended_at or 0) <= SOON
 
 
 def decide(
@@ -365,9 +377,15 @@ def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:
 
 
 def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
-    """Rescue: an unstarted claim is as good as new; a started one runs again or fails, as the task chose."""
+    """Rescue: an unstarted claim goes back; a started one runs again or fails, as the task chose."""
+    blames = change.claim.blames + outcome.blamed
     if not outcome.started:
-        return change.put_back(due_at=None)
+        wait = crash_backoff(blames) if outcome.blamed else 0
+        return change.put_back(
+            due_at=change.now + wait if wait else None,
+            crashes=int(outcome.suspected or outcome.blamed),
+            blames=int(outcome.blamed),
+        )
     end = partial(
         change.end,
         State.FAILED,
@@ -376,13 +394,14 @@ def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
         crashes=1,
         blames=int(outcome.blamed),
     )
-    blames = change.claim.blames + outcome.blamed
     text = f"worker {outcome.worker} died while the job ran"
     if change.claim.on_crash == "fail":
         return end(error=text)
-    if blames >= MAX_BLAMES:
+    crashes = change.claim.crashes + 1
+    if outcome.blamed and is_poison(crashes=crashes, blames=blames):
         return end(
-            error=f"{blames} workers died while this job was the only suspect in them; it is not tried again"
+            error=f"{crashes} workers died around this job, {blames} of them with it as the only suspect; it is not "
+            "tried again"
         )
     due_at = change.now + crash_backoff(blames)
     if change.too_late(due_at):

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.occurrence import Span
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.compound import Budget, Spent
+from duetime.model.triggers.searching import Nothing, Search
 
 MOST_WALKED: Final = 2_000
 """How many occurrences are walked over at a time where a trigger cannot count them."""
@@ -23,24 +23,26 @@ class Passed(NamedTuple):
 
     earlier: Span | None
     latest: list[Instant]
-    whole: bool = True
-    """False: there are more than could be walked over. The span has the first of them, and the rest is for later."""
+    through: Instant
+    """Up to where this is all: not to the end if there are more than could be walked over, or a search ran out of steps."""
 
 
 def passed(trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, patience: int = 1) -> Passed:
-    """Tell the occurrences in `after < occurrence <= until`, and list so many of the latest ones.
+    """Return the occurrences in `after < occurrence <= until`, the last `latest` of them one by one.
 
-    Whoever has more patience waits for a longer walk, where it takes one.
+    `patience` multiplies how far they are walked over, where they cannot be counted.
     """
-    walked = _walk(trigger, after, until, most=latest + 1)
+    walked, through = _walk(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
-        return Passed(None, walked)
+        return Passed(None, walked, through)
     count = trigger.count(after, until)
-    if count is None:
+    listed = _from_the_end(trigger, after, until, latest) if latest and count is not None else []
+    # A search that ran out of steps may have missed the latest.
+    whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
+    if count is None or not whole:
         return _by_walking(trigger, walked, until, latest=latest, patience=patience)
-    listed = _from_the_end(trigger, after, until, latest) if latest else []
     last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
-    return Passed(Span(walked[0], last, count - latest), listed)
+    return Passed(Span(walked[0], last, count - latest), listed, until)
 
 
 def _by_walking(
@@ -48,33 +50,40 @@ def _by_walking(
 ) -> Passed:
     # As many more as may be wanted: so what is in the span of a walk that was cut off is not among the latest.
     most = MOST_WALKED * patience + latest
-    budget = Budget(walked[-1], MOST_STEPS * patience)
+    search = Search(until, MOST_STEPS * patience)
     whole = False
-    try:
-        while len(walked) <= most and not whole:
-            following = budget.ask(trigger, walked[-1])
-            if following is None or following > until:
-                whole = True
-            else:
-                walked.append(following)
-    except Spent:
-        pass
+    while len(walked) <= most and not whole:
+        following = trigger.seek(walked[-1], search)
+        if isinstance(following, Nothing):
+            if following.through < until:
+                break
+            whole = True
+        elif following > until:
+            whole = True
+        else:
+            walked.append(following)
     earlier = walked[: len(walked) - latest] if whole else walked[: min(len(walked), most) - latest]
     span = Span(earlier[0], earlier[-1], len(earlier))
-    return Passed(span, walked[len(earlier) :] if whole else [], whole)
+    if not whole:
+        return Passed(span, [], span.last)
+    return Passed(span, walked[len(earlier) :], until)
 
 
-def _walk(trigger: Trigger, after: Instant, until: Instant, *, most: int) -> list[Instant]:
+def _walk(trigger: Trigger, after: Instant, until: Instant, *, most: int) -> tuple[list[Instant], Instant]:
+    """Return at most `most` occurrences, and up to where they are all."""
     found: list[Instant] = []
-    occurrence = trigger.after(after)
-    while occurrence is not None and occurrence <= until and len(found) < most:
-        found.append(occurrence)
-        occurrence = trigger.after(occurrence)
-    return found
+    while len(found) < most:
+        occurrence = trigger.first(after, until=until)
+        if isinstance(occurrence, Nothing):
+            return found, min(occurrence.through, until)
+        if occurrence > until:
+            return found, until
+        found.append(after := occurrence)
+    return found, after
 
 
 def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int) -> list[Instant]:
-    """Return so many of the latest occurrences, where there are more than that."""
+    """Return the last `number` occurrences, where there are more than that."""
     if number == 1 and (last := trigger.last(after, until)) is not None:
         return [last]
     reach: Micros = SECOND
@@ -88,4 +97,4 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
             low, there = middle, fewer
         else:
             high = middle
-    return _walk(trigger, low, until, most=there)[-number:]
+    return _walk(trigger, low, until, most=there)[0][-number:]

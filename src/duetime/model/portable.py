@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, cast
 
 from duetime.errors import InvalidOption
 from duetime.model import durations
+from duetime.model.bounds import MAX_DEPTH, TOO_DEEP, is_deeper
 from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import OnCrash
-from duetime.model.names import check_name, check_reason
+from duetime.model.names import check_name, check_reason, check_text
 from duetime.model.portable_triggers import TRIGGER_KEYS, check_moment, read_trigger, written_trigger
 from duetime.model.schedule import StoredSchedule
 from duetime.model.schedule_options import ScheduleOptions, ScheduleOptionValues, schedule_options
@@ -160,7 +161,13 @@ def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
     if entry.get("callbacks") is None:
         return options
     callbacks = _object(entry["callbacks"], _CALLBACKS, what="callbacks")
-    terms = replace(options.job.terms, callbacks=json.dumps(callbacks, sort_keys=True))
+    try:
+        text = json.dumps(callbacks, sort_keys=True)
+    except RecursionError:
+        text = ""
+    if not text or is_deeper(text.encode(), MAX_DEPTH):
+        raise InvalidOption(f"callbacks cannot be stored: {TOO_DEEP}")
+    terms = replace(options.job.terms, callbacks=text)
     return replace(options, job=replace(options.job, terms=terms))
 
 
@@ -192,7 +199,7 @@ def _text(value: object, *, what: str) -> str:
     if not isinstance(value, str):
         text = f"{what} must be text, not {shown(value)}"
         raise InvalidOption(text)
-    return value
+    return check_text(value, what=what)
 
 
 def _count(value: object, *, what: str) -> int:

@@ -11,6 +11,7 @@ from duetime.errors import InvalidOption
 from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import Micros
+from duetime.model.shown import shown
 
 MAX_RETRIES = 10_000
 MAX_FACTOR = 1_000
@@ -105,7 +106,7 @@ def exponential(
 ) -> Exponential:
     """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= MAX_FACTOR:
-        text = f"factor must be a number from 1 to {MAX_FACTOR}, not {factor!r:.80}"
+        text = f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}"
         raise InvalidOption(text)
     return Exponential(
         check_retries(retries),
@@ -124,7 +125,7 @@ def fixed(retries: int, wait: Duration) -> Fixed:
 def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
     """Wait as long as `function(failures)` says."""
     if not callable(function):
-        text = f"computed() needs a function of the number of failures, not {function!r}"
+        text = f"computed() needs a function of the number of failures, not {shown(function)}"
         raise InvalidOption(text)
     return Computed(check_retries(retries), function)
 
@@ -150,7 +151,7 @@ def retry_policy(value: Retries) -> RetryPolicy:
 def check_retries(value: int) -> int:
     """Return the number of retries, or raise `InvalidOption`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {value!r}"
+        text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {shown(value)}"
         raise InvalidOption(text)
     return value
 

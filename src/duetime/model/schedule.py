@@ -57,7 +57,7 @@ class StoredSchedule:
     fired_through: Instant
     """Nothing fires at or below this instant."""
     next_at: Instant | None
-    """The next occurrence; `None` when there is no more, or while it is parked."""
+    """The next occurrence, or where a search that found none goes on; `None` when there is no more, or while it is parked."""
     made: int = 0
     """How many jobs it has made."""
     streak_from: Instant = 0

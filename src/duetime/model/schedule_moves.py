@@ -7,11 +7,11 @@ from typing import Final
 
 from duetime.errors import InvalidTime, NothingToSkip
 from duetime.model.audit import AuditEntry
-from duetime.model.instants import Instant, to_datetime
+from duetime.model.instants import Instant, in_words, to_datetime
 from duetime.model.job import NewJob
 from duetime.model.occurrence import Span, skipped
 from duetime.model.passed import passed
-from duetime.model.remaining import left, next_after
+from duetime.model.remaining import left, next_after, searched_until
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.text import from_text, readable, same_rule, to_text
@@ -55,7 +55,7 @@ def edit(
     times = None
     if trigger is not None and not _has(before, trigger):
         rule = trigger.anchored(now)
-        times = replace(before, trigger=to_text(rule), next_at=rule.after(now))
+        times = replace(before, trigger=to_text(rule), next_at=next_after(rule, now, made=0))
     return revise(before, after, times, verb="edit", who=who, now=now)
 
 
@@ -143,8 +143,11 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
         text = f"schedule {before.name!r} is {why}, so nothing of it is about to run"
         raise NothingToSkip(text)
     trigger = from_text(before.trigger)
+    if planted is None and searched_until(trigger, upcoming) is not None:
+        raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
     fired_through = max(before.fired_through, upcoming)
-    after = replace(before, fired_through=fired_through, next_at=trigger.after(fired_through))
+    next_at = next_after(trigger, fired_through, made=0)
+    after = replace(before, fired_through=fired_through, next_at=next_at)
     reason = f"skipped by {who}"
     change = Change(
         before=before,

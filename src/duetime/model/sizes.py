@@ -6,6 +6,7 @@ import re
 from typing import TypeAlias
 
 from duetime.errors import InvalidOption
+from duetime.model.shown import shown
 
 Size: TypeAlias = int | str
 
@@ -22,5 +23,5 @@ def parse(size: Size, *, what: str = "size") -> int:
         unit: int = (1024 if binary else 1000) ** _POWERS[prefix.upper()]
         if number.strip("0"):
             return int(number) * unit
-    text = f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {size!r}"
+    text = f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
     raise InvalidOption(text)

@@ -24,9 +24,11 @@ from duetime.model.job import (
 from duetime.model.limit import Gate, Limit, Rate, gate
 from duetime.model.names import check_name
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
+from duetime.model.shown import shown
 from duetime.model.terms import FOREVER, PLAIN, Terms
 
 MAX_KEY = 500
+MAX_TAGS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +117,7 @@ class JobOptions:
         if own is PLAIN:
             return defaults
         said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
-        said["tags"] = tuple(dict.fromkeys((*defaults.tags, *own.tags)))
+        said["tags"] = _few_tags((*defaults.tags, *own.tags))
         said["callbacks"] = overlay(defaults.callbacks, own.callbacks)
         return replace(defaults, **said)
 
@@ -182,7 +184,7 @@ def check_priority(priority: int) -> int:
         or not isinstance(priority, int)
         or not FIRST_PRIORITY <= priority <= LAST_PRIORITY
     ):
-        text = f"priority must be a whole number from 0 (first) to 9, not {priority!r}"
+        text = f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}"
         raise InvalidOption(text)
     return priority
 
@@ -199,9 +201,7 @@ def check_timeout(timeout: Duration) -> Micros:
 def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
     """Return the choice, or raise `InvalidOption`."""
     if on_crash not in get_args(OnCrash):
-        text = (
-            f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {on_crash!r}"
-        )
+        text = f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
         raise InvalidOption(text)
     return on_crash
 
@@ -209,20 +209,28 @@ def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
 def check_cpu(cpu: bool) -> bool:  # noqa: FBT001 - it is checked, not obeyed
     """Return the choice, or raise `InvalidOption`."""
     if not isinstance(cpu, bool):
-        text = f"cpu must be True (run in a child process) or False, not {cpu!r}"
+        text = f"cpu must be True (run in a child process) or False, not {shown(cpu)}"
         raise InvalidOption(text)
     return cpu
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags, each once, or raise when one is not a name."""
+    """Return the tags, each once, or raise when one is not a name, or they are too many."""
     if isinstance(tags, str):
         text = f"tags must be a list such as [{tags!r}]"
         raise InvalidOption(text)
     if not isinstance(tags, Iterable):
-        text = f"tags must be a list such as ['billing'], or [] for none, not {tags!r:.100}"
+        text = f"tags must be a list such as ['billing'], or [] for none, not {shown(tags)}"
         raise InvalidOption(text)
-    return tuple(dict.fromkeys(check_name(tag, what="tag") for tag in tags))
+    return _few_tags(check_name(tag, what="tag") for tag in tags)
+
+
+def _few_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(tags))
+    if len(found) > MAX_TAGS:
+        text = f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
+        raise InvalidOption(text)
+    return found
 
 
 def _key(values: JobOptionValues) -> Key | None:
@@ -238,7 +246,7 @@ def _key(values: JobOptionValues) -> Key | None:
         raise InvalidOption(text)
     if_exists = values.get("if_exists", "replace" if "debounce" in values else "return")
     if if_exists not in get_args(IfExists):
-        text = f"if_exists must be 'return', 'replace' or 'raise', not {if_exists!r}"
+        text = f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}"
         raise InvalidOption(text)
     if "debounce" in values and if_exists != "replace":
         text = f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}"
@@ -256,7 +264,7 @@ def _key(values: JobOptionValues) -> Key | None:
 
 def _check_key(key: str) -> str:
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
-        text = f"key must be text of 1 to {MAX_KEY} characters, not {key!r:.80}"
+        text = f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}"
         raise InvalidOption(text)
     return key
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields
+from types import NoneType
 from typing import Any, Final, Self
 
+from duetime.errors import InvalidOption
 from duetime.model.instants import Micros
+from duetime.model.shown import shown
 
 FOREVER: Final = -1
 """A time to live that never ends."""
@@ -35,15 +38,29 @@ class Terms:
 
     @classmethod
     def from_text(cls, text: str | None) -> Self | Terms:
-        """Read what a schedule has stored; terms that only a later version knows are left out."""
+        """Read what a schedule has stored; terms that only a later version knows are left out.
+
+        Raises `InvalidOption` for anything else, as in a row that was edited by hand.
+        """
         if text is None:
             return PLAIN
-        said: dict[str, Any] = {name: value for name, value in json.loads(text).items() if name in _NAMES}
-        said["tags"] = tuple(said.get("tags", ()))
-        return cls(**said)
+        try:
+            said: dict[str, Any] = {name: value for name, value in json.loads(text).items() if name in _NAMES}
+            said["tags"] = tuple(said.get("tags", ()))
+            sound = all(isinstance(value, _TYPES[name]) for name, value in said.items())
+            if sound and all(isinstance(tag, str) for tag in said["tags"]):
+                return cls(**said)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            pass
+        raise InvalidOption(f"the terms {shown(text)} cannot be read")
 
 
 _NAMES: Final = frozenset(one.name for one in fields(Terms))
+_TYPES: Final = {
+    **dict.fromkeys(_NAMES, (int, NoneType)),
+    **dict.fromkeys(("callbacks", "gate"), (str, NoneType)),
+    "tags": (tuple,),
+}
 PLAIN: Final = Terms()
 """What most jobs carry: nothing."""
 

@@ -12,6 +12,7 @@ import msgspec
 import msgspec.inspect
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
+from duetime.model.bounds import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, TOO_LONG, excess
 from duetime.runtime.faithful import find_change
 
 MAX_PAYLOAD = 256 * 1024
@@ -51,21 +52,26 @@ class Arguments:
         try:
             raw = _encoder.encode(given)
         except _ENCODE_ERRORS as error:
-            raise self._not_json(given, error) from None
+            raise self._unfit(given, _why(error)) from None
         if len(raw) > MAX_PAYLOAD:
             text = (
                 f"arguments of {self._task} take {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored. "
                 "Store the data elsewhere and pass a reference to it"
             )
             raise PayloadTooLarge(text)
+        # The object that names the arguments is no part of them.
+        if (problem := excess(raw, deepest=MAX_DEPTH + 1)) is not None:
+            raise self._unfit(given, problem)
         try:
             rebuilt = self._decoder.decode(raw)
+            if self._loose:
+                self._check_loose(given, rebuilt)
+            if b"null" in raw:
+                self._refuse_nan(given)
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from None
-        if self._loose:
-            self._check_loose(given, rebuilt)
-        if b"null" in raw:
-            self._refuse_nan(given)
+        except RecursionError:
+            raise self._misfit("the caller's stack is nearly full, so they cannot be checked") from None
         return raw.decode()
 
     def decode(self, payload: str) -> tuple[Sequence[object], dict[str, object]]:
@@ -149,13 +155,16 @@ class Arguments:
             "Use JSON types, dataclasses, msgspec structs, dates, UUID, Decimal or enums, or leave out the annotation"
         )
 
-    def _not_json(self, given: msgspec.Struct, error: Exception) -> InvalidArguments:
+    def _unfit(self, given: msgspec.Struct, problem: str) -> InvalidArguments:
+        """Return the error for arguments that cannot be stored, with the path of the first that is to blame."""
         for name, value in _given(given):
             try:
-                _encoder.encode(value)
-            except _ENCODE_ERRORS as found:
+                found = excess(_encoder.encode(value))
+            except _ENCODE_ERRORS as error:
+                found = _why(error)
+            if found is not None:
                 return self._misfit(f"{found} - at `$.{name}`")
-        return self._misfit(str(error))
+        return self._misfit(problem)
 
     def _check_loose(self, given: msgspec.Struct, rebuilt: object) -> None:
         """Refuse what JSON would silently change where no type says how to rebuild it."""
@@ -181,6 +190,14 @@ def _given(arguments: msgspec.Struct) -> Iterator[tuple[str, object]]:
             yield name, value
 
 
+def _why(error: Exception) -> str:
+    """Say why a value cannot be written as JSON."""
+    if isinstance(error, RecursionError):
+        return TOO_DEEP
+    # Python's own words name its limit, and how to raise it: which would not help those who read the value.
+    return TOO_LONG if f"({MAX_DIGITS} digits)" in str(error) else str(error)
+
+
 def encode_result(value: object) -> tuple[str | None, str | None]:
     """Return the JSON of a result, or why there is none: a job that ran has succeeded all the same."""
     if value is None:
@@ -188,11 +205,13 @@ def encode_result(value: object) -> tuple[str | None, str | None]:
     try:
         raw = _encoder.encode(value)
     except _ENCODE_ERRORS as error:
-        return None, f"the result is not JSON: {error}"
+        return None, f"the result cannot be stored as JSON: {_why(error)}"
     if len(raw) > MAX_PAYLOAD:
         return None, f"the result takes {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored"
+    if (problem := excess(raw)) is not None:
+        return None, f"the result cannot be stored as JSON: {problem}"
     if b"null" in raw and _find_nan(msgspec.to_builtins(value), "result") is not None:
-        return None, "the result is not JSON: it holds NaN or infinity"
+        return None, "the result cannot be stored as JSON: it holds NaN or infinity"
     return raw.decode(), None
 
 

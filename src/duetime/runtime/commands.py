@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from duetime.model.command import Command, CommandId, CommandKind
 from duetime.model.instants import Instant
 from duetime.model.job import JobId
+from duetime.model.shown import one_line, printable
 from duetime.model.worker import WorkerId
 from duetime.runtime.failure import describe_error
 
@@ -103,8 +104,8 @@ class Commander:
 
 def carry_out(command: Command, worker: Commanded) -> str:
     """Do what a command says and tell what came of it."""
-    why = "" if command.reason is None else f": {command.reason}"
-    log.info("told to %s%s", command.kind.replace("_", " "), why)
+    why = "" if command.reason is None else f": {one_line(command.reason)}"
+    log.info("told to %s%s", printable(command.kind.replace("_", " ")), why)
     match command.kind:
         case CommandKind.PAUSE:
             running = worker.pause(command.reason, since=command.taken_at or command.created_at)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from duetime.model.event import EventKind, kind_of
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
@@ -31,13 +32,14 @@ from duetime.runtime.executor import Executor
 from duetime.runtime.failure import describe_error
 from duetime.runtime.handler import Handler
 from duetime.runtime.herald import Herald
+from duetime.runtime.job_log import JobLog
 from duetime.runtime.lending import Lending
 from duetime.runtime.run import Run, StopCause
 from duetime.runtime.settler import Settler, may_linger
 from duetime.runtime.slots import Slots
 from duetime.runtime.start_marker import StartMarker
 from duetime.runtime.timekeeper import Timekeeper
-from duetime.runtime.verdict import raised
+from duetime.runtime.verdict import raised, undecodable
 from duetime.runtime.voice import SILENCE, Ears
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ log = logging.getLogger("duetime.worker")
 
 CANCELLED: Final = Cancelled("cancelled on request")
 """The store puts the reason that was given with the request in its place."""
+_SUCCEEDED: Final = EventKind.JOB_SUCCEEDED
 _SUSPICIOUS = 2
 """How many workers must have died around a job before it is set apart; one may well be a reboot."""
 _PACE_WEIGHT = 0.05
@@ -70,6 +73,7 @@ class Dispatcher:
         marker: StartMarker,
         ears: Ears,
         herald: Herald,
+        job_log: JobLog,
         slots: Slots,
         time: Timekeeper,
         lending: Lending,
@@ -94,6 +98,7 @@ class Dispatcher:
         self._marker = marker
         self._ears = ears
         self._herald = herald
+        self._log = job_log
         self._slots = slots
         self._time = time
         self._lending = lending
@@ -137,6 +142,8 @@ class Dispatcher:
 
     def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
         """Tell what becomes of a claim that is not to be started."""
+        if claim.problem is not None:
+            return undecodable(claim.problem)
         if claim.cancel_requested_at is not None or claim.job_id in self._cancelled:
             return CANCELLED
         if claim.expires_at is not None and (late := expired(claim, now)) is not None:
@@ -154,16 +161,24 @@ class Dispatcher:
         *,
         started_at: Instant | None = None,
     ) -> None:
-        """Decide what an outcome means and hand it to the settler."""
-        self._put(claim, self.settlement(claim, outcome, started_at=started_at))
+        """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
+        if claim.problem is not None:
+            outcome = undecodable(claim.problem)
+        self._put(claim, self.settlement(claim, outcome, started_at=started_at), outcome)
 
-    def _put(self, claim: Claim, settlement: Settlement, *, patient: bool = False) -> None:
-        if settlement.state is State.FAILED:
-            self.failed += 1
-        if self._herald.events.heard:
+    def _put(self, claim: Claim, settlement: Settlement, outcome: Outcome, *, patient: bool = False) -> None:
+        kind: EventKind | None = _SUCCEEDED
+        if settlement.state is State.SUCCEEDED:
+            self._log.succeeded += 1
+        else:
             cancelling = claim.cancel_requested or claim.job_id in self._cancelled
-            self._herald.expect(claim, settlement, cancelling=cancelling)
+            kind = kind_of(settlement, cancelling=cancelling)
+            self.failed += settlement.state is State.FAILED
+        if self._herald.events.heard:
+            self._herald.expect(claim, settlement, kind)
         self._settler.put(settlement, patient=patient)
+        if kind is not None and (self._log.each or kind is not _SUCCEEDED):
+            self._log.tell(kind, claim, settlement, outcome)
 
     def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
@@ -228,6 +243,9 @@ class Dispatcher:
     async def _run(self, run: Run) -> None:
         # Not since it was started: of a thousand that start together, the last begins when all the others have had their turn.
         begun_at = self._time.now()
+        if run.claim.crashes >= _SUSPICIOUS:
+            # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
+            await self._settler.flush()
         try:
             ended_at = self._end(run, run.stopping or await self._executor.execute(run))
         except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
@@ -270,6 +288,11 @@ class Dispatcher:
             ended_at = max(self._time.now(), run.started_at)
             if self._herald.events.heard:
                 self._herald.recorded(run, ended_at)
+            self._log.succeeded += 1
+            if self._log.each:
+                success = Succeeded()
+                settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
+                self._log.tell(_SUCCEEDED, run.claim, settlement, success)
             return ended_at
         claim = run.claim
         settlement = self.settlement(claim, outcome, started_at=run.started_at)
@@ -277,7 +300,9 @@ class Dispatcher:
             settlement = called_off(settlement, run.stopping)
         if (words := run.last_words()) is not SILENCE:
             settlement = settlement._replace(progress=words.progress, logs=words.logs)
-        self._put(claim, settlement, patient=may_linger(claim, settlement, started_at=run.started_at))
+        self._put(
+            claim, settlement, outcome, patient=may_linger(claim, settlement, started_at=run.started_at)
+        )
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:

@@ -7,6 +7,7 @@ import logging
 
 from duetime.model import durations
 from duetime.model.instants import SECOND, Micros
+from duetime.model.names import named
 from duetime.model.outcome import Interrupted
 from duetime.runtime.dispatcher import Dispatcher
 
@@ -29,8 +30,9 @@ async def drain(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) 
     for waiter in (done, hurried):
         waiter.cancel()
     if dispatcher.runs:
+        tasks = [run.claim.task for run in dispatcher.runs.values()]
         log.error(
             "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
             len(dispatcher.runs),
-            ", ".join(run.claim.task for run in dispatcher.runs.values()),
+            named(tasks),
         )

@@ -11,6 +11,7 @@ from typing import Any
 from duetime.errors import InvalidArguments, InvalidTask
 from duetime.model.instants import SECOND, Micros
 from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
+from duetime.model.shown import one_line
 from duetime.runtime.children.pool import ChildPool
 from duetime.runtime.context import current
 from duetime.runtime.failure import describe_error
@@ -132,7 +133,7 @@ def _decided_before(run: Run, verdict: Verdict, outcome: Outcome) -> Outcome | S
             "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
             run.claim.job_id,
             run.claim.task,
-            getattr(outcome, "error", None) or outcome,
+            one_line(getattr(outcome, "error", None) or str(outcome)),
         )
     return verdict
 
@@ -149,4 +150,4 @@ async def _in_time(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcom
 
 def _delivered(result: object) -> Outcome:
     # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
-    return raised(result.error) if isinstance(result, Raised) else returned(result)
+    return raised(result.take()) if isinstance(result, Raised) else returned(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from types import TracebackType
 
 MAX_ERROR = 1_000
 MAX_TRACEBACK = 16_000
@@ -28,14 +29,20 @@ def describe_text(text: str) -> str:
 
 def describe_traceback(error: BaseException) -> str:
     """Return the traceback from the handler on, cut in its middle when it is long."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
-        frames = frames.tb_next
+    frames = handler_frames(error)
     try:
         lines = traceback.format_exception(type(error), error, frames)
     except Exception:  # noqa: BLE001 - see above
         lines = [*traceback.format_tb(frames), describe_error(error)]
     return _cut("".join(lines), MAX_TRACEBACK)
+
+
+def handler_frames(error: BaseException) -> TracebackType | None:
+    """Return the traceback from the handler on."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    return frames
 
 
 def _cut(text: str, limit: int) -> str:

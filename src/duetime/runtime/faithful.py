@@ -8,6 +8,8 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from duetime.model.shown import shown
+
 Parts: TypeAlias = Iterator[tuple[str, object, object]]
 
 
@@ -30,7 +32,7 @@ def _as_dict(value: object) -> dict[object, object] | None:
 def _in_dict(value: dict[object, object], rebuilt: dict[object, object], path: str) -> str | None:
     foreign = next((key for key in value if key not in rebuilt), None)
     if foreign is not None:
-        return f"JSON has only text keys, not {foreign!r} - at `$.{path}`"
+        return f"JSON has only text keys, not {shown(foreign)} - at `$.{path}`"
     return _first((f"{path}.{key}", item, rebuilt[key]) for key, item in value.items())
 
 

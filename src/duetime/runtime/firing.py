@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.schedule import Firing, StoredSchedule
+from duetime.model.shown import one_line
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.gating import under_limit
 from duetime.runtime.handler import Handler
+from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import monotonic
 from duetime.stores.base import Sight
@@ -66,8 +68,10 @@ class ScheduleFirer(Service):
         self._off = 0.0
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST)
-        self._triggers: dict[str, Trigger | None] = {}
+        self._triggers: dict[str, Trigger] = {}
         self._failing: set[str] = set()
+        self._refused: set[str] = set()
+        """The schedules that do not fire, which is logged once for each."""
         self._corrected = False
         self._expected: Instant | None = None
         self._waiting = 0
@@ -150,41 +154,55 @@ class ScheduleFirer(Service):
         return fired + await self._store_firings(firings)
 
     async def _store_firings(self, firings: Sequence[Firing]) -> int:
-        if firings:
-            await self._store.fire(firings)
-        else:
+        if not firings:
             await asyncio.sleep(0)
+            return 0
+        try:
+            await self._store.fire(firings)
+        except DATABASE_DOWN:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
+            if len(firings) == 1:
+                text = "does not fire, since the store refuses its next job"
+                self._log_once(self._refused, firings[0].name, text, error)
+                return 0
+            # One that the database refuses must not hold up its neighbours.
+            return sum([await self._store_firings([firing]) for firing in firings])
+        if self._refused:
+            self._refused.difference_update(firing.name for firing in firings)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: Decide) -> Firing | None:
-        """Decide about one schedule; one that cannot be decided about keeps no other from firing and is told once."""
-        trigger = self._trigger(schedule)
-        if trigger is None:
-            return None
+        """Decide about one schedule; one that cannot be decided about keeps no other from firing, and is logged once."""
+        from duetime.model.triggers.text import trigger_of
+        from duetime.model.triggers.unreadable import Unreadable
+
         try:
+            trigger = trigger_of(schedule, read=self._read)
+            if isinstance(trigger, Unreadable):
+                self._log_once(
+                    self._failing, schedule.name, f"waits, since it has {one_line(trigger.describe())}"
+                )
+                return None
             firing = decide(under_limit(schedule, self._handlers), trigger)
-        except Exception:
-            if schedule.name not in self._failing:
-                log.exception("schedule %s does not fire, since its next job cannot be told", schedule.name)
-                self._failing.add(schedule.name)
+        except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
+            text = "does not fire, since its next job cannot be made"
+            self._log_once(self._failing, schedule.name, text, error)
             return None
         self._failing.discard(schedule.name)
         return firing
 
-    def _trigger(self, schedule: StoredSchedule) -> Trigger | None:
-        """Build the trigger once per spec; one that cannot be read stays put and is told once."""
-        if schedule.trigger not in self._triggers:
+    def _log_once(self, logged: set[str], name: str, text: str, error: Exception | None = None) -> None:
+        if name not in logged:
+            logged.add(name)
+            log.error("schedule %s %s", one_line(str(name)), text, exc_info=error)
+
+    def _read(self, text: str) -> Trigger:
+        """Build a trigger once per spec."""
+        if text not in self._triggers:
             if len(self._triggers) >= _KEPT:
                 self._triggers.clear()
-            from duetime.model.triggers.text import from_text
+            from duetime.model.triggers.text import to_show
 
-            try:
-                self._triggers[schedule.trigger] = from_text(schedule.trigger)
-            except ValueError as error:
-                log.error(  # noqa: TRY400 - the message says it all
-                    "schedule %s has a trigger that cannot be read: %s",
-                    schedule.name,
-                    error,
-                )
-                self._triggers[schedule.trigger] = None
-        return self._triggers[schedule.trigger]
+            self._triggers[text] = to_show(text)
+        return self._triggers[text]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from duetime.model.event import Event, EventKind, job_event, kind_of
+from duetime.model.event import Event, EventKind, job_event
 from duetime.model.instants import Instant, to_datetime
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
@@ -43,9 +43,9 @@ class Herald:
         """Tell of a success that a run has recorded itself."""
         self._tell(EventKind.JOB_SUCCEEDED, run.claim, at=at)
 
-    def expect(self, claim: Claim, settlement: Settlement, *, cancelling: bool) -> None:
+    def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
-        self._expected[settlement.token] = _Expected(claim, kind_of(settlement, cancelling=cancelling))
+        self._expected[settlement.token] = _Expected(claim, kind)
 
     def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
         """Tell what the store has accepted, and what it has refused because the claim was lost."""

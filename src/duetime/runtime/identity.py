@@ -36,13 +36,6 @@ class Identity:
         """The id to claim under."""
         return self.info.id
 
-    @property
-    def work(self) -> str:
-        """What it is there for, in words."""
-        if not self._queues:
-            return "fires schedules and runs no jobs" if self._fires else "runs no jobs"
-        return f"{self._slots} slots, queues {', '.join(self._queues)}, {len(self._tasks)} tasks"
-
     def renew(self) -> WorkerInfo:
         """Take a new id."""
         self.info = self._make()

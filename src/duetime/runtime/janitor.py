@@ -1,16 +1,21 @@
-"""Rescues the jobs of dead workers and prunes old records."""
+"""Rescues the jobs of dead workers and prunes old records.
+
+There are two proofs of death: the lease is over, or a process of the same host is seen to be gone. Nothing else is one:
+a worker whose connections were lost may run its jobs for as long as its lease lasts.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from duetime.model.ids import new_token
 from duetime.model.instants import SECOND, Micros
 from duetime.model.job import JobId, Token
+from duetime.model.names import named
 from duetime.model.outcome import Crashed
 from duetime.model.retention import Retention
 from duetime.model.worker import WorkerId
@@ -18,7 +23,7 @@ from duetime.runtime.crowd import Crowd
 from duetime.runtime.dispatcher import Dispatcher
 from duetime.runtime.identity import Identity
 from duetime.runtime.liveness import is_gone
-from duetime.runtime.lookout import between_sweeps
+from duetime.runtime.lookout import between_sweeps, soon
 from duetime.runtime.neighbours import Neighbours, Process
 from duetime.runtime.service import Health, Service
 from duetime.runtime.timekeeper import Timekeeper, monotonic
@@ -30,13 +35,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("duetime.worker")
 
 _LOOK = 0.8
-"""Seconds between looks at workers whose end is not heard of: two must fit in the two seconds a death may go unnoticed."""
+"""Seconds between looks at processes whose end is not heard of: a death may go unnoticed for two."""
 _SPACING = 0.2
-"""Seconds between the looks of all who would see the same, on average: many of them need not look as often as one."""
+"""Seconds between the looks of all workers of a host, on average: many of them need not look as often as one."""
 _LONGEST_LOOK = 10.0
 """Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _HURRY = 1.0
-"""Seconds within which somebody looks after a worker whose end was heard of."""
+"""Seconds within which each worker looks after one whose end was heard of."""
+_PAST_LEASE = 0.1
+"""Seconds between the end of a lease, as the store's last answer lets us expect it, and a look."""
+_TURNS = 0.01
+"""Seconds between the looks of all workers at a lease that ends, on average."""
+_LONGEST_TURN = 2.0
+"""Seconds within which each has looked: most of the others may be dead, too."""
 _PRUNE_PAUSE = 600.0
 _PRUNE_SPACING = 20.0
 _LONGEST_PRUNE_PAUSE = 3600.0
@@ -75,6 +86,7 @@ class Janitor(Service):
         self._time = time
         self._crowd = crowd or Crowd()
         self._lease = lease / SECOND
+        self._soon = soon(lease)
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
@@ -85,7 +97,7 @@ class Janitor(Service):
         # Not at the start, when there are jobs to see to.
         self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
         self._neighbours = Neighbours(self._hear_of_an_end)
-        self._missing: set[WorkerId] = set()
+        self._end_of_lease: asyncio.TimerHandle | None = None
         self._strays: frozenset[Token] = frozenset()
 
     def take_strays(self, strays: frozenset[Token]) -> None:
@@ -108,6 +120,17 @@ class Janitor(Service):
         self._next_sweep = 0
         self.wakeup.set_after(self._crowd.wait(at_most=_HURRY))
 
+    def expect_end_of_lease(self, left: Micros) -> None:
+        """Look when the first lease of the others ends; a later answer takes the place of this one.
+
+        All workers expect it, and look in turn: the first takes over what there is, the others find nothing.
+        """
+        if self._end_of_lease is not None:
+            self._end_of_lease.cancel()
+        turn = self._crowd.wait(spacing=_TURNS, at_most=_LONGEST_TURN)
+        wait = max(0, left) / SECOND + _PAST_LEASE + turn
+        self._end_of_lease = asyncio.get_running_loop().call_later(wait, self.wakeup.set)
+
     def count_again(self) -> None:
         """Look and sweep at once if so few workers are left that they were to do it far more often."""
         if self._between_sweeps() * 2 < self._sweep_pause:
@@ -115,19 +138,25 @@ class Janitor(Service):
             self.wakeup.set()
 
     async def stop(self) -> None:
-        """End, and watch nobody any more."""
+        """End, and stop watching processes."""
         await super().stop()
+        if self._end_of_lease is not None:
+            self._end_of_lease.cancel()
         self._neighbours.close()
 
     async def round(self) -> float | None:
-        """Look for dead neighbours; sweep when one was found or the time has come."""
-        peers = await self._store.peers(self._identity.worker_id, self._identity.info.host_key)
-        dead = self._judge(peers)
-        if dead:
-            log.warning("buried %d dead worker(s): %s", len(dead), ", ".join(dead))
-            await self._store.bury(dead)
+        """Look for dead workers; sweep when one was found or the time has come."""
+        info = self._identity.info
+        peers = await self._store.peers(info.id, info.host_key, soon=self._soon)
+        gone = [p.id for p in peers if p.same_host and is_gone(p.pid, p.pid_started)]
+        if gone:
+            _tell_of(await self._store.bury(gone), "whose process is gone")
+        over = any(peer.lease_left < 0 for peer in peers)
+        if over:
+            # Those that died with it are next, maybe long before a heartbeat tells.
+            self._expect_next_end(peers)
         await self._settle_strays()
-        if dead or monotonic() >= self._next_sweep:
+        if gone or over or monotonic() >= self._next_sweep:
             self._sweep_pause = self._between_sweeps()
             self._next_sweep = _from_now(self._sweep_pause * random.uniform(0.8, 1.2))
             await self._rescue()
@@ -141,11 +170,9 @@ class Janitor(Service):
         return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
 
     def _until_own_look(self, peers: list[Peer]) -> float:
-        """A session that was missing is looked at again soon, by whom saw it; otherwise all who see the same take turns."""
-        everybody = any(peer.has_session for peer in peers)
+        """All workers of a host see the same, and take turns."""
         near = 1 + sum(peer.same_host for peer in peers)
-        pause = _LOOK if self._missing else self._between_looks(among=None if everybody else near)
-        return pause * random.uniform(0.9, 1.1)
+        return self._between_looks(among=near) * random.uniform(0.9, 1.1)
 
     def _between_looks(self, *, among: int | None = None) -> float:
         return self._crowd.share(_LOOK, spacing=_SPACING, at_most=_LONGEST_LOOK, among=among)
@@ -161,22 +188,19 @@ class Janitor(Service):
     def _hears_of(self, peers: list[Peer]) -> bool:
         """Whether the end of each of them would be heard of, and the coming of others."""
         watched = self._neighbours.watch([Process(p.pid, p.pid_started) for p in peers if p.same_host])
-        return watched and self._store.hears_others and not any(p.has_session for p in peers)
+        return watched and self._store.hears_others
 
-    def _judge(self, peers: list[Peer]) -> list[WorkerId]:
-        gone = [p.id for p in peers if p.same_host and is_gone(p.pid, p.pid_started)]
-        # A session that is missing once may be reconnecting; missing at two looks, it is gone.
-        missing = {p.id for p in peers if p.session_lost}
-        gone += [worker for worker in missing & self._missing if worker not in gone]
-        self._missing = missing
-        return gone
+    def _expect_next_end(self, peers: list[Peer]) -> None:
+        if later := [peer.lease_left for peer in peers if peer.lease_left >= 0]:
+            self.expect_end_of_lease(min(later))
 
     async def _rescue(self) -> None:
-        orphans = await self._store.rescue(self._identity.worker_id, new_token())
-        for orphan in orphans:
-            self._settle(orphan)
+        dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
+        _tell_of(dead, "whose lease is over")
         if orphans:
             log.warning("took over %d job(s) of dead workers", len(orphans))
+        for orphan in orphans:
+            self._settle(orphan)
 
     async def _settle_strays(self) -> None:
         for claim_id in {token.claim_id for token in self._strays}:
@@ -189,7 +213,12 @@ class Janitor(Service):
         self._strays = frozenset()
 
     def _settle(self, orphan: Orphan) -> None:
-        outcome = Crashed(worker=orphan.worker, started=orphan.started_at is not None, blamed=orphan.blamed)
+        outcome = Crashed(
+            worker=orphan.worker,
+            started=orphan.started_at is not None,
+            blamed=orphan.blamed,
+            suspected=orphan.suspected,
+        )
         self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
 
     async def _prune(self) -> None:
@@ -210,6 +239,12 @@ class Janitor(Service):
         more = removed >= _PRUNE_MOST
         pause = self._crowd.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
         self._next_prune = _from_now(_LOOK if more else pause * random.uniform(0.8, 1.2))
+
+
+def _tell_of(dead: Sequence[WorkerId], proof: str) -> None:
+    """Log deaths; the store returns each of them to one worker only."""
+    if dead:
+        log.warning("found %d dead worker(s), %s: %s", len(dead), proof, named(dead))
 
 
 def _from_now(seconds: float) -> Micros:

@@ -10,11 +10,15 @@ _START_FIELD = 19
 
 
 def host_key() -> str | None:
-    """Return a text that is equal for processes which see the same process ids; `None` off Linux."""
+    """Return a text that is equal for processes which see the same processes; `None` off Linux, or in doubt."""
     try:
+        # Inside another pid namespace /proc may still be that of the host, where our ids belong to other processes.
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return None
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             boot = file.read().strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+        # Start times are shown in the time namespace of the reader.
+        return "/".join([boot, os.readlink("/proc/self/ns/pid"), *_time_namespace()])
     except OSError:
         return None
 
@@ -40,6 +44,13 @@ def is_gone(pid: int, started: str | None) -> bool:
     except OSError:
         pass  # It exists and belongs to somebody else.
     return False
+
+
+def _time_namespace() -> list[str]:
+    try:
+        return [os.readlink("/proc/self/ns/time")]
+    except OSError:
+        return []  # Linux before 5.6 has none.
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -21,6 +21,15 @@ _SOON: Micros = 2 * int(_LONGEST_LOOK) * SECOND
 """What comes within this time is told with every heartbeat; what comes later will be told in time."""
 
 
+def soon(lease: Micros) -> Micros:
+    """Return how far ahead to look for leases that end, so that one is seen before it does.
+
+    Workers renew a lease when a third of it is over. One that is half over is late, and the worker that looks has at
+    least one more heartbeat before it ends.
+    """
+    return lease // 2
+
+
 class Lookout:
     """Says what to look for, and whether the worker has to hear of an answer; both in the pulse's thread."""
 
@@ -34,6 +43,7 @@ class Lookout:
         self._looked: Micros | None = None
         self._swept: Micros | None = None
         self._told: tuple[int, Instant, bool] | None = None
+        self._soon = soon(lease)
 
     def wants(self) -> Wants | None:
         """Return what it is this worker's turn to look for; of a large fleet, not everybody looks every time."""
@@ -55,8 +65,20 @@ class Lookout:
             self._swept = monotonic() if wants.orphans else self._swept
         told, self._told = self._told, (pulse.workers, pulse.newest, pulse.limited)
         return (
-            bool(pulse.held) or pulse.limited or told != self._told or _is_near(pulse) or not self._is_idle()
+            bool(pulse.held)
+            or pulse.limited
+            or told != self._told
+            or self._is_near(pulse)
+            or not self._is_idle()
         )
+
+    def _is_near(self, pulse: Pulse) -> bool:
+        if pulse.lease_ends is not None and pulse.lease_ends <= pulse.now + self._soon:
+            return True
+        if pulse.sight is None:
+            return False
+        *moments, orphans = pulse.sight
+        return orphans or any(at is not None and at <= pulse.now + _SOON for at in moments)
 
     def _comes(self, last: Micros | None, pause: float) -> bool:
         # Heartbeats do not come to the millisecond: the one that is nearest counts.
@@ -65,12 +87,5 @@ class Lookout:
 
 
 def between_sweeps(crowd: Crowd, lease: float) -> float:
-    """Return how many seconds one worker pauses between looks for ended leases, for leases of so many seconds."""
+    """Return how many seconds one worker pauses between looks for jobs of dead workers; `lease` is in seconds."""
     return crowd.share(lease / 3, spacing=lease / _SWEEPS, at_most=lease)
-
-
-def _is_near(pulse: Pulse) -> bool:
-    if pulse.sight is None:
-        return False
-    *moments, orphans = pulse.sight
-    return orphans or any(at is not None and at <= pulse.now + _SOON for at in moments)

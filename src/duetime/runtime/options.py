@@ -14,6 +14,7 @@ from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.model.names import check_name
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, DEFAULT_RETENTION, check_keep_per_schedule
+from duetime.model.shown import shown
 from duetime.model.sizes import Size
 
 Queues: TypeAlias = Sequence[str] | Mapping[str, int | None]
@@ -63,6 +64,17 @@ class WorkerOptions:
     """Whether the process is the worker's own, so that it may end it when its loop hangs, and tell the garbage collector
     what to leave out."""
 
+    def describe(self, *, tasks: int, declared: int) -> str:
+        """Say what the worker serves, for its log."""
+        queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
+        jobs = (
+            f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
+            if self.jobs
+            else "runs no jobs"
+        )
+        schedules = f"fires schedules and declares {declared}" if self.schedules else "fires no schedules"
+        return f"{jobs}, {schedules}"
+
 
 def worker_options(
     *,
@@ -92,7 +104,7 @@ def worker_options(
         raise ConfigError(text)
     lease_length = durations.parse(lease, what="lease")
     if lease_length < _SHORTEST_LEASE:
-        text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {lease!r}"
+        text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {shown(lease)}"
         raise ConfigError(text)
     return WorkerOptions(
         concurrency=concurrency,
@@ -115,7 +127,7 @@ def worker_options(
 def _check_count(name: str, number: int, *, most: int | None = None) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= (most or number):
         bound = "" if most is None else f" to {most}"
-        text = f"{name} must be a whole number from 1{bound}, not {number!r}"
+        text = f"{name} must be a whole number from 1{bound}, not {shown(number)}"
         raise ConfigError(text)
 
 
@@ -130,6 +142,6 @@ def _check_queues(queues: Queues) -> Mapping[str, int | None]:
     for name, limit in limits.items():
         check_name(name, what="queue")
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            text = f"the limit of queue {name!r} must be a whole number from 1, or None, not {limit!r}"
+            text = f"the limit of queue {name!r} must be a whole number from 1, or None, not {shown(limit)}"
             raise ConfigError(text)
     return limits

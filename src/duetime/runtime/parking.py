@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from duetime.model.names import named
 from duetime.model.parking import CodeSchedule, forsaken, park, undeclared
 from duetime.runtime.crowd import Crowd
 from duetime.runtime.service import Health, Service
@@ -93,5 +94,5 @@ class Parker(Service):
             log.warning(
                 "parked %d schedule(s) that no code declares any more: %s",
                 len(parked),
-                ", ".join(sorted(parked)),
+                named(sorted(parked)),
             )

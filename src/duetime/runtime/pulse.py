@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from duetime.errors import DuetimeError, StoreMoved
+from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.command import CommandId
 from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.worker import WorkerInfo, WorkerStats
 from duetime.runtime.commands import Commanded, Commander
+from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.lookout import LOOK, Lookout
 from duetime.runtime.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
 from duetime.runtime.timekeeper import Timekeeper, boottime, monotonic
@@ -36,6 +37,10 @@ class PulseListener(Commanded, Protocol):
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
+        ...
+
+    def lose_store(self, error: StoreLost) -> None:
+        """Stop, because nothing can be stored any more."""
         ...
 
     def busy(self) -> bool:
@@ -206,12 +211,14 @@ class Pulsation:
         answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
         wants = None if self._lookout is None else self._lookout.wants()
-        patience = min(self._lease.beat, (self._deadline - boottime()) / SECOND)
         try:
-            async with asyncio.timeout(max(self._lease.retry, patience)):
+            async with self._in_time():
                 pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
+        except StoreLost as error:
+            self._in_main(self._listener.lose_store, error)
+            return False
         except Exception as error:  # noqa: BLE001 - a pulse that ends is a worker that dies
-            log.warning("the lease could not be renewed: %s", str(error) or "no answer in time")
+            _tell("the lease could not be renewed: %s", error=error)
             if boottime() > self._deadline:
                 await self._start_over("its lease ran out while the database could not be reached")
             return False
@@ -226,11 +233,21 @@ class Pulsation:
         await self._obey(commands=pulse.commands, answered=answered)
         return True
 
+    def _in_time(self) -> asyncio.Timeout:
+        """Bound a call by a heartbeat, and by the moment at which the worker gives up unless its lease is renewed."""
+        left = (self._deadline - boottime()) / SECOND
+        return asyncio.timeout(max(self._lease.retry, min(self._lease.beat, left)))
+
     async def _attend(self) -> None:
         try:
-            pulse = await self._store.attend(self._info.id)
+            async with self._in_time():
+                pulse = await self._store.attend(self._info.id)
         except Exception as error:  # noqa: BLE001 - the next pulse brings them
-            log.debug("requests could not be read: %s", error)
+            _tell(
+                "requests could not be read, and will be with the next heartbeat: %s",
+                error=error,
+                expected=logging.DEBUG,
+            )
             return
         if pulse.alive:
             self._in_main(self._listener.attend, pulse)
@@ -241,12 +258,16 @@ class Pulsation:
         if not commands and not answered:
             return
         try:
-            async with asyncio.timeout(self._lease.beat):
+            async with self._in_time():
                 if commands:
                     await self._commander.attend(self._info.id)
                 await self._commander.report(answered)
         except Exception as error:  # noqa: BLE001 - the next pulse tries again
-            log.debug("commands could not be read or answered: %s", error)
+            _tell(
+                "commands could not be read or answered, and will be tried again: %s",
+                error=error,
+                expected=logging.DEBUG,
+            )
 
     async def _start_over(self, why: str) -> None:
         """Drop all claims and go on as another worker."""
@@ -272,7 +293,8 @@ class Pulsation:
                 log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
                 self._in_main(lambda: self._listener.ask_to_stop(now=True))
                 await self._wake.wait(self._lease.beat)
-            except Exception:  # noqa: BLE001 - tried again until the worker is stopped
+            except Exception as error:  # noqa: BLE001 - tried again until the worker is stopped
+                _tell("worker %s cannot register anew yet: %s", self._info.id, error=error)
                 await asyncio.sleep(self._lease.retry)
             else:
                 return
@@ -293,3 +315,10 @@ class Pulsation:
         except RuntimeError:
             # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
             self._orphaned = True
+
+
+def _tell(text: str, *args: object, error: Exception, expected: int = logging.WARNING) -> None:
+    """Log what failed and is tried again; an error that is not the database's is a defect, and has its traceback."""
+    known = isinstance(error, (*DATABASE_DOWN, TimeoutError))
+    level = expected if known else logging.WARNING
+    log.log(level, text, *args, str(error) or "no answer in time", exc_info=None if known else error)

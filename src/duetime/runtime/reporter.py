@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from duetime.runtime.voice import SILENCE, Voice, Words
 
 if TYPE_CHECKING:
     from duetime.stores.base import JobStore
+
+log = logging.getLogger("duetime.worker")
 
 _PATIENCE = 0.1
 """Seconds from the first word to its write; runs that end sooner are told by their settlement."""
@@ -59,8 +62,12 @@ class Reporter(Service):
     async def stop(self) -> None:
         """End, and pass on what is left."""
         await super().stop()
-        with contextlib.suppress(StoreError):
+        try:
             await self._write()
+        except StoreError as error:
+            log.warning(
+                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
+            )
 
     async def _write(self) -> bool:
         """Write for those who have spoken; return whether there was anything."""

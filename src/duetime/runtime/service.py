@@ -8,6 +8,7 @@ import logging
 import random
 from typing import Protocol
 
+from duetime.errors import StoreLost
 from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.wakeup import Wakeup
 
@@ -95,10 +96,11 @@ class Service:
     def _after_failure(self, error: Exception) -> float:
         self._failures += 1
         self._health.failed(self.name, error)
-        # What the database says of itself is told when it changes; anything else is a defect and told with its traceback.
+        # What the database says of itself is told when it changes, and its loss by the worker, which stops; anything
+        # else is a defect and told with its traceback.
         if not isinstance(error, DATABASE_DOWN):
             log.error("%s failed; it will be tried again", self.name, exc_info=error)
-        elif str(error) != self._told:
+        elif str(error) != self._told and not isinstance(error, StoreLost):
             log.warning("%s waits for the database: %s", self.name, error)
         self._told = str(error)
         bound = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import Claim, Token
+from duetime.model.names import named
 from duetime.model.outcome import Settlement
+from duetime.model.shown import one_line
 from duetime.model.states import State
 from duetime.runtime.health import DATABASE_DOWN
 from duetime.runtime.service import Health, Service
@@ -78,6 +80,14 @@ class Settler(Service):
             self._progress.clear()
             await self._progress.wait()
 
+    async def flush(self) -> None:
+        """Wait until what waits now is written, whatever comes meanwhile."""
+        waiting = self.tokens()
+        while waiting & self.tokens():
+            self._hurry()
+            self._progress.clear()
+            await self._progress.wait()
+
     async def round(self) -> float | None:
         """Write one batch; after a failure the same batch is tried again first."""
         if not self._in_flight:
@@ -119,7 +129,11 @@ class Settler(Service):
 
     async def _settle_bare(self, settlement: Settlement, error: Exception) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
-        log.error("the outcome of job %s could not be stored in full: %s", settlement.token.job_id, error)
+        log.error(
+            "the outcome of job %s could not be stored in full: %s",
+            settlement.token.job_id,
+            one_line(str(error)),
+        )
         bare = settlement._replace(
             result=None,
             result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
@@ -140,12 +154,13 @@ class Settler(Service):
     def _report(self, accepted: frozenset[Token]) -> None:
         if len(accepted) == len(self._in_flight):
             return
-        for token in _tokens(self._in_flight) - accepted:
-            self.refused += 1
-            log.warning(
-                "job %s: the outcome of this run was refused, because the claim was lost to another worker",
-                token.job_id,
-            )
+        refused = sorted(token.job_id for token in _tokens(self._in_flight) - accepted)
+        self.refused += len(refused)
+        log.warning(
+            "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s",
+            len(refused),
+            named(refused),
+        )
 
 
 def may_linger(claim: Claim, settlement: Settlement, *, started_at: Instant) -> bool:

@@ -44,6 +44,8 @@ class Sightings:
             self._crowd.workers = pulse.workers
             self._janitor.count_again()
             self._compare((pulse.workers, pulse.newest), registered_at)
+        if pulse.lease_ends is not None:
+            self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
         if pulse.limited:
             self._fetcher.learn_limits()
         if pulse.sight is None:

@@ -15,7 +15,7 @@ _PATIENCE = 0.1
 
 
 class StartMarker(Service):
-    """Marks starts in groups; a claim that is not marked is rescued as one that never began."""
+    """Marks starts in groups; of a claim that is due and not marked, a rescue cannot tell whether it began."""
 
     name = "start marker"
 

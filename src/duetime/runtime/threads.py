@@ -76,6 +76,8 @@ class ThreadRunner:
     def _serve(self) -> None:
         while (call := self._work.get()) is not None:
             call()
+            # It has the arguments and the result, which an idle thread would keep.
+            del call
             with self._lock:
                 self._idle += 1
 
@@ -83,7 +85,13 @@ class ThreadRunner:
 class Raised:
     """An exception as a value: a future refuses StopIteration, and SystemExit would end the loop that awaits it."""
 
-    __slots__ = ("error",)
+    __slots__ = ("_error",)
 
     def __init__(self, error: BaseException) -> None:
-        self.error = error
+        self._error = error
+
+    def take(self) -> BaseException:
+        """Return it, once: the frames of its traceback lead to the thread's, which has this value."""
+        error = self._error
+        del self._error
+        return error

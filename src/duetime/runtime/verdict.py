@@ -31,7 +31,7 @@ def raised(error: BaseException) -> Outcome:
     alone = _alone(error)
     if isinstance(alone, Signal):
         return _signalled(alone)
-    return Failed(error=describe_error(error), traceback=describe_traceback(error))
+    return Failed(error=describe_error(error), traceback=describe_traceback(error), cause=error)
 
 
 def _alone(error: BaseException) -> BaseException:
@@ -51,8 +51,8 @@ def timed_out(timeout: Micros, error: BaseException | None = None) -> Failed:
     )
 
 
-def undecodable(error: InvalidArguments) -> Failed:
-    """Tell of arguments that do not fit the function, or no longer do."""
+def undecodable(error: InvalidArguments | str) -> Failed:
+    """Tell of arguments that do not fit the function, or no longer do, and of rows that cannot be read."""
     return Failed(error=str(error), reason="undecodable", final=True)
 
 
@@ -72,7 +72,7 @@ def _meant(signal: Signal) -> Outcome:
             return Snoozed(_checked(signal.delay))
         case Retry():
             wait = None if signal.delay is None else _checked(signal.delay)
-            return Failed(error=describe_error(signal), traceback=_trace(signal), wait=wait)
+            return Failed(error=describe_error(signal), traceback=_trace(signal), wait=wait, cause=signal)
 
 
 def _checked(delay: Micros) -> Micros:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from duetime.errors import StoreLost
 from duetime.model.event import EventKind
 from duetime.model.instants import Instant
 from duetime.model.job import JobId
@@ -28,6 +29,7 @@ from duetime.runtime.health import ServiceHealth
 from duetime.runtime.herald import Herald
 from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
+from duetime.runtime.job_log import JobLog
 from duetime.runtime.lending import Lending
 from duetime.runtime.listener import HintListener
 from duetime.runtime.logs import installation
@@ -69,11 +71,16 @@ class Worker:
         middleware: Sequence[Middleware] = (),
         events: Events | None = None,
         declared: Declarations | None = None,
+        where: Callable[[], str] = lambda: "a store",
     ) -> None:
+        """`where` names the store in the log."""
         self.options = options
+        self._where = where
         self._middleware = middleware
         self._events = Events() if events is None else events
-        self.health = ServiceHealth()
+        self.health = ServiceHealth(self.lose_store)
+        self.lost: StoreLost | None = None
+        """Why the worker has stopped by itself, if the file of its store was deleted or replaced."""
         self._store = store
         self._handlers = handlers
         self._declared = declared
@@ -112,7 +119,11 @@ class Worker:
         for service in self._intake:
             service.start()
         self._herald.worker(EventKind.WORKER_STARTED)
-        log.info("worker %s started: pid %d, %s", self.id, self._identity.info.pid, self._identity.work)
+        if log.isEnabledFor(logging.INFO):
+            declared = 0 if self._declared is None else len(self._declared.names)
+            serves = self.options.describe(tasks=len(self._handlers), declared=declared)
+            pid = self._identity.info.pid
+            log.info("worker %s started: pid %d, %s, on %s", self.id, pid, serves, self._where())
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
@@ -194,6 +205,13 @@ class Worker:
         self._herald.worker(EventKind.WORKER_LOST)
         return self._identity.renew()
 
+    def lose_store(self, error: StoreLost) -> None:
+        """Say so once and stop as after a signal: nothing can be stored any more."""
+        if self.lost is None:
+            self.lost = error
+            log.critical("worker %s stops: %s", self.id, error)
+            self.ask_to_stop(now=False)
+
     def busy(self) -> bool:
         """Whether a thread of the worker is at work."""
         return self._threads.busy
@@ -234,7 +252,7 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
+        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
         self._lease = Lease(length=options.lease)
         self._identity = Identity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -250,6 +268,8 @@ class Worker:
         self._children = ChildPool(cpu, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
         self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
         self._herald = Herald(self._events, self._identity, self._time)
+        quiet = logging.INFO if options.dedicated else logging.DEBUG
+        self._job_log = JobLog(self._identity, quiet=quiet, loop=self._loop)
         self._settler = Settler(store, health, on_written=self._herald.settled)
         self._marker = StartMarker(store, health)
         self._reporter = Reporter(store, health, captures_logs=options.capture_logs)
@@ -260,6 +280,7 @@ class Worker:
             marker=self._marker,
             ears=self._reporter,
             herald=self._herald,
+            job_log=self._job_log,
             slots=self._slots,
             time=self._time,
             lending=Lending(store, lease=options.lease),
@@ -343,9 +364,17 @@ class Worker:
         if self._ignore_logs is not None:
             self._ignore_logs()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WAIT):
+            # Where the store is lost, waiting is in vain.
+            async with asyncio.timeout(LAST_WAIT if self.lost is None else 0):
                 await self._settler.drain()
         await self._settler.stop()
+        if unwritten := len(self._settler.tokens()):
+            log.error(
+                "the outcomes of %d run(s) could not be stored before the worker stopped; "
+                "others will find these jobs as if the worker had died",
+                unwritten,
+            )
+        self._job_log.close()
         self._threads.close()
         # Heard to the last, since someone may cancel a job, or have the worker stop now, while it drains.
         await self._hints.stop()
@@ -353,7 +382,12 @@ class Worker:
         await self._pulse.stop()
         self._herald.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(LAST_WAIT)
-        log.info("worker %s stopped", self.id)
+        log.info(
+            "worker %s stopped: %d run(s) ended, %d job(s) failed",
+            self.id,
+            self._dispatcher.done,
+            self._dispatcher.failed,
+        )
 
     async def _sign_off_later(self) -> None:
         await self._dispatcher.drained()

@@ -7,8 +7,9 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import StoreError, StoreUnavailable
 from duetime.model.instants import Instant
+from duetime.model.oddities import oddity
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.scheduler.lookup import no_schedule
 from duetime.scheduler.moved import check_not_moved
@@ -43,7 +44,7 @@ async def alter_all(
     if not open_names:
         return written
     async for now in _tries(store, open_names):
-        found = {schedule.name: schedule for schedule in await store.get_schedules(open_names)}
+        found = {schedule.name: _sound(schedule) for schedule in await store.get_schedules(open_names)}
         changes = {name: decisions[name](found.get(name), now) for name in open_names}
         due = {name: change for name, change in changes.items() if change is not None}
         applied = await write(store, list(due.values()), whole=whole)
@@ -79,6 +80,14 @@ def known(schedule: StoredSchedule | None, name: str) -> StoredSchedule:
     """Return a schedule that exists, or raise `ScheduleNotFound`."""
     if schedule is None:
         raise no_schedule(name)
+    return _sound(schedule)
+
+
+def _sound(schedule: StoredSchedule) -> StoredSchedule:
+    """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
+    if (problem := oddity(schedule)) is not None:
+        text = f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
+        raise StoreError(text)
     return schedule
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from duetime.errors import InvalidArguments
+from duetime.model.shown import shown
 from duetime.runtime.handler import Handler
 
 
@@ -22,9 +23,9 @@ class Arguments(NamedTuple):
 def call_of(args: Sequence[object] | None, kwargs: Mapping[str, object] | None) -> Arguments:
     """Return the arguments that were given in a list and by name; raise `InvalidArguments` for anything else."""
     if args is not None and (isinstance(args, str | bytes) or not isinstance(args, Sequence)):
-        raise InvalidArguments(f"args must be a list such as args=[{args!r:.100}]")
+        raise InvalidArguments(f"args must be a list such as args=[{shown(args)}]")
     if kwargs is not None and not isinstance(kwargs, Mapping):
-        raise InvalidArguments(f"kwargs must be a dict such as kwargs={{'size': 3}}, not {kwargs!r:.100}")
+        raise InvalidArguments(f"kwargs must be a dict such as kwargs={{'size': 3}}, not {shown(kwargs)}")
     return Arguments(tuple(args or ()), kwargs or {})
 
 
@@ -49,7 +50,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> Arguments:
 def _read_json(text: str) -> Arguments:
     try:
         value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArguments(f"the arguments are not JSON: {error}") from None
     return Arguments((), value) if isinstance(value, dict) else Arguments(tuple(value), {})
 
@@ -63,5 +64,5 @@ def _read_value(text: str, kind: Any) -> object:
         pass
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return text

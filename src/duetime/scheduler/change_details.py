@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from duetime.errors import InvalidOption
 from duetime.model.instants import to_datetime
 from duetime.model.terms import FOREVER, Terms
 from duetime.model.triggers.text import to_show
@@ -23,23 +24,37 @@ def spelled_out(detail: Mapping[str, Any]) -> dict[str, Any]:
             case None:
                 pass
             case _:
-                found[name] = _READ.get(name, _same)(value)
+                found[name] = _spelled(name, value)
     return found
 
 
 def _pairs(name: str, before: Any, after: Any) -> Iterator[tuple[str, list[Any]]]:
-    if name == "terms":
-        was, became = asdict(Terms.from_text(before)), asdict(Terms.from_text(after))
+    if name == "terms" and (terms := _terms(before, after)) is not None:
+        was, became = terms
         for term in was:
             if was[term] != became[term]:
                 yield from _pairs(term, was[term], became[term])
     else:
-        read = _READ.get(name, _same)
-        yield _NAMES.get(name, name), [None if one is None else read(one) for one in (before, after)]
+        yield (
+            _NAMES.get(name, name),
+            [None if one is None else _spelled(name, one) for one in (before, after)],
+        )
 
 
-def _same(value: Any) -> Any:
-    return value
+def _terms(*texts: str | None) -> list[dict[str, Any]] | None:
+    """Return what terms say; `None` if one of them cannot be read."""
+    try:
+        return [asdict(Terms.from_text(text)) for text in texts]
+    except InvalidOption:
+        return None
+
+
+def _spelled(name: str, value: Any) -> Any:
+    """Return a value as people read it; as it is stored, if it cannot be read."""
+    try:
+        return _READ[name](value) if name in _READ else value
+    except (TypeError, ValueError, OverflowError):
+        return value
 
 
 def _length(micros: int) -> timedelta | str:

@@ -6,8 +6,10 @@ from duetime.model.durations import MINUTE
 from duetime.model.explain.words import length
 from duetime.model.fleet import Fleet
 from duetime.model.instants import Instant
-from duetime.model.names import some
+from duetime.model.names import named, some
 from duetime.model.schedule import StoredSchedule
+from duetime.model.triggers.text import trigger_of
+from duetime.model.triggers.unreadable import Unreadable
 from duetime.stores.base import Check, Store
 
 _LATE = MINUTE
@@ -23,12 +25,29 @@ async def check_schedules(store: Store) -> Check:
     return judge(schedules, Fleet.of(workers), now=now)
 
 
+def _unreadable(active: list[StoredSchedule], what: str) -> Check | None:
+    problems = {one.name: read for one in active if isinstance(read := trigger_of(one), Unreadable)}
+    if not problems:
+        return None
+    first, problem = next(iter(problems.items()))
+    return Check(
+        name="schedules",
+        ok=False,
+        detail=f"{what}, {len(problems):,} of them cannot be read and wait: {named(list(problems), most=_NAMED)}",
+        fix=f"put or delete them; {first} has {problem.describe()}",
+    )
+
+
 def judge(schedules: list[StoredSchedule], fleet: Fleet, *, now: Instant) -> Check:
     """Return the first thing that is wrong, in the order in which it is to be mended."""
     active = [s for s in schedules if s.next_at is not None and s.paused_at is None and s.parked_at is None]
     if not active:
         return Check(name="schedules", ok=True, detail="no active schedules")
     what = f"{len(active):,} active"
+    return _unreadable(active, what) or _unserved(active, fleet, what, now=now)
+
+
+def _unserved(active: list[StoredSchedule], fleet: Fleet, what: str, *, now: Instant) -> Check:
     if not fleet.fires:
         return Check(
             name="schedules", ok=False, detail=f"{what}, and nobody fires them", fix=f"start {_START}"

@@ -20,6 +20,7 @@ from duetime.model.explain import (
 )
 from duetime.model.instants import LATEST, to_datetime
 from duetime.model.job import JobId
+from duetime.model.oddities import mended, oddity, unreadable
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.scheduler.lookup import find_job, find_schedule
 from duetime.stores.base import Store
@@ -90,6 +91,8 @@ async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
     oldest = next(iter(await store.occurrences(name, since=0, until=0, limit=1)), None)
     if schedule is None and not entries and oldest is None:
         schedule = await find_schedule(store, name)
+    problem = None if schedule is None else oddity(schedule)
+    schedule = None if schedule is None else mended(schedule)
     outlook = await store.outlook("" if schedule is None else schedule.queue)
     return ScheduleFacts(
         now=outlook.now,
@@ -97,6 +100,7 @@ async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
         queue_paused_reason=outlook.paused_reason,
         name=name,
         schedule=schedule,
+        problem=None if problem is None else unreadable(problem),
         entries=entries,
         oldest=oldest,
         workers=await store.workers(),

@@ -14,7 +14,8 @@ from duetime.model.instants import Instant, to_datetime
 from duetime.model.remaining import left
 from duetime.model.schedule import StoredSchedule
 from duetime.model.shown import shown
-from duetime.model.triggers.text import readable
+from duetime.model.triggers.text import trigger_of
+from duetime.model.triggers.unreadable import Unreadable
 from duetime.model.triggers.zones import zone
 from duetime.scheduler.forecast_records import Collision, Forecast, HourLoad, MinuteLoad
 from duetime.scheduler.forecast_text import advice
@@ -84,9 +85,9 @@ def _plans(schedules: Sequence[StoredSchedule], *, until: Instant) -> tuple[list
         elif schedule.paused_at is not None and (resumes is None or resumes > until):
             left_out[schedule.name] = "paused"
         else:
-            trigger = readable(schedule.trigger)
-            if trigger is None:
-                left_out[schedule.name] = "its trigger cannot be read"
+            trigger = trigger_of(schedule)
+            if isinstance(trigger, Unreadable):
+                left_out[schedule.name] = f"it has {trigger.what} that cannot be read"
                 continue
             plans.append(
                 model.Plan(

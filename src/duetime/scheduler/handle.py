@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from duetime.errors import JobCancelled, JobFailed, JobSkipped, ResultExpired
+from duetime.errors import (
+    JobCancelled,
+    JobFailed,
+    JobSkipped,
+    ResultExpired,
+    ResultUnreadable,
+    StoreUnavailable,
+)
 from duetime.model.job import JobId
+from duetime.model.shown import shown
 from duetime.model.states import State
 from duetime.scheduler import later
 from duetime.scheduler.lookup import find_job
 
 if TYPE_CHECKING:
     from duetime.model.stored import StoredJob
+
+log = logging.getLogger("duetime.store")
 
 R = TypeVar("R")
 
@@ -51,18 +62,35 @@ class JobHandle(Generic[R]):
     async def result(self, *, timeout: float | None = None) -> R:
         """Wait until the job has ended, retries included, and return what it returned.
 
-        Raises `JobFailed` with the worker's traceback, `JobCancelled`, `JobSkipped`, `ResultExpired`,
-        `JobNotFound`, or `TimeoutError` when the time is up first.
+        Waits also while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
+        `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultUnreadable`, `JobNotFound`, or `TimeoutError` when the
+        time is up first.
         """
-        async with asyncio.timeout(timeout):
-            return self._read(await self._ended())
+        away: list[StoreUnavailable] = []
+        try:
+            async with asyncio.timeout(timeout):
+                job = await self._ended(away)
+        except TimeoutError:
+            text = f"job {self.id} of {self.task} has not ended within {timeout} seconds"
+            raise TimeoutError(text) from (away[-1] if away else None)
+        return self._read(job)
 
-    async def _ended(self) -> StoredJob:
+    async def _ended(self, away: list[StoreUnavailable]) -> StoredJob:
+        """Look until the job has ended; `away` has what the last look has failed of."""
         pause = _FIRST_LOOK
-        while not (job := await self._stored()).state.terminal:
+        while True:
+            try:
+                job = await self._stored()
+            except StoreUnavailable as error:
+                if not away:
+                    log.warning("waiting for job %s, but the database cannot be asked: %s", self.id, error)
+                away[:] = [error]
+            else:
+                away.clear()
+                if job.state.terminal:
+                    return job
             await asyncio.sleep(pause)
             pause = min(_LAST_LOOK, pause * 1.5)
-        return job
 
     async def _stored(self) -> StoredJob:
         return await find_job(self._store(), self.id)
@@ -83,5 +111,13 @@ class JobHandle(Generic[R]):
         if job.result_error is not None:
             text = f"job {job.id} of {job.task} succeeded, but {job.result_error}"
             raise ResultExpired(text)
-        value: R = None if job.result is None else self._decode(job.result)  # type: ignore[assignment]
+        if job.result is None:
+            return None  # type: ignore[return-value]  # what its task returns
+        try:
+            value: R = self._decode(job.result)
+        except (ValueError, RecursionError) as error:
+            text = (
+                f"job {job.id} of {job.task} succeeded, but its stored result cannot be read: {shown(error)}"
+            )
+            raise ResultUnreadable(text) from error
         return value

@@ -10,7 +10,7 @@ from duetime.errors import StoreMoved
 if TYPE_CHECKING:
     from duetime.stores.base import Store
 
-log = logging.getLogger("duetime")
+log = logging.getLogger("duetime.store")
 
 
 def check_not_moved(store: Store) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import EARLIEST, Instant, Micros
 from duetime.model.schedule import Change
+from duetime.model.shown import shown
 
 if TYPE_CHECKING:
     from duetime.model.triggers.base import Trigger
@@ -28,7 +29,7 @@ class Pace:
         from duetime.model.triggers.checks import check_comes, check_pace
 
         if not isinstance(trigger, Trigger):
-            text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {trigger!r}"
+            text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {shown(trigger)}"
             raise InvalidTrigger(text)
         seeded = trigger.seeded(name)
         anchored = seeded.anchored(now)

@@ -14,6 +14,7 @@ from duetime.model import durations
 from duetime.model.durations import Duration
 from duetime.model.instants import Instant, from_datetime
 from duetime.model.job import JobId
+from duetime.model.names import check_text
 from duetime.model.registries import Registry
 from duetime.model.shown import shown
 from duetime.model.states import State
@@ -59,6 +60,9 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         if name not in JobQuery.__optional_keys__:
             text = f"unknown option {name!r}; options are {', '.join(sorted(JobQuery.__optional_keys__))}"
             raise InvalidOption(text)
+    for what in ("task", "queue", "schedule", "key", "tag"):
+        if isinstance(asked := query.get(what), str):
+            check_text(asked, what=what)
     since, cursor = query.get("since"), query.get("cursor")
     return JobFilter(
         task=query.get("task"),
@@ -84,7 +88,7 @@ def read_cursor(cursor: str) -> JobId:
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         if text.startswith(_MARK):
-            return text.removeprefix(_MARK).decode()
+            return check_text(text.removeprefix(_MARK).decode(), what="cursor")
     except (TypeError, ValueError, binascii.Error):
         pass
     message = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"

@@ -9,14 +9,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from duetime.errors import DuetimeError, InvalidArguments, InvalidImport, InvalidOption
+from duetime.model.bounds import MAX_DEPTH, excess
 from duetime.model.instants import Instant
-from duetime.model.portable import Wanted, read
+from duetime.model.portable import Wanted, read, written
 from duetime.model.porting import port
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_moves import FIELDS
+from duetime.model.shown import shown
 from duetime.model.task import TaskOptions
 from duetime.model.terms import Terms
-from duetime.model.triggers.text import readable
+from duetime.model.triggers.text import trigger_of
+from duetime.model.triggers.unreadable import Unreadable
 from duetime.runtime.arguments import Arguments
 from duetime.runtime.handler import Handler
 from duetime.scheduler.altering import Answer, Decision, alter_all, answer_of
@@ -73,9 +76,15 @@ def _why_not(schedule: StoredSchedule) -> str | None:
     """Return why a schedule would be wrong elsewhere: it would begin to run, or never can."""
     if schedule.parked_at is not None:
         return "is parked, since no code declares it any more"
-    if readable(schedule.trigger) is None:
-        return "has a trigger that cannot be read here"
-    return "has ended" if schedule.next_at is None else None
+    if isinstance(trigger := trigger_of(schedule), Unreadable):
+        return f"has {trigger.what} that cannot be read here"
+    if schedule.next_at is None:
+        return "has ended"
+    try:
+        written(schedule)
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        return f"has arguments or callbacks that cannot be read: {shown(error)}"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +231,7 @@ def _json(arguments: Mapping[str, object], *, exact: bool) -> str:
 
     try:
         json.dumps(arguments, allow_nan=False, default=other)
-        return msgspec.json.encode(arguments).decode()
+        return _bounded(msgspec.json.encode(arguments))
     except InvalidArguments:
         raise
     except (TypeError, ValueError, RecursionError) as error:
@@ -233,7 +242,14 @@ def _unchecked(call: Call) -> str:
     if call.args:
         text = "a list of arguments needs the code of the task; write name=value pairs or a JSON object"
         raise InvalidArguments(text)
-    return msgspec.json.encode(call.kwargs).decode()
+    return _bounded(msgspec.json.encode(call.kwargs))
+
+
+def _bounded(raw: bytes) -> str:
+    # The object that names the arguments is no part of them.
+    if (problem := excess(raw, deepest=MAX_DEPTH + 1)) is not None:
+        raise InvalidArguments(f"the arguments cannot be stored: {problem}")
+    return raw.decode()
 
 
 def _stand_in(task: str) -> Handler:

@@ -9,11 +9,13 @@ from typing import Any, Self
 
 import msgspec
 
+from duetime.model.bounds import MAX_READ, is_deeper
 from duetime.model.command import Command, CommandId
 from duetime.model.instants import Instant, Micros, to_datetime
 from duetime.model.job import JobId, OnCrash
 from duetime.model.limit import Limit, Rate
 from duetime.model.registries import Count, Registry, StoredQueue
+from duetime.model.shown import shown
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.terms import split_tags
@@ -44,6 +46,7 @@ class JobRecord:
     on_crash: OnCrash
     result: Any
     result_error: str | None
+    """Why there is no result, or why it cannot be read."""
     error: str | None
     traceback: str | None
     reason: str | None
@@ -67,7 +70,10 @@ class JobRecord:
 
     @classmethod
     def from_stored(cls, job: StoredJob) -> Self:
-        """Read a stored job."""
+        """Read a stored job; what cannot be read is shown as such."""
+        result, problem = (None, None) if job.result is None else _decoded(job.result)
+        if problem is not None:
+            problem = f"the stored result cannot be read: {problem}"
         return cls(
             id=job.id,
             task=job.task,
@@ -85,8 +91,8 @@ class JobRecord:
             failures=job.failures,
             crashes=job.crashes,
             on_crash=job.on_crash,
-            result=None if job.result is None else loose(job.result),
-            result_error=job.result_error,
+            result=result,
+            result_error=problem or job.result_error,
             error=job.error,
             traceback=job.traceback,
             reason=job.reason,
@@ -311,7 +317,15 @@ def span(micros: Micros | None) -> timedelta | None:
 
 def loose(text: str) -> Any:
     """Return what JSON says, or the raw text when it cannot be read."""
+    value, problem = _decoded(text)
+    return value if problem is None else text
+
+
+def _decoded(text: str) -> tuple[Any, str | None]:
+    """Return what JSON says, or why it cannot be read."""
+    if is_deeper(text.encode(errors="replace"), MAX_READ):
+        return None, f"it is nested more than {MAX_READ} deep"
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, ValueError):
-        return text
+        return msgspec.json.decode(text), None
+    except (ValueError, RecursionError) as error:
+        return None, shown(str(error))

@@ -46,6 +46,7 @@ class Declared:
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
         from duetime.model.declaring import declaration
+        from duetime.model.remaining import next_after
         from duetime.model.triggers.text import to_text
 
         seeded = self.seeded
@@ -70,7 +71,7 @@ class Declared:
             misfire_limit=own.misfire_limit,
             pause_after=own.pause_after,
             fired_through=now,
-            next_at=anchored.after(now),
+            next_at=next_after(anchored, now, made=0),
         )
         return replace(new, declared=declaration(new, trigger=to_text(seeded)))
 

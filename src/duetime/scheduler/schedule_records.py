@@ -10,10 +10,13 @@ from zoneinfo import ZoneInfo
 
 from duetime.model.audit import StoredEntry
 from duetime.model.instants import to_datetime
+from duetime.model.oddities import mended
+from duetime.model.remaining import searched_until
 from duetime.model.schedule import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.terms import Terms
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.text import to_show
+from duetime.model.triggers.text import trigger_of
+from duetime.model.triggers.unreadable import Unreadable
 from duetime.scheduler.change_details import spelled_out
 from duetime.scheduler.records import loose, moment, span
 
@@ -32,11 +35,13 @@ class ScheduleRecord:
     description: str
     """The trigger in English; why it cannot be read, where that is so."""
     state: ScheduleState
-    """`parked`: the code that declared it does so no more. `ended`: there is no next time."""
+    """`parked`: the code that declared it does so no more, or it cannot be read here. `ended`: there is no next time."""
     owner: Owner
     """`code` for one that is declared, `user` for one that was put."""
     next_at: datetime | None
     """The next occurrence, in the zone of its trigger; while it is paused, the first that has not run."""
+    searched_until: datetime | None
+    """Set while no next occurrence is found: there is none up to this time, when the search goes on."""
     queue: str
     priority: int
     retries: int | None
@@ -65,23 +70,28 @@ class ScheduleRecord:
 
     @classmethod
     def from_stored(cls, schedule: StoredSchedule) -> Self:
-        """Read a stored schedule."""
-        trigger = to_show(schedule.trigger)
-        next_at = moment(schedule.next_at)
+        """Read a stored schedule; one that cannot be read is shown as far as it can."""
+        trigger = trigger_of(schedule)
+        schedule = mended(schedule)
+        parked = schedule.parked_at is not None or isinstance(trigger, Unreadable)
+        searched = searched_until(trigger, schedule.next_at)
+        coming = moment(schedule.next_at)
+        following = None if coming is None else coming.astimezone(ZoneInfo(trigger.tz))
         return cls(
             name=schedule.name,
             task=schedule.task,
             arguments=loose(schedule.payload),
             trigger=trigger,
             description=trigger.describe(),
-            state=_state(schedule),
+            state="parked" if parked else _state(schedule),
             owner=schedule.owner,
-            next_at=None if next_at is None else next_at.astimezone(ZoneInfo(trigger.tz)),
+            next_at=following if searched is None else None,
+            searched_until=None if searched is None else following,
             queue=schedule.queue,
             priority=schedule.priority,
             retries=schedule.retries,
             timeout=span(schedule.timeout),
-            tags=Terms.from_text(schedule.terms).tags,
+            tags=_tags(schedule.terms),
             overlap=schedule.overlap,
             overlap_limit=schedule.overlap_limit,
             misfire=schedule.misfire,
@@ -93,7 +103,7 @@ class ScheduleRecord:
             paused_reason=schedule.paused_reason,
             paused_by=schedule.paused_by,
             paused_until=moment(schedule.paused_until),
-            parked=schedule.parked_at is not None,
+            parked=parked,
             parked_at=moment(schedule.parked_at),
             made=schedule.made,
             live=schedule.live,
@@ -132,9 +142,14 @@ class Backfill:
     """How many had one."""
 
 
+def _tags(terms: str | None) -> tuple[str, ...]:
+    try:
+        return Terms.from_text(terms).tags
+    except ValueError:
+        return ()
+
+
 def _state(schedule: StoredSchedule) -> ScheduleState:
-    if schedule.parked_at is not None:
-        return "parked"
     if schedule.next_at is None:
         return "ended"
     return "paused" if schedule.paused_at is not None else "active"

@@ -17,7 +17,7 @@ from duetime.model.spans import cuts, gives_way
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.triggers.preview import Upcoming
-from duetime.model.triggers.text import from_text, to_show
+from duetime.model.triggers.text import from_text, trigger_of
 from duetime.model.upcoming import upcoming
 from duetime.scheduler.altering import readings, write
 from duetime.scheduler.schedule_records import Backfill
@@ -53,7 +53,7 @@ async def foresee(
         for job in ahead
         if job.state is State.SKIPPED and job.occurrence is not None
     }
-    return upcoming(schedule, to_show(schedule.trigger), after=start, count=count, skipped=skipped)
+    return upcoming(schedule, trigger_of(schedule), after=start, count=count, skipped=skipped)
 
 
 async def make_up_for(

@@ -15,6 +15,7 @@ from duetime.model.clock import Clock, SystemClock
 from duetime.model.durations import Duration
 from duetime.model.job import JobId
 from duetime.model.names import check_name, check_namespace
+from duetime.model.shown import shown
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.runtime.context import check_not_kept_out
 from duetime.runtime.events import Events
@@ -190,7 +191,7 @@ class Scheduler:
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request that `task.call(...)` made."""
         if not isinstance(call, Call):
-            raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {call!r:.100}")
+            raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {shown(call)}")
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         check_not_kept_out(store := self._opened())

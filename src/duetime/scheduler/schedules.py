@@ -21,6 +21,7 @@ from duetime.model.occurrence import run_of
 from duetime.model.overlap import in_turn
 from duetime.model.schedule import Change, StoredSchedule
 from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
+from duetime.model.shown import shown
 from duetime.model.terms import Terms
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
@@ -280,7 +281,7 @@ class Schedules:
             return self._registry.handler(task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
-            text = f"a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not {task!r:.100}"
+            text = f"a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not {shown(task)}"
             raise InvalidTask(text)
         if self._registry.handlers.get(found.name) is not found.handler:
             text = f"{found.name} is a task of another scheduler, whose workers may not see this schedule"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from duetime.model.durations import Duration
 from duetime.model.sizes import Size
+from duetime.model.urls import redact
 from duetime.runtime.options import Queues as QueueLimits
 from duetime.runtime.options import worker_options
 from duetime.runtime.worker import Worker
@@ -58,6 +60,7 @@ class SchedulerWorker:
                 middleware=scheduler.wrapping,
                 events=scheduler.events,
                 declared=scheduler.declared,
+                where=partial(redact, scheduler.url),
             )
             await worker.start()
         except BaseException:

@@ -7,6 +7,7 @@ import os
 import socket
 
 from duetime.errors import InvalidOption
+from duetime.model.names import check_text
 from duetime.model.shown import shown
 
 MAX_WHO = 200
@@ -19,7 +20,7 @@ def who(by: str | None) -> str:
     if not isinstance(by, str) or not 0 < len(by) <= MAX_WHO:
         text = f"by must say who asks, in 1 to {MAX_WHO} characters, not {shown(by)}"
         raise InvalidOption(text)
-    return by
+    return check_text(by, what="by")
 
 
 def this_code() -> str:

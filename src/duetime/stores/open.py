@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from duetime.errors import ConfigError, MissingDriver
 from duetime.model.clock import Clock, SystemClock
 from duetime.model.names import check_namespace
+from duetime.model.shown import shown
+from duetime.model.urls import (
+    EXAMPLES,
+    Host,
+    Url,
+    parse,
+    parse_hosts,
+    parse_options,
+    redact,
+    scheme_of,
+    unquoted,
+)
+from duetime.stores.base.silence import ANSWER, Patience
 
 if TYPE_CHECKING:
     from duetime.stores.base import Store
 
 Word = TypeVar("Word", bound=str)
 
-EXAMPLES: Final = (
-    "sqlite:///jobs.db, postgresql://user:password@host/database, mariadb://user:password@host/database "
-    "or redis://host:6379/0"
-)
-
 _LARGEST_POOL: Final = 1_000
+_LONGEST_TIMEOUT: Final = 600
 _Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 _POOLERS: Final[tuple[_Pooler, ...]] = ("auto", "none", "transaction")
 _SYNCHRONOUS: Final[tuple[Literal["FULL", "NORMAL"], ...]] = ("FULL", "NORMAL")
@@ -39,6 +47,7 @@ _LIBPQ: Final = (
     "target_session_attrs",
     "user",
 )
+_UNVERIFIED: Final = frozenset({"disable", "allow", "prefer"})
 _LATER: Final = frozenset({"valkey"})
 
 
@@ -51,10 +60,7 @@ def open_store(
     With a `clock`, the store goes by it instead of the database's own; that is for tests.
     """
     check_namespace(namespace)
-    if not isinstance(url, str) or "://" not in url:
-        raise ConfigError(f"a database URL looks like {EXAMPLES}; this one has no ://")
-    scheme = url.partition("://")[0].lower()
-    kind = scheme.partition("+")[0]
+    kind = scheme_of(url).partition("+")[0]
     if kind == "sqlite":
         return _sqlite(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in {"postgresql", "postgres"}:
@@ -68,17 +74,6 @@ def open_store(
     raise ConfigError(f"{kind}:// is not a database we know; use {EXAMPLES}")
 
 
-def redact(url: str) -> str:
-    """Return the URL without its password, for messages."""
-    from urllib.parse import urlsplit, urlunsplit
-
-    parts = urlsplit(url)
-    if parts.password is None:
-        return url
-    user, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{host}"))
-
-
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
     from duetime.stores.sql.sqlite.database import Database
     from duetime.stores.sql.sqlite.dialect import SQLITE
@@ -86,7 +81,7 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     from duetime.stores.sql.store import SqlStore
 
     rest, _, query = url.partition("://")[2].partition("?")
-    options = _options(query, {"synchronous"})
+    options = parse_options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
     database = Database(path, synchronous=_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate)
@@ -101,33 +96,13 @@ def _sqlite_path(rest: str) -> str | None:
         return None
     if not rest.startswith("/"):
         raise ConfigError(
-            f"sqlite://{rest} names a host; write sqlite:///{rest} for a file here, or sqlite:////{rest} from the root"
+            "the URL names a host, and SQLite has none; write sqlite:///jobs.db for a file here, or "
+            "sqlite:////var/lib/jobs.db from the root"
         )
-    path = os.path.expanduser(_unquoted(rest[1:]))
+    path = os.path.expanduser(unquoted(rest[1:]))
+    if "\0" in path:
+        raise ConfigError("the URL has a NUL (%00) in it, which no file name has; remove it")
     return path.rstrip("/") or "/"
-
-
-def _unquoted(text: str) -> str:
-    if "%" not in text:
-        return text
-    from urllib.parse import unquote
-
-    return unquote(text)
-
-
-def _options(query: str, known: Collection[str]) -> dict[str, str]:
-    """Read the part after the question mark, refusing what is not known."""
-    if not query:
-        return {}
-    from urllib.parse import parse_qsl
-
-    options = dict(parse_qsl(query, keep_blank_values=True))
-    for name in options:
-        if name not in known:
-            raise ConfigError(
-                f"the URL has the unknown option {name!r}; options are {', '.join(sorted(known))}"
-            )
-    return options
 
 
 def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Word:
@@ -136,18 +111,14 @@ def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Wo
     for word in allowed:
         if word.lower() == given.lower():
             return word
-    raise ConfigError(f"{name} cannot be {given!r}; it is one of {', '.join(allowed)}")
+    raise ConfigError(f"{name} cannot be {shown(given)}; it is one of {', '.join(allowed)}")
 
 
 def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    from urllib.parse import urlencode, urlsplit, urlunsplit
-
-    parts = urlsplit(url)
-    _check_ports(parts.netloc)
-    options = _options(parts.query, {"pool", "pooler", *_LIBPQ})
-    pool = _pool(options)
-    pooler: _Pooler = _choice(options, "pooler", _POOLERS)
-    dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options)))
+    parsed = parse(url, options={"pool", "pooler", "timeout", *_LIBPQ})
+    pool, timeout = _pool(parsed.options), _timeout(parsed.options)
+    pooler: _Pooler = _choice(parsed.options, "pooler", _POOLERS)
+    dsn = _dsn(parsed)
     try:
         from duetime.stores.sql.postgres.driver import PostgresDriver
     except ImportError as error:
@@ -155,15 +126,45 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     from duetime.stores.sql.postgres.dialect import POSTGRES
     from duetime.stores.sql.store import SqlStore
 
-    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=pool, pooler=pooler)
+    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=pool, pooler=pooler, timeout=timeout)
     return SqlStore(
         driver,
         POSTGRES,
         namespace=namespace,
-        clock=clock or SystemClock(),
         url=redact(url),
         auto_migrate=auto_migrate,
     )
+
+
+def _dsn(url: Url) -> str:
+    """Write a URL for the driver: each part percent-encoded, and `sslmode` spelled out where a certificate is named."""
+    from urllib.parse import quote, urlencode
+
+    options = url.options
+    parse_hosts(options.get("host", ""))
+    parse_hosts(",".join(f"localhost:{port}" for port in options.get("port", "").split(",")))
+    _check_files(options, "sslrootcert", "sslcert", "sslkey", "sslcrl")
+    mode = options.get("sslmode") or os.environ.get("PGSSLMODE")
+    if "sslrootcert" in options or (mode is None and os.environ.get("PGSSLROOTCERT")):
+        mode = options.setdefault("sslmode", "verify-full")
+        if mode in _UNVERIFIED:
+            raise ConfigError(
+                f"sslrootcert names a trusted authority, but sslmode={mode} checks no certificate; use sslmode=verify-full"
+            )
+    login = quote(url.user or "", safe="")
+    if url.password is not None:
+        login += f":{quote(url.password, safe='')}"
+    hosts = ",".join(quote(str(host), safe="[]:") for host in url.hosts)
+    return f"postgresql://{login and login + '@'}{hosts}{quote(url.path)}?{urlencode(options)}".rstrip("?")
+
+
+def _check_files(options: dict[str, str], *names: str) -> None:
+    """Refuse files that cannot be read; drivers say so as if the server could not be reached."""
+    for name in names:
+        try:
+            open(options.get(name, os.devnull), "rb").close()
+        except OSError as error:
+            raise ConfigError(f"the file that {name} names in the URL cannot be read: {error}") from error
 
 
 def _pool(options: dict[str, str]) -> int:
@@ -173,20 +174,31 @@ def _pool(options: dict[str, str]) -> int:
     return int(pool)
 
 
-def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    from urllib.parse import unquote, urlsplit
+def _timeout(options: dict[str, str]) -> float:
+    timeout = options.pop("timeout", f"{ANSWER:.0f}")
+    if not timeout.isdecimal() or not 1 <= int(timeout) <= _LONGEST_TIMEOUT:
+        raise ConfigError(f"timeout must be a number from 1 to {_LONGEST_TIMEOUT}, in seconds")
+    return float(timeout)
 
-    parts = urlsplit(url)
-    _check_ports(parts.netloc)
-    options = _options(parts.query, {"pool", "socket", "ssl_ca"})
-    pool = _pool(options)
-    database = unquote(parts.path.lstrip("/"))
+
+def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
+    parsed = parse(url, options={"pool", "socket", "ssl_ca", "timeout"})
+    options = parsed.options
+    pool, timeout = _pool(options), _timeout(options)
+    _check_files(options, "ssl_ca")
+    database = parsed.path.lstrip("/")
+    if len(parsed.hosts) > 1:
+        raise ConfigError(
+            "a URL of MariaDB names one host; for several, use a proxy or a name that leads to them"
+        )
     if not database:
         raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
     try:
         from duetime.stores.sql.mariadb.connect import connector
     except ImportError as error:
         raise MissingDriver('MariaDB needs a driver: pip install "duetime[mysql]"') from error
+    from dataclasses import replace
+
     from duetime.stores.sql.loader import load_hints
     from duetime.stores.sql.mariadb.checks import examine
     from duetime.stores.sql.mariadb.dialect import MARIADB
@@ -194,26 +206,29 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     from duetime.stores.sql.pooled.polling import Family, PollingDriver
     from duetime.stores.sql.store import SqlStore
 
+    [host] = parsed.hosts or [Host("localhost", None)]
     made = connector(
         url,
-        host=parts.hostname or "localhost",
-        port=parts.port or 3306,
-        user=unquote(parts.username or "") or None,
-        password=unquote(parts.password or ""),
+        host=host.name,
+        port=host.port or 3306,
+        user=parsed.user,
+        # The driver would write it in Latin-1.
+        password=(parsed.password or "").encode(),
         database=database,
         unix_socket=options.get("socket"),
         ssl={"ca": options["ssl_ca"]} if "ssl_ca" in options else None,
-        connect_timeout=5,
-        read_timeout=35,
     )
     driver: PollingDriver[Session] = PollingDriver(
-        made, clock=clock, pool=pool, examine=examine, family=Family.of(load_hints(MARIADB, namespace))
+        replace(made, patience=Patience(timeout)),
+        clock=clock,
+        pool=pool,
+        examine=examine,
+        family=Family.of(load_hints(MARIADB, namespace)),
     )
     return SqlStore(
         driver,
         MARIADB,
         namespace=namespace,
-        clock=clock or SystemClock(),
         url=redact(url),
         auto_migrate=auto_migrate,
     )
@@ -229,10 +244,3 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
     return RedisStore(
         Address.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
     )
-
-
-def _check_ports(netloc: str) -> None:
-    for host in netloc.rpartition("@")[2].split(","):
-        port = host.rpartition("]")[2].partition(":")[2]
-        if port and not port.isdecimal():
-            raise ConfigError(f"the port {port!r} is not a number; a URL looks like {EXAMPLES}")

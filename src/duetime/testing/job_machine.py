@@ -111,7 +111,7 @@ class JobMachine(StoreMachine):
         """A worker, alive or not, looks for orphans."""
         claim_id = new_token()
         expected = self.model.rescue(worker, claim_id)
-        orphans = self.run(self.store.rescue(worker, claim_id))
+        orphans = self.run(self.store.rescue(worker, claim_id)).orphans
         assert {orphan.claim.token: (orphan.worker, orphan.blamed) for orphan in orphans} == expected
         for orphan in orphans:
             agree_on_claim(orphan.claim, self.model)

@@ -170,7 +170,9 @@ class JobModel:
         orphans = (
             [job for job in self.running() if not self.alive(job.record.worker)] if self.alive(worker) else []
         )
-        started = [job.record for job in orphans if job.record.started_at is not None]
+        started = [
+            job.record for job in orphans if job.record.started_at is not None or job.record.due_at <= now
+        ]
         suspects = {
             blamed(Suspect(record.id, record.crashes) for record in started if record.worker == dead)
             for dead in {record.worker for record in started}
@@ -276,6 +278,8 @@ class JobModel:
             return False
         safe = record.on_crash == "retry" and record.crashes == 0
         if (demand.ahead or demand.unstarted) and not safe:
+            return False
+        if demand.ahead and record.key is not None:
             return False
         return now < record.due_at <= now + demand.ahead if demand.ahead else record.due_at <= now
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from pathlib import Path
+
+import pytest
 
 from tests.acceptance.kit import duetime, from_json
 from tests.acceptance.schedules.kit import names, put
@@ -61,3 +64,46 @@ def test_a_crontab_tells_what_it_cannot_say() -> None:
     loaded = duetime("schedules", "import", "shop:scheduler", "-", "--format", "crontab", stdin=export.stdout)
     assert loaded.stdout == "a  unchanged\n"
     assert os.environ["DUETIME_URL"]
+
+
+@pytest.mark.covers("readable-export")
+def test_only_its_owner_can_read_an_exported_file(folder: Path) -> None:
+    put("a")
+    # Whoever may create the file beforehand, or has opened it, gets nothing of what is written.
+    there = folder / "there.json"
+    there.touch(mode=0o666)
+    there.chmod(0o666)
+    (folder / "link.json").symlink_to(there)
+    with there.open() as opened:
+        for name in ("new.json", "there.json", "link.json", "new.crontab"):
+            assert duetime("schedules", "export", "--output", name).exit_code == 0
+            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+            assert "ann" in (folder / name).read_text()
+        assert opened.read() == ""
+    assert (folder / "link.json").is_symlink()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".duetime-")]
+
+
+def test_a_pipe_stays_a_pipe_and_a_folder_that_is_not_there_is_told(folder: Path) -> None:
+    put("a")
+    os.mkfifo(folder / "pipe")
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert duetime("schedules", "export", "--output", "pipe").exit_code == 0
+        assert b"ann" in os.read(reader, 65_536)
+    finally:
+        os.close(reader)
+    assert (folder / "pipe").is_fifo()
+    refused = duetime("schedules", "export", "--output", "nowhere/all.json")
+    assert refused.exit_code == 1
+    assert "nowhere/all.json cannot be written" in refused.stderr
+
+
+@pytest.mark.covers("hostile-schedule-file")
+def test_of_a_file_that_is_too_large_no_more_is_read_than_that(folder: Path) -> None:
+    duetime("migrate")
+    with (folder / "large.json").open("wb") as file:
+        file.truncate(1 << 40)
+    refused = duetime("schedules", "import", "--no-check", "large.json")
+    assert refused.exit_code == 2
+    assert "more than 10,000,000 characters; split it" in refused.stderr

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from duetime.errors import StoreUnavailable, StoreUnusable
-from duetime.stores.open import open_store
-from tests.integration.refusals import refusal
+from tests.integration.refusals import finding, refusal
 from tools.servers import MariaDb, MariaDbServer
 from tools.servers.certificates import Authority
 from tools.servers.process import free_port
@@ -56,17 +55,30 @@ async def test_a_certificate_of_an_unknown_authority_is_refused_with_the_option_
     assert str(refused).endswith("; name who signed it: ?ssl_ca=ca.pem")
 
 
+@pytest.mark.covers("password-in-clear")
+async def test_the_host_of_a_certificate_is_checked(odd: Odd) -> None:
+    elsewhere = odd.place.replace("127.0.0.1", "localhost")
+    refused = await refusal(f"mariadb://ann:right@{elsewhere}?ssl_ca={odd.authority}")
+    assert isinstance(refused, StoreUnusable)
+    assert "localhost" in str(refused)
+
+
+@pytest.mark.covers("password-in-clear")
+async def test_the_doctor_says_how_the_connection_is_encrypted(odd: Odd) -> None:
+    tls = await finding(f"mariadb://ann:right@{odd.place}?ssl_ca={odd.authority}", "tls")
+    assert tls.ok
+    assert tls.detail.startswith("TLSv1.")
+    assert tls.detail.endswith("; certificate and host name of the server are checked")
+    tls = await finding(f"mariadb://ann:right@{odd.place}", "tls")
+    assert tls.detail == "not encrypted; the server is on this host"
+
+
 async def test_a_binary_log_of_statements_is_named_by_the_error_and_by_the_doctor(odd: Odd) -> None:
     url = f"mariadb://ann:right@{odd.place}?ssl_ca={odd.authority}"
     refused = await refusal(url)
     assert isinstance(refused, StoreUnusable)
     assert str(refused).endswith("; set binlog_format to ROW")
-    store = open_store(url)
-    await store.open(check=False)
-    try:
-        (binlog,) = [check for check in await store.doctor() if check.name == "binlog"]
-    finally:
-        await store.close()
+    binlog = await finding(url, "binlog")
     assert not binlog.ok
     assert "STATEMENT" in binlog.detail
 

@@ -113,7 +113,7 @@ async def test_our_transactions_are_read_committed_and_bounded_whatever_the_user
     ]
     async with opened(postgres.url(postgres_database)) as driver:
         found = [(await driver.write(script))[0][0] for script in shown]
-    assert found == ["read committed", "5s", "30s", "duetime"]
+    assert found == ["read committed", "4s", "30s", "duetime"]
 
 
 BOTH_HOLD_ONE = """
@@ -295,5 +295,20 @@ async def test_the_doctor_finds_nothing_wrong_with_a_plain_server(postgres_url: 
         "durability",
         "writable",
         "connection",
+        "tls",
     ]
     assert all(check.ok for check in checks)
+
+
+async def test_a_sibling_has_one_connection_with_a_plan_to_keep_and_none_before_it_is_used(
+    postgres: Postgres, postgres_database: str
+) -> None:
+    sessions = f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{postgres_database}'"
+    async with opened(postgres.url(postgres_database)) as driver:
+        sibling = driver.sibling()
+        await sibling.open()
+        assert postgres.execute(sessions) == "1"
+        await asyncio.gather(*(sibling.read(ask("SELECT pg_sleep(0.01)")) for _ in range(5)))
+        assert postgres.execute(sessions) == "2"
+        assert await sibling.read(ask("SHOW plan_cache_mode")) == [("force_generic_plan",)]
+        await sibling.close()

@@ -15,7 +15,7 @@ import pytest
 from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import put
-from tests.integration.refusals import refusal
+from tests.integration.refusals import finding, refusal
 from tools.servers import Postgres, PostgresServer
 from tools.servers.certificates import Authority
 from tools.servers.process import free_port
@@ -74,6 +74,47 @@ async def test_a_certificate_of_an_unknown_authority_is_refused_with_the_option_
     await connection.close()
 
 
+@pytest.mark.covers("password-in-clear")
+async def test_a_certificate_to_trust_has_the_server_checked_without_further_words(guarded: Guarded) -> None:
+    url = f"postgresql://ann:right@{guarded.place}"
+    with Authority() as other:
+        refused = await refusal(f"{url}?sslrootcert={other.file}")
+    assert isinstance(refused, StoreUnusable)
+    assert "certificate that is not trusted" in str(refused)
+    elsewhere = url.replace("127.0.0.1", "localhost")
+    refused = await refusal(f"{elsewhere}?sslrootcert={guarded.authority}")
+    assert isinstance(refused, StoreUnusable)
+    assert "localhost" in str(refused)
+
+
+@pytest.mark.covers("password-in-clear")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("", "; the certificate of the server is not checked: another server may have answered"),
+        ("?sslrootcert={authority}", "; certificate and host name of the server are checked"),
+        (
+            "?sslmode=verify-ca&sslrootcert={authority}",
+            "; the certificate of the server is checked, its host name is not",
+        ),
+    ],
+)
+async def test_the_doctor_says_how_the_connection_is_encrypted(
+    guarded: Guarded, options: str, says: str
+) -> None:
+    url = f"postgresql://ann:right@{guarded.place}{options.format(authority=guarded.authority)}"
+    tls = await finding(url, "tls")
+    assert tls.detail.startswith("TLSv1.")
+    assert tls.detail.endswith(says)
+
+
+@pytest.mark.covers("password-in-clear")
+async def test_the_doctor_says_that_a_connection_is_not_encrypted(postgres_url: str) -> None:
+    tls = await finding(postgres_url, "tls")
+    assert tls.ok
+    assert tls.detail == "not encrypted; the server is on this host"
+
+
 # The driver forgets to close its socket then.
 @pytest.mark.filterwarnings(
     "ignore:.*unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -82,7 +123,7 @@ async def test_a_server_without_tls_is_told_as_such(postgres: Postgres) -> None:
     refused = await refusal(f"{postgres.url()}?sslmode=require")
     gc.collect()
     assert isinstance(refused, StoreUnusable)
-    assert "does not speak TLS; set ssl = on" in str(refused)
+    assert str(refused).endswith("does not speak TLS; set ssl = on in its settings")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:{port}", "nowhere.invalid"])
@@ -115,6 +156,7 @@ class Old:
     """A connection to a server of another time."""
 
     ended = False
+    _transport = None
 
     def get_server_version(self) -> object:
         return asyncpg.types.ServerVersion(9, 4, 0, "final", 0)

@@ -60,9 +60,9 @@ def counted(
     calls: Any = store._calls
     make = calls._call
 
-    async def call(command: str, verb: str, *rest: Any) -> bytes:
+    async def call(command: str, verb: str, *rest: Any, **told_of: Any) -> bytes:
         await client.config_resetstat()
-        answer: bytes = await make(command, verb, *rest)
+        answer: bytes = await make(command, verb, *rest, **told_of)
         found = await client.info("commandstats")
         told.append(Call(verb, {name: each["calls"] for name, each in found.items()}))
         if behind is not None:
@@ -269,7 +269,7 @@ async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
 async def test_more_jobs_than_can_be_stored_in_one_go_are_refused_and_none_is_stored(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(enqueuing, "_MOST", 10)
+    monkeypatch.setattr(enqueuing, "LARGEST", 10)
     assert len(await store.enqueue([job() for _ in range(10)])) == 10
     for key in (None, Key(value="k")):
         jobs = [job(key=key) for _ in range(11)]

@@ -159,7 +159,7 @@ async def test_text_that_is_no_text_is_handed_out_with_replacements(store: Store
     assert [record.payload for record in await store.get([odd])] == ["a\N{REPLACEMENT CHARACTER}"]
 
 
-async def test_a_number_of_another_kind_is_rescued_as_it_is(
+async def test_a_number_of_another_kind_is_rescued_to_be_ended(
     store: Store, client: Any, clock: FakeClock
 ) -> None:
     ids = await store_three(store)
@@ -167,7 +167,11 @@ async def test_a_number_of_another_kind_is_rescued_as_it_is(
     await client.hset(f"{{duetime}}:job:{ids[1]}", "extras", '{"retries": 1.5}')
     clock.advance("1h")
     await hire(store, "w2")
-    assert [orphan.claim.retries for orphan in await rescue(store, "w2")] == [None, 1.5, None]
+    assert [orphan.claim.problem for orphan in await rescue(store, "w2")] == [
+        None,
+        "its row cannot be read: retries is 1.5",
+        None,
+    ]
 
 
 async def test_a_lone_job_that_one_index_cannot_list_is_handed_out_all_the_same(
@@ -227,6 +231,23 @@ async def test_a_schedule_is_deleted_with_what_is_planted_though_one_of_it_was_e
     assert (await store.get([other]))[0].state is State.CANCELLED
     assert [noted.id for noted in await store.entries("s", limit=1)] == [entry.id]
     assert await store.schedules() == []
+
+
+async def test_a_schedule_that_is_something_else_hides_no_other(
+    store: Store, client: Any, clock: FakeClock
+) -> None:
+    now = clock.now()
+    for name in ("odd", "sound"):
+        await declare(store, schedule(name, next_at=now, fired_through=now - 9))
+    await client.delete("{duetime}:schedule:odd")
+    await client.set("{duetime}:schedule:odd", "text")
+    assert [one.name for one in await store.schedules()] == ["sound"]
+    assert [one.name for one in await store.get_schedules(["odd", "sound"])] == ["sound"]
+    assert [one.name for one in await store.code_schedules()] == ["sound"]
+    due = await store.due_schedules(ahead=0, limit=9)
+    assert [one.name for one in due.schedules] == ["sound"]
+    plan = firing(await read_schedule(store, "sound"), next_at=now + SECOND)
+    assert await store.fire([plan]) == {"sound"}
 
 
 async def test_what_has_ended_or_runs_is_handed_out_by_no_line_that_lists_it(

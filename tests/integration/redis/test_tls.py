@@ -10,6 +10,7 @@ import pytest
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.stores.open import open_store
 from tests.integration.redis.kit import lives_and_is_heard_of, opened, tell
+from tests.integration.refusals import finding
 from tools.servers import RedisServer
 from tools.servers.certificates import Authority, Certificate
 from tools.servers.process import HOST, free_port
@@ -42,6 +43,28 @@ def server(authority: Authority) -> Iterator[SecretiveRedis]:
 async def test_one_server_by_tls(server: SecretiveRedis, authority: Authority) -> None:
     server.flush()
     await lives_and_is_heard_of(server.tls_url(ssl_ca_certs=authority.file))
+
+
+@pytest.mark.covers("password-in-clear")
+async def test_the_doctor_says_how_the_connection_is_encrypted(
+    server: SecretiveRedis, authority: Authority
+) -> None:
+    for url, says in (
+        (server.tls_url(ssl_ca_certs=authority.file), "certificate and host name of the server are checked"),
+        (
+            server.tls_url(ssl_ca_certs=authority.file, ssl_check_hostname="false"),
+            "the certificate of the server is checked, its host name is not",
+        ),
+        (
+            server.tls_url(ssl_cert_reqs="none"),
+            "the certificate of the server is not checked: another server may have answered",
+        ),
+    ):
+        tls = await finding(url, "tls")
+        assert tls.detail.startswith("TLSv1.")
+        assert tls.detail.endswith(f"; {says}")
+    tls = await finding(server.url(), "tls")
+    assert tls.detail == "not encrypted; the server is on this host"
 
 
 async def test_a_certificate_that_nobody_here_trusts_is_told_of_with_the_option_that_is_missing(

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.cli.text import printable, say_lines
+from duetime.cli.text import say_lines
+from duetime.model.shown import printable
 
 
 def test_whatever_a_terminal_might_obey_is_written_as_an_escape() -> None:

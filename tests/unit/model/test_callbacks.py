@@ -100,6 +100,47 @@ def test_a_result_is_passed_on_as_it_is() -> None:
     assert json.loads(called.payload)["ended"]["result"] == {"rows": [1, 2]}
 
 
-@pytest.mark.parametrize("text", ["no JSON", "[]", '{"failure": 3}', '{"failure": {}}', '"x"'])
+@pytest.mark.parametrize("text", ["no JSON", "[]", '{"failure": 3}', '{"failure": {}}', '"x"', "[" * 50_000])
 def test_callbacks_that_cannot_be_read_call_nobody(text: str) -> None:
     assert call_back(replace(OLD, callbacks=text)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("task", 7),
+        ("task", "a\nb"),
+        ("queue", None),
+        ("priority", 99),
+        ("priority", "high"),
+        ("on_crash", "maybe"),
+    ],
+)
+def test_a_callback_that_no_store_could_keep_calls_nobody(name: str, value: object) -> None:
+    spec = {
+        "task": "tell",
+        "parameter": "ended",
+        "queue": "q",
+        "priority": 5,
+        "on_crash": "retry",
+        "terms": None,
+    }
+    assert call_back(replace(OLD, callbacks=json.dumps({"failure": spec}))) is not None
+    assert call_back(replace(OLD, callbacks=json.dumps({"failure": spec | {name: value}}))) is None
+
+
+@pytest.mark.covers("deep-values")
+@pytest.mark.parametrize("text", ["[" * 5_000 + "]" * 5_000, "[" * 800 + "]" * 800, "7" * 5_000, "[1"])
+def test_a_callback_is_told_what_cannot_be_read_as_it_is_stored(text: str) -> None:
+    spec = {
+        "task": "tell",
+        "parameter": "ended",
+        "queue": "q",
+        "priority": 5,
+        "on_crash": "retry",
+        "terms": None,
+    }
+    called = call_back(replace(OLD, callbacks=json.dumps({"failure": spec}), payload=text, result=text))
+    assert called is not None
+    told = json.loads(called.payload)["ended"]
+    assert (told["arguments"], told["result"]) == (text, text)

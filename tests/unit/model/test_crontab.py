@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidName, InvalidValue
+from duetime.model import crontab as module
 from duetime.model.crontab import read_crontab, write_crontab
 from duetime.model.portable import read
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron
-from duetime.model.triggers.every import every
+from duetime.model.triggers.every import Every, every
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
@@ -182,3 +183,59 @@ def test_a_rule_with_bounds_is_no_line_since_it_would_lose_them(trigger: Trigger
     text, size, notes = write_crontab([stored("a", trigger)])
     assert (entries(text), size) == ([], 0)
     assert "it is only a comment" in notes[0]
+
+
+HOSTILE = ["\n", "\r", "\x85", "\u2028", "\u2029", "\x0b", "\x1b[2J", "\x9b2J", "\x7f", "\u202e"]
+EVIL = "* * * * * evil"
+
+
+@pytest.mark.covers("hostile-crontab")
+@pytest.mark.parametrize("odd", [*HOSTILE, "%"])
+def test_arguments_stay_on_their_line_and_are_read_back_as_they_were(odd: str) -> None:
+    payload = {f"key{odd}{EVIL}": f"value{odd}{EVIL}"}
+    text = write_crontab([stored("a", cron("0 3 * * *"), json.dumps(payload))]).text
+    assert text.replace("\n", "").isprintable()
+    # Cron reads what follows a percent sign as another line.
+    assert "%" not in text
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == [text.split("\n")[3]]
+    (entry,) = entries(text)
+    assert entry["arguments"] == payload
+
+
+@pytest.mark.covers("hostile-crontab")
+@pytest.mark.parametrize("odd", [*HOSTILE, "%", " "])
+@pytest.mark.parametrize("field", ["name", "task"])
+def test_a_name_that_only_an_intruder_can_have_stored_is_a_comment_of_one_line(field: str, odd: str) -> None:
+    fields: dict[str, Any] = {field: f"a{odd}{EVIL}"}
+    bad = replace(stored("a", cron("0 3 * * *")), **fields)
+    text, size, notes = write_crontab([bad, stored("b", cron("0 4 * * *"))])
+    assert text.replace("\n", "").isprintable()
+    assert size == 1
+    assert [entry["name"] for entry in entries(text)] == ["b"]
+    assert [line for line in text.splitlines() if line and not line.startswith("#")] == [
+        "0 4 * * * shop.tidy"
+    ]
+    assert "is not allowed" in notes[0]
+    assert notes[0].endswith("it is only a comment")
+
+
+@pytest.mark.covers("hostile-crontab")
+@pytest.mark.parametrize("odd", HOSTILE)
+def test_a_rule_that_is_only_a_comment_is_one_line(odd: str) -> None:
+    class Odd(Every):
+        def describe(self) -> str:
+            return f"every now and then{odd}{EVIL}"
+
+    rule = Odd(interval=60_000_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "from_text", lambda _spec: rule)
+        text = write_crontab([stored("a", every("15m"))]).text
+    assert text.replace("\n", "").isprintable()
+    assert entries(text) == []
+
+
+@pytest.mark.covers("hostile-crontab")
+@pytest.mark.parametrize("odd", ["\r", "\x85", "\u2028", "\u2029", "\x0b", "\x0c", "\x1c"])
+def test_what_is_no_line_of_its_own_to_cron_is_none_here(odd: str) -> None:
+    assert entries(f"# tidy{odd}{EVIL}\n0 3 * * * shop.tidy\r\n")[0]["task"] == "shop.tidy"
+    assert len(entries(f"# tidy{odd}{EVIL}\n")) == 0

@@ -244,7 +244,7 @@ def test_how_it_stands_has_the_last_and_the_next() -> None:
 
 def test_a_trigger_that_cannot_be_read_is_told() -> None:
     broken = replace(SCHEDULE, trigger='{"type": "moon"}')
-    assert "Its trigger cannot be read by this version" in told(asked=None, schedule=broken)
+    assert "It waits, since it has a trigger that cannot be read here" in told(asked=None, schedule=broken)
     assert "cannot be told" in told(schedule=broken)
 
 

@@ -54,6 +54,12 @@ def test_a_huge_namespace_is_not_repeated_in_full() -> None:
     assert len(str(caught.value)) < 300
 
 
+@pytest.mark.parametrize("reason", ["a\0b", "\udfff"])
+def test_a_reason_that_databases_would_alter_is_refused(reason: str) -> None:
+    with pytest.raises(InvalidOption, match="NUL or half a pair of surrogates"):
+        check_reason(reason)
+
+
 def test_a_reason_is_text_of_bounded_length() -> None:
     assert check_reason("x" * 1_000) == "x" * 1_000
     with pytest.raises(InvalidOption, match="has 1,001 characters; at most 1,000 are allowed"):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duetime.model.blame import MAX_BLAMES
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, Token
+from duetime.model.job import SOON, Claim, Token
 from duetime.model.outcome import (
     LEAST_SNOOZE,
-    MAX_BLAMES,
     Cancelled,
     Crashed,
     Failed,
@@ -26,6 +26,7 @@ from duetime.model.outcome import (
     crash_backoff,
     decide,
     expired,
+    leaves_work,
 )
 from duetime.model.retry import NO_RETRIES, RetryPolicy, computed, exponential, fixed
 from duetime.model.states import LEGAL, State
@@ -66,6 +67,20 @@ def settle(
         now=NOW,
         rng=random.Random(1),
     )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "leaves"),
+    [
+        (Succeeded(), False),
+        (Failed(error="boom", wait=SOON), True),
+        (Failed(error="boom", wait=SOON + 1), False),
+        (Snoozed(SOON + 1), False),
+        (Released(), True),
+    ],
+)
+def test_workers_are_told_of_a_job_that_goes_back_and_is_due_soon(outcome: Outcome, leaves: bool) -> None:
+    assert leaves_work(settle(outcome, policy=fixed(1, 1))) is leaves
 
 
 OUTCOMES: st.SearchStrategy[Outcome] = st.one_of(

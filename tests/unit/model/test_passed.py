@@ -13,6 +13,7 @@ from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron, cron
 from duetime.model.triggers.every import Every
+from duetime.model.triggers.intersection import Intersection
 from duetime.model.triggers.rrule import RRule
 from duetime.model.triggers.union import Union
 from tests.support.triggers import walk
@@ -22,17 +23,17 @@ WEEK = 7 * 24 * HOUR
 
 
 def test_where_nothing_has_passed_there_is_nothing_to_tell() -> None:
-    assert passed(HOURLY, after=START, until=START + HOUR - 1, latest=3) == Passed(None, [])
+    assert passed(HOURLY, after=START, until=START + HOUR - 1, latest=3) == Passed(None, [], START + HOUR - 1)
 
 
 def test_the_end_of_the_stretch_belongs_to_it_and_its_beginning_does_not() -> None:
     found = passed(HOURLY, after=START, until=START + 2 * HOUR, latest=5)
-    assert found == Passed(None, [START + HOUR, START + 2 * HOUR])
+    assert found == Passed(None, [START + HOUR, START + 2 * HOUR], START + 2 * HOUR)
 
 
 def test_without_a_list_everything_is_in_the_span() -> None:
     found = passed(HOURLY, after=START - 1, until=START + 3 * HOUR)
-    assert found == Passed(Span(START, START + 3 * HOUR, 4), [])
+    assert found == Passed(Span(START, START + 3 * HOUR, 4), [], START + 3 * HOUR)
 
 
 @pytest.mark.parametrize("can_count", [True, False])
@@ -66,7 +67,7 @@ def test_it_tells_what_a_walk_over_everything_finds(
     found = passed(trigger, after=after, until=until, latest=latest, patience=2)
     earlier = everything[: max(0, len(everything) - latest)]
     span = Span(earlier[0], earlier[-1], len(earlier)) if earlier else None
-    assert found == Passed(span, everything[len(earlier) :])
+    assert found == Passed(span, everything[len(earlier) :], until)
 
 
 @pytest.mark.parametrize("rule", [Every(interval=SECOND, start=START), cron("* * * * * *", tz="Europe/Riga")])
@@ -83,8 +84,28 @@ def test_one_that_cannot_is_walked_over_a_part_and_the_rest_is_for_later() -> No
     trigger = Counted(rule=Every(interval=SECOND, start=START), can_count=False)
     found = passed(trigger, after=START - 1, until=START + WEEK, latest=100)
     most = module.MOST_WALKED
-    assert found == Passed(Span(START, START + (most - 1) * SECOND, most), [], whole=False)
+    last = START + (most - 1) * SECOND
+    assert found == Passed(Span(START, last, most), [], last)
     assert len(trigger.asked) < most + 200
+
+
+@pytest.mark.covers("combined-trigger-ends")
+def test_none_is_lost_where_the_search_for_the_latest_runs_out_of_steps() -> None:
+    # Never at the same time, which takes more steps to see than a search has.
+    never = Intersection(
+        (
+            *(RRule(rule="FREQ=HOURLY;INTERVAL=2", start=HOUR * hour) for hour in range(10)),
+            Every(interval=HOUR, start=0),
+        )
+    )
+    instants = (START + MINUTE, START + 2 * MINUTE, START + 3 * MINUTE, START + 60 * HOUR - MINUTE)
+    trigger, until, after = never | At(instants=instants), START + 60 * HOUR, START
+    number = 0
+    while after < until:
+        found = passed(trigger, after=after, until=until, latest=2)
+        number += len(found.latest) + (found.earlier.count if found.earlier else 0)
+        after = found.latest[-1] if found.latest else found.through
+    assert number == len(instants)
 
 
 FULL = START // MINUTE * MINUTE
@@ -129,7 +150,8 @@ def test_where_each_takes_many_steps_the_steps_of_a_walk_are_bounded_and_nothing
     found, after, whole = 0, START, False
     while not whole:
         steps.taken = 0
-        earlier, listed, whole = passed(rule, after=after, until=until, latest=latest)
+        earlier, listed, through = passed(rule, after=after, until=until, latest=latest)
+        whole = through == until
         assert steps.taken <= most
         assert earlier is not None
         assert (earlier.first, earlier.last) == (everything[found], everything[found + earlier.count - 1])
@@ -142,9 +164,7 @@ def test_where_one_search_takes_all_the_steps_it_goes_on_one_by_one(monkeypatch:
     monkeypatch.setattr(module, "MOST_STEPS", 1)
     rule = Every(interval=90 * SECOND, start=FULL) & cron("* * * * *")
     first = FULL + 180 * SECOND
-    assert passed(rule, after=START, until=START + WEEK, latest=2) == Passed(
-        Span(first, first, 1), [], whole=False
-    )
+    assert passed(rule, after=START, until=START + WEEK, latest=2) == Passed(Span(first, first, 1), [], first)
 
 
 @pytest.mark.parametrize(("behind", "whole"), [(5, True), (6, False)])
@@ -153,7 +173,8 @@ def test_a_walk_that_is_cut_off_leaves_all_that_may_be_wanted_for_later(
 ) -> None:
     monkeypatch.setattr(module, "MOST_WALKED", 3)
     trigger = Counted(rule=HOURLY, can_count=False)
-    found = passed(trigger, after=START - 1, until=START + (3 + behind - 1) * HOUR, latest=5)
-    assert found.whole is whole
+    until = START + (3 + behind - 1) * HOUR
+    found = passed(trigger, after=START - 1, until=until, latest=5)
+    assert (found.through == until) is whole
     assert found.earlier == Span(START, START + 2 * HOUR, 3)
     assert len(found.latest) == (5 if whole else 0)

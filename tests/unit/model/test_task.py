@@ -62,6 +62,9 @@ def test_throttle_holds_the_key_for_its_period() -> None:
         ({"key": ""}, "key must be text"),
         ({"key": 5}, "key must be text"),
         ({"key": "x" * 501}, "key must be text"),
+        ({"key": "a\0b"}, "key 'a.x00b' has NUL"),
+        ({"key": "a\ud800b"}, "key 'a.ud800b' has NUL or half a pair of surrogates"),
+        ({"tags": [f"t{n}" for n in range(33)]}, "33 tags; at most 32"),
         ({"tags": "urgent"}, "tags must be a list"),
         ({"colour": "red"}, "unknown option 'colour'"),
     ],
@@ -69,6 +72,13 @@ def test_throttle_holds_the_key_for_its_period() -> None:
 def test_what_cannot_be_meant_is_refused(values: Any, text: str) -> None:
     with pytest.raises(InvalidOption, match=text):
         job_options(values)
+
+
+def test_the_tags_of_a_task_count_towards_those_of_its_jobs() -> None:
+    defaults = Terms(tags=tuple(f"t{n}" for n in range(31)))
+    assert len(job_options({"tags": ["t0", "a"]}).over(defaults).tags) == 32
+    with pytest.raises(InvalidOption, match="33 tags; at most 32 are allowed"):
+        job_options({"tags": ["a", "b"]}).over(defaults)
 
 
 def test_a_tag_is_a_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from duetime.runtime.executor import Executor
 from duetime.runtime.handler import Handler
 from duetime.runtime.herald import Herald
 from duetime.runtime.identity import Identity
+from duetime.runtime.job_log import JobLog
 from duetime.runtime.reporter import Reporter
 from duetime.runtime.settler import Settler
 from duetime.runtime.slots import Slots
@@ -51,6 +53,7 @@ class Bench:
         self.time = StillTime(NOW)
         self.dispatcher = Dispatcher(
             herald=Herald(self.events, identity, self.time),
+            job_log=JobLog(identity, quiet=logging.DEBUG, loop=asyncio.get_running_loop()),
             handlers=handlers,
             executor=Executor(handlers, ThreadRunner()),
             settler=self.settler,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,6 +46,13 @@ class Line(msgspec.Struct):
 class Pair(NamedTuple):
     left: int
     right: str
+
+
+def nested(deep: int) -> Any:
+    value: Any = 1
+    for _ in range(deep):
+        value = [value]
+    return value
 
 
 def codec(function: Callable[..., Any]) -> Arguments:
@@ -181,6 +189,40 @@ def test_what_would_not_come_back_as_it_was_is_refused_with_its_path(
     assert text.endswith(f"at `{path}`")
 
 
+@pytest.mark.covers("deep-values")
+@pytest.mark.parametrize("deep", [101, 350, 5_000])
+@pytest.mark.parametrize("kind", [Any, list[Any]], ids=["any", "list"])
+def test_a_value_that_is_nested_too_deep_is_refused_with_its_path(kind: object, deep: int) -> None:
+    def tell(name: str, *, tree: Any) -> None: ...
+
+    tell.__annotations__["tree"] = kind
+    with pytest.raises(InvalidArguments, match=r"it is nested more than 100 deep - at `\$\.tree`$"):
+        codec(tell).encode(("a",), {"tree": nested(deep)})
+    args, kwargs = codec(tell).decode(codec(tell).encode(("a",), {"tree": nested(100)}))
+    assert (args, kwargs) == ([], {"name": "a", "tree": nested(100)})
+
+
+@pytest.mark.covers("deep-values")
+def test_a_caller_with_little_stack_left_is_told_so() -> None:
+    def enqueue(frames: int) -> str:
+        return enqueue(frames - 1) if frames else codec(of_type(Any)).encode((nested(100),), {})
+
+    with pytest.raises(InvalidArguments, match="stack"):
+        enqueue(sys.getrecursionlimit() - 250)
+
+
+@pytest.mark.covers("deep-values")
+@pytest.mark.parametrize("limit", [4_300, 0], ids=["usual", "raised"])
+def test_a_whole_number_that_other_processes_cannot_read_is_refused_with_its_path(limit: int) -> None:
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(limit)
+    try:
+        with pytest.raises(InvalidArguments, match=r"more than 4,300 digits - at `\$\.value`$"):
+            codec(of_type(int)).encode((10**5_000,), {})
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "hint"),
     [
@@ -197,6 +239,13 @@ def test_arguments_that_do_not_fit_the_signature_are_refused_as_a_call_would_be(
 
     with pytest.raises(InvalidArguments, match=hint):
         codec(function).encode(args, kwargs)
+
+
+def test_what_is_too_large_is_not_searched_for_depth() -> None:
+    value = [nested(101), "x" * MAX_PAYLOAD]
+    with pytest.raises(PayloadTooLarge):
+        codec(of_type(Any)).encode((value,), {})
+    assert "bytes as JSON" in (encode_result(value)[1] or "")
 
 
 def test_arguments_that_are_too_large_are_refused_with_both_sizes() -> None:
@@ -239,8 +288,15 @@ def test_a_result_is_stored_as_json(value: object, stored: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("value", "why"),
-    [(object(), "not JSON"), ("\ud800", "not JSON"), ("x" * MAX_PAYLOAD, "262,146 bytes")],
-    ids=["object", "text", "size"],
+    [
+        (object(), "as JSON"),
+        ("\ud800", "as JSON"),
+        ("x" * MAX_PAYLOAD, "262,146 bytes"),
+        (nested(101), "nested more than 100 deep"),
+        (nested(5_000), "nested more than 100 deep"),
+        (10**5_000, "more than 4,300 digits"),
+    ],
+    ids=["object", "text", "size", "deep", "very deep", "number"],
 )
 def test_a_result_that_cannot_be_stored_says_why(value: object, why: str) -> None:
     stored, error = encode_result(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from duetime.model.outcome import Settled
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
+from duetime.runtime import job_log
 from duetime.runtime.context import current
 from duetime.runtime.executor import Executor
 from duetime.runtime.run import Run
@@ -24,6 +26,10 @@ from tests.unit.runtime.kit import claim
 
 
 async def broken() -> None:
+    raise ValueError
+
+
+def broken_in_thread() -> None:
     raise ValueError
 
 
@@ -58,18 +64,20 @@ async def test_the_pace_does_not_count_the_wait_for_those_that_were_started_toge
     assert (bench.dispatcher.pace, bench.dispatcher.paces["task"]) == (SECOND, SECOND)
 
 
-@pytest.mark.parametrize("function", [nothing, broken])
+@pytest.mark.parametrize("function", [nothing, broken, broken_in_thread])
 async def test_a_run_that_has_ended_leaves_nothing_to_the_garbage_collector(
-    function: Callable[..., Any],
+    function: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
+    # A record that is kept keeps its exception, and that the thread's frames.
+    caplog.set_level(logging.CRITICAL, job_log.log.name)
     bench = Bench(function)
     gc.disable()
     try:
         bench.dispatcher.start_all([claim("a")])
-        left = weakref.ref(bench.dispatcher.runs["a"])
+        gone, loop = asyncio.Event(), asyncio.get_running_loop()
+        weakref.finalize(bench.dispatcher.runs["a"], loop.call_soon_threadsafe, gone.set)
         await bench.drained()
-        await asyncio.sleep(0)
-        assert left() is None
+        await asyncio.wait_for(gone.wait(), 5)
     finally:
         gc.enable()
 
@@ -200,20 +208,24 @@ def say(text: str) -> None:
 
 @pytest.mark.covers("poison-job")
 async def test_jobs_around_which_workers_keep_dying_run_one_at_a_time() -> None:
-    go_on = asyncio.Event()
+    go_on, begun = asyncio.Event(), list[str]()
 
     async def wait() -> None:
+        begun.append(current.get().claim.job_id)
         await go_on.wait()
 
     bench = Bench(wait)
-    bench.dispatcher.start_all([claim("first", crashes=2)])
-    bench.dispatcher.start_all([claim("second", crashes=2)])
-    bench.dispatcher.start_all([claim("innocent")])
-    bench.dispatcher.start_all([claim("unlucky", crashes=1)])
+    suspects = [claim(name, crashes=2) for name in ("first", "second")]
+    bench.dispatcher.start_all([*suspects, claim("innocent"), claim("unlucky", crashes=1)])
     assert set(bench.dispatcher.runs) == {"first", "innocent", "unlucky"}
     [released] = bench.settled
     assert (released.token.job_id, released.state, released.due_at) == ("second", State.PENDING, NOW + SECOND)
     assert (released.crashes, released.attempt) == (2, None)
+    await asyncio.sleep(0)
+    assert begun == ["innocent", "unlucky"], "a suspect starts when the store knows that it is the only one"
+    await bench.settler.round()
+    await asyncio.sleep(0)
+    assert begun[2:] == ["first"]
     go_on.set()
     await bench.drained()
 

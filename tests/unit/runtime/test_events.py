@@ -9,6 +9,7 @@ import pytest
 
 from duetime import Event, EventKind
 from duetime.errors import InvalidOption
+from duetime.model.instants import SECOND
 from duetime.runtime.events import Events
 
 STARTED = Event(kind=EventKind.JOB_STARTED, at=datetime(2030, 1, 1, tzinfo=UTC), worker="w1", job="a")
@@ -71,3 +72,39 @@ async def test_a_subscriber_that_raises_is_logged_and_harms_nobody(caplog: pytes
 def test_what_cannot_be_subscribed_is_refused(callback: Any, kind: str) -> None:
     with pytest.raises(InvalidOption, match=r"job\.exploded|needs a function"):
         Events().subscribe(callback, kind)
+
+
+async def test_a_subscriber_that_raises_each_time_fills_no_disk(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0
+    monkeypatch.setattr("duetime.runtime.events.monotonic", lambda: now)
+
+    def broken(event: Event) -> None:
+        raise LookupError("each time")
+
+    events = Events()
+    events.subscribe(broken)
+    for _ in range(1_000):
+        events.emit(STARTED)
+    assert caplog.messages == ["a subscriber to job.started raised"] * 10
+    caplog.clear()
+    now = SECOND
+    events.emit(STARTED)
+    assert caplog.messages == [
+        "subscribers raised 990 more times, without a line each",
+        "a subscriber to job.started raised",
+    ]
+
+
+async def test_how_often_a_subscriber_raised_is_logged_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event) -> None:
+        raise LookupError
+
+    events = Events()
+    events.subscribe(broken)
+    for _ in range(1_000):
+        events.emit(STARTED)
+    await events.drain(1)
+    await events.drain(1)
+    assert caplog.messages.count("subscribers raised 990 more times, without a line each") == 1

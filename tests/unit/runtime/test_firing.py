@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Sequence
 from typing import Any, cast
@@ -209,7 +210,7 @@ async def test_a_trigger_that_cannot_be_read_is_told_once_and_stops_nobody(
         await firer.round()
     assert [firing.name for firings in shelf.fired for firing in firings] == ["whole", "whole"]
     assert [record.message.split(":")[0] for record in caplog.records] == [
-        "schedule broken has a trigger that cannot be read"
+        "schedule broken waits, since it has a trigger that cannot be read here"
     ]
 
 
@@ -223,6 +224,37 @@ async def test_a_schedule_that_cannot_be_decided_about_keeps_no_other_from_firin
     assert [[firing.name for firing in fired] for fired in shelf.fired] == [["sound"], ["sound"]]
     [told] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert "broken" in told
+
+
+@pytest.mark.covers("odd-schedule")
+async def test_a_schedule_whose_jobs_the_store_refuses_keeps_no_other_from_firing_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Picky(Shelf):
+        async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
+            if any(firing.name == "refused" for firing in firings):
+                raise ValueError("the value is out of range")
+            return await super().fire(firings)
+
+    shelf = Picky(schedule(NOW, name="refused"), schedule(NOW, name="sound"))
+    firer = firer_of(shelf)
+    await firer.round()
+    await firer.round()
+    assert [[firing.name for firing in fired] for fired in shelf.fired] == [["sound"], ["sound"]]
+    [told] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert "schedule refused does not fire, since the store refuses" in told
+
+
+@pytest.mark.covers("odd-schedule", "log-lines")
+async def test_what_is_stored_in_a_schedule_cannot_pass_for_a_log_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    forged = "x\n2026-01-01 00:00:00 ERROR duetime: all is lost\x1b[2J"
+    spec = json.dumps({"type": "cron", "expression": forged, "tz": forged})
+    await firer_of(Shelf(schedule(NOW, name=forged, trigger=spec))).round()
+    [told] = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert told.isprintable()
+    assert len(told) < 1_000
 
 
 async def test_a_rule_that_fails_at_the_start_keeps_no_other_from_being_put_right(

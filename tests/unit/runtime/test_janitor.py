@@ -18,7 +18,7 @@ from duetime.runtime.identity import Identity
 from duetime.runtime.janitor import Janitor
 from duetime.runtime.liveness import process_started
 from duetime.runtime.timekeeper import monotonic
-from duetime.stores.base import Orphan, Peer, Pruned, Store
+from duetime.stores.base import Peer, Pruned, Rescue, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
 
@@ -34,17 +34,22 @@ class Ward:
         self.others: list[Peer] = []
         self.hears_others = True
         self.buried: list[str] = []
+        self.known_dead: set[str] = set()
+        self.over: list[str] = []
         self.sweeps = 0
 
-    async def peers(self, worker: str, host_key: str | None) -> list[Peer]:
+    async def peers(self, worker: str, host_key: str | None, *, soon: Micros) -> list[Peer]:
         return [peer for peer in self.others if peer.id not in self.buried]
 
-    async def bury(self, workers: Sequence[str]) -> None:
+    async def bury(self, workers: Sequence[str]) -> list[str]:
+        new = [worker for worker in workers if worker not in self.known_dead]
         self.buried += workers
+        return new
 
-    async def rescue(self, worker: str, claim_id: str) -> list[Orphan]:
+    async def rescue(self, worker: str, claim_id: str) -> Rescue:
         self.sweeps += 1
-        return []
+        dead, self.over = self.over, []
+        return Rescue(dead, [])
 
     async def prune(self, retention: Retention, *, after: str = "", dry_run: bool = False) -> Pruned:
         assert not dry_run
@@ -171,9 +176,8 @@ async def test_without_a_retention_only_what_has_outlived_its_time_goes() -> Non
     assert [retention.before for retention, _ in ward.pruned] == [None]
 
 
-def peer_of(pid: int, *, same_host: bool = True, has_session: bool = False) -> Peer:
-    started = process_started(pid)
-    return Peer("other", pid, started, same_host, session_lost=False, has_session=has_session)
+def peer_of(pid: int, *, same_host: bool = True, lease_left: Micros = 30 * SECOND) -> Peer:
+    return Peer("other", pid, process_started(pid), same_host, lease_left)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +185,7 @@ def peer_of(pid: int, *, same_host: bool = True, has_session: bool = False) -> P
     [
         (None, True, True),
         (peer_of(os.getpid()), True, True),
-        (peer_of(os.getpid(), has_session=True), True, False),
-        (peer_of(os.getpid(), same_host=False, has_session=True), True, False),
+        (peer_of(os.getpid(), same_host=False), True, True),
         (None, False, False),
     ],
 )
@@ -223,56 +226,114 @@ async def test_the_janitor_looks_soon_when_there_may_be_other_workers(
     await asyncio.wait_for(janitor.wakeup.wait(None), 10)
 
 
-AFAR = Peer("afar", 1, None, same_host=False, session_lost=False, has_session=True)
-
-
 async def pauses_of(ward: Ward, workers: int) -> list[float]:
     """How long some workers of a fleet sleep after a look."""
     janitors = [janitor_of(ward, workers=workers) for _ in range(20)]
     return [pause for janitor in janitors if (pause := await janitor.round()) is not None]
 
 
-@pytest.mark.parametrize("workers", [2, 4])
-async def test_a_few_workers_look_for_lost_sessions_as_often_as_one_would(workers: int) -> None:
+@pytest.mark.parametrize("near", [1, 3])
+async def test_a_few_workers_of_a_host_that_hear_no_hints_look_as_often_as_one_would(near: int) -> None:
     ward = Ward(started_at=None)
-    ward.others = [AFAR]
-    assert max(await pauses_of(ward, workers)) < 1
+    ward.others = [peer_of(os.getpid())] * near
+    ward.hears_others = False
+    assert max(await pauses_of(ward, workers=1_000)) < 1
 
 
 @pytest.mark.covers("fleet-storm")
-@pytest.mark.parametrize("workers", [16, 64])
-async def test_the_workers_of_a_fleet_look_for_lost_sessions_in_turn(workers: int) -> None:
+@pytest.mark.parametrize("near", [15, 45])
+async def test_many_workers_of_a_host_that_hear_no_hints_look_in_turn(near: int) -> None:
     ward = Ward(started_at=None)
-    ward.others = [AFAR]
-    pauses = await pauses_of(ward, workers)
-    looks = workers / (sum(pauses) / len(pauses))
+    ward.others = [peer_of(os.getpid())] * near
+    ward.hears_others = False
+    pauses = await pauses_of(ward, workers=near + 1)
+    looks = (near + 1) / (sum(pauses) / len(pauses))
     assert 4 < looks < 8, "in a second, all of them together"
 
 
 @pytest.mark.covers("fleet-dies")
-async def test_each_worker_of_a_large_fleet_looks_soon_enough_to_be_the_only_one_left() -> None:
+async def test_each_of_very_many_workers_of_a_host_looks_soon_enough_to_be_the_only_one_left() -> None:
     ward = Ward(started_at=None)
-    ward.others = [AFAR]
-    assert max(await pauses_of(ward, workers=10_000)) < 12
-
-
-async def test_who_has_seen_a_lost_session_looks_again_soon_and_buries_its_worker() -> None:
-    ward = Ward(started_at=None)
-    ward.others = [AFAR._replace(session_lost=True)]
-    janitor = janitor_of(ward, workers=1_000)
-    pause = await janitor.round()
-    assert pause is not None
-    assert pause < 1
-    assert not ward.buried
-    await janitor.round()
-    assert ward.buried == ["afar"]
-
-
-async def test_without_sessions_only_the_workers_of_a_host_take_turns() -> None:
-    ward = Ward(started_at=None)
-    ward.others = [peer_of(os.getpid())]
+    ward.others = [peer_of(os.getpid())] * 1_000
     ward.hears_others = False
-    assert max(await pauses_of(ward, workers=1_000)) < 1
+    assert max(await pauses_of(ward, workers=1_001)) < 12
+
+
+GONE = 2**22 + 1
+"""No process has this id: it is above what Linux gives out."""
+
+
+@pytest.mark.covers("cut-off-worker")
+async def test_only_a_process_of_the_same_host_is_buried_before_its_lease_ends() -> None:
+    ward = Ward(started_at=None)
+    ward.others = [peer_of(GONE, same_host=False, lease_left=1), peer_of(os.getpid(), lease_left=1)]
+    await janitor_of(ward).round()
+    assert ward.buried == []
+    ward.others = [peer_of(GONE, lease_left=1)]
+    await janitor_of(ward).round()
+    assert ward.buried == ["other"]
+
+
+async def woken_after(janitor: Janitor) -> float:
+    """How many seconds pass until the janitor is to look."""
+    began = monotonic()
+    janitor.wakeup.clear()
+    await asyncio.wait_for(janitor.wakeup.wait(None), 10)
+    return (monotonic() - began) / SECOND
+
+
+@pytest.mark.covers("worker-killed")
+async def test_the_janitor_looks_when_the_first_lease_ends() -> None:
+    janitor = janitor_of(Ward(started_at=None))
+    janitor.expect_end_of_lease(SECOND // 5)
+    assert await woken_after(janitor) > 0.2
+    janitor.expect_end_of_lease(-SECOND)
+    await woken_after(janitor)
+
+
+async def test_a_lease_that_was_renewed_is_not_looked_at_when_it_would_have_ended() -> None:
+    janitor = janitor_of(Ward(started_at=None))
+    janitor.expect_end_of_lease(0)
+    janitor.expect_end_of_lease(SECOND // 2)
+    assert await woken_after(janitor) > 0.5
+
+
+@pytest.mark.covers("worker-killed")
+async def test_a_look_that_finds_a_lease_over_sweeps_and_waits_for_the_next_that_ends() -> None:
+    ward = Ward(started_at=None)
+    janitor = janitor_of(ward)
+    await janitor.round()
+    ward.others = [peer_of(1, same_host=False, lease_left=1), peer_of(1, same_host=False, lease_left=-1)]
+    await janitor.round()
+    assert ward.sweeps == 2
+    await woken_after(janitor)
+
+
+async def test_a_look_that_finds_no_lease_over_sweeps_nothing_and_leaves_the_rest_to_heartbeats() -> None:
+    ward = Ward(started_at=None)
+    janitor = janitor_of(ward)
+    await janitor.round()
+    ward.others = [peer_of(1, same_host=False, lease_left=1)]
+    await janitor.round()
+    assert ward.sweeps == 1
+    assert janitor._end_of_lease is None
+
+
+@pytest.mark.covers("fleet-storm")
+@pytest.mark.parametrize(("workers", "latest"), [(8, 0.2), (108, 1.2), (10_000, 2.2)])
+async def test_the_workers_of_a_fleet_look_at_a_lease_that_ends_in_turn(workers: int, latest: float) -> None:
+    janitors = [janitor_of(Ward(started_at=None), workers=workers) for _ in range(100)]
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    for janitor in janitors:
+        janitor.expect_end_of_lease(0)
+    ends = [janitor._end_of_lease.when() - now for janitor in janitors if janitor._end_of_lease is not None]
+    assert len(ends) == 100
+    assert min(ends) >= 0.1
+    assert latest / 2 < max(ends) + 0.05
+    assert max(ends) < latest
+    for janitor in janitors:
+        await janitor.stop()
 
 
 def until_sweep(janitor: Janitor) -> float:
@@ -357,3 +418,26 @@ async def test_while_heartbeats_look_it_sweeps_when_there_is_something_to_rescue
     await asyncio.wait_for(janitor.wakeup.wait(None), 10)
     await janitor.round()
     assert ward.sweeps == 2
+
+
+@pytest.mark.parametrize("told_before", [False, True])
+async def test_only_the_worker_that_marks_another_as_dead_logs_its_death(
+    caplog: pytest.LogCaptureFixture, *, told_before: bool
+) -> None:
+    ward = Ward(started_at=None)
+    ward.others = [peer_of(GONE)]
+    ward.known_dead = {"other"} if told_before else set()
+    await janitor_of(ward).round()
+    assert ward.buried == ["other"]
+    line = "found 1 dead worker(s), whose process is gone: other"
+    assert caplog.messages == ([] if told_before else [line])
+
+
+async def test_a_lease_that_is_over_is_logged_by_the_worker_that_finds_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ward = Ward(started_at=None)
+    ward.over = [f"w{number}" for number in range(12)]
+    await janitor_of(ward).round()
+    named = ", ".join(f"w{number}" for number in range(10))
+    assert caplog.messages == [f"found 12 dead worker(s), whose lease is over: {named} and 2 more"]

@@ -91,6 +91,32 @@ def test_where_nothing_can_be_seen_there_is_no_host_key(monkeypatch: pytest.Monk
     assert process_started(os.getpid()) is None
 
 
+@pytest.mark.covers("cut-off-worker")
+def test_where_the_ids_in_proc_are_those_of_another_namespace_there_is_no_host_key() -> None:
+    shown = "from duetime.runtime.liveness import host_key; print(host_key())"
+    command = ["unshare", "--pid", "--fork", sys.executable, "-c", shown]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode and not os.environ.get("CI"):
+        pytest.skip(f"no pid namespace here: {done.stderr}")
+    assert done.stdout == "None\n", done.stderr
+
+
+def test_there_is_no_host_key_if_proc_shows_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert host_key() is not None
+    read = os.readlink
+    monkeypatch.setattr(os, "readlink", lambda path: "1" if path == "/proc/self" else read(path))
+    assert host_key() is None
+
+
+def test_processes_that_tell_start_times_differently_have_different_host_keys() -> None:
+    shown = "from duetime.runtime.liveness import host_key; print(host_key())"
+    command = [*("unshare", "--time", "--boottime", "1000", "--fork"), sys.executable, "-c", shown]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no time namespace here: {done.stderr}")
+    assert done.stdout.strip() not in {"None", host_key()}
+
+
 @pytest.mark.covers("identity-after-fork")
 def test_an_identity_is_never_used_twice() -> None:
     identity = Identity(queues=["default"], slots=3)

@@ -97,6 +97,14 @@ def test_what_the_worker_may_have_to_act_on_is_news(watched: Watched, answer: Pu
     assert watched.beat(answer)[1]
 
 
+@pytest.mark.parametrize(("left", "news"), [(-SECOND, True), (15 * SECOND, True), (20 * SECOND, False)])
+def test_a_lease_that_is_half_over_is_news_and_one_that_is_kept_is_not(
+    watched: Watched, left: int, news: bool
+) -> None:
+    watched.beat()
+    assert watched.beat(replace(QUIET, lease_ends=NOW + left))[1] is news
+
+
 def test_what_comes_much_later_will_be_told_later(watched: Watched) -> None:
     watched.beat()
     later = Sight(NOW + 3600 * SECOND, NOW + 3600 * SECOND, NOW + 3600 * SECOND, orphans=False)

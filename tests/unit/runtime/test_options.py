@@ -73,3 +73,18 @@ def test_a_refusal_is_a_config_error() -> None:
 def test_a_worker_that_would_do_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="would do nothing"):
         worker_options(jobs=False, schedules=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "100 slots, queues default, 7 tasks, fires schedules and declares 2"),
+        (
+            {"queues": {"default": None, "mail": 5}, "schedules": False, "concurrency": 3},
+            "3 slots, queues default, mail=5, 7 tasks, fires no schedules",
+        ),
+        ({"jobs": False}, "runs no jobs, fires schedules and declares 2"),
+    ],
+)
+def test_a_worker_says_what_it_serves(settings: dict[str, Any], said: str) -> None:
+    assert worker_options(**settings).describe(tasks=7, declared=2) == said

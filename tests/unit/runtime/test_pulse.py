@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from duetime.errors import StoreMoved, StoreUnavailable
+from duetime.errors import StoreLost, StoreMoved, StoreUnavailable
 from duetime.model.command import Command
 from duetime.model.instants import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.job import JobId
@@ -71,6 +72,9 @@ class Listener:
     def lose_lease(self) -> WorkerInfo:
         self.lost.set()
         return self.identity.renew()
+
+    def lose_store(self, error: StoreLost) -> None:
+        self.told.append(error)
 
     def busy(self) -> bool:
         return False
@@ -138,6 +142,17 @@ async def test_the_first_pulse_comes_right_after_the_start_and_the_next_when_it_
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
     assert store.pulses == 1
+
+
+@pytest.mark.covers("lost-file")
+async def test_a_pulse_that_finds_its_store_lost_tells_the_worker() -> None:
+    lost = StoreLost("jobs.db was deleted")
+    store, listener = PulsingStore(lost), Listener()
+    pulse = pulsation(store, listener, lease=30 * SECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 20)
+    await pulse.stop()
+    assert listener.told == [lost]
 
 
 async def test_a_pulse_that_fails_is_tried_again_before_the_lease_is_over() -> None:
@@ -216,6 +231,52 @@ async def test_a_request_is_looked_for_when_the_worker_is_hinted() -> None:
     pulse.ask()
     assert (await asyncio.wait_for(listener.attended.get(), 5)).now == 2
     assert store.pulses == 1
+    await pulse.stop()
+
+
+async def test_a_look_for_requests_that_gets_no_answer_keeps_no_heartbeat_waiting() -> None:
+    class Silent(PulsingStore):
+        async def attend(self, worker: WorkerId) -> Pulse:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    listener = Listener()
+    pulse = pulsation(Silent(), listener, lease=600 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    pulse.ask()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+
+
+async def test_no_look_for_requests_keeps_a_worker_from_giving_up_before_its_lease_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The second heartbeat comes as late as it may.
+    monkeypatch.setattr("duetime.runtime.pulse.random.uniform", lambda _least, most: most)
+
+    class Silent(PulsingStore):
+        renewed = 0.0
+
+        async def pulse(
+            self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: Wants | None = None
+        ) -> Pulse:
+            if self.pulses:
+                # A hint comes meanwhile, so that a look follows.
+                pulse.ask()
+                await asyncio.Event().wait()
+            self.renewed = time.monotonic()
+            return await super().pulse(worker, stats, lease=lease, wants=wants)
+
+        async def attend(self, worker: WorkerId) -> Pulse:
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    store, listener, lease = Silent(), Listener(), 2400 * MILLISECOND
+    pulse = pulsation(store, listener, lease=lease)
+    await pulse.start()
+    await asyncio.wait_for(listener.lost.wait(), 10)
+    assert time.monotonic() - store.renewed < lease / SECOND
     await pulse.stop()
 
 
@@ -413,3 +474,34 @@ async def test_the_loop_is_watched_closely_for_a_while_after_jobs_have_ended() -
     pulse._period()
     listener.reported = WorkerStats(done=1)
     assert [pulse._period(), pulse._period()] == [1.0, 10.0]
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(("error", "traced"), [(StoreUnavailable("away"), False), (KeyError("ours"), True)])
+async def test_a_heartbeat_that_fails_by_a_defect_is_logged_with_its_traceback(
+    caplog: pytest.LogCaptureFixture, *, error: Exception, traced: bool
+) -> None:
+    store, listener = PulsingStore(error), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+    [record] = [record for record in caplog.records if "lease could not be renewed" in record.getMessage()]
+    assert (record.levelname, record.exc_info is not None) == ("WARNING", traced)
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_worker_that_cannot_register_anew_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    class Refusing(PulsingStore):
+        async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+            now = await super().register(worker, lease=lease)
+            if len(self.registered) == 2:
+                raise StoreUnavailable("away")
+            return now
+
+    store, listener = Refusing(False), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    await pulse.stop()
+    assert f"worker {listener.identity.worker_id} cannot register anew yet: away" in caplog.messages

@@ -159,3 +159,15 @@ async def test_what_is_left_is_written_when_the_service_stops() -> None:
     Voice(claim(), service).log("bye")
     await service.stop()
     assert store.sent == [([], ["bye"])]
+
+
+async def test_what_cannot_be_written_when_the_service_stops_is_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = ReportStore(StoreUnavailable("away"))
+    service = reporter_of(store)
+    Voice(claim(), service).tell(0.5, "")
+    await service.stop()
+    assert caplog.messages == [
+        "progress and log lines of jobs could not be stored before the worker stopped: away"
+    ]

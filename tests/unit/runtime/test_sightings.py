@@ -52,6 +52,9 @@ class Services:
     def look_soon(self) -> None:
         self.told.append("workers")
 
+    def expect_end_of_lease(self, left: int) -> None:
+        self.told.append(("lease", left))
+
     def sweep_soon(self) -> None:
         self.told.append("sweep")
 
@@ -72,6 +75,7 @@ def test_a_heartbeat_that_has_seen_nothing_has_nothing_done() -> None:
     ("seen", "told"),
     [
         ({"limited": True}, ["limits"]),
+        ({"lease_ends": NOW + 7}, [("lease", 7)]),
         ({"sight": NOTHING._replace(orphans=True)}, [("schedules", NOW), "sweep"]),
         ({"sight": NOTHING._replace(due_at=NOW + 5)}, [("job", 5), ("schedules", NOW)]),
         ({"sight": None}, []),

@@ -53,5 +53,5 @@ async def test_what_is_raised_comes_as_a_value() -> None:
     runner = ThreadRunner()
     answer = await asyncio.wait_for(runner.submit(lambda: next(iter(()))), 5)
     assert isinstance(answer, Raised)
-    assert isinstance(answer.error, StopIteration)
+    assert isinstance(answer.take(), StopIteration)
     runner.close()

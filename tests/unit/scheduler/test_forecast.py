@@ -136,7 +136,7 @@ async def test_a_trigger_that_cannot_be_read_hides_no_other() -> None:
     async with having(good=cron("0 3 * * *"), bad=cron("0 3 * * *")) as scheduler:
         await alter(scheduler, "bad", trigger='{"type": "moon"}')
         found = await scheduler.schedules.forecast(days=1)
-    assert (found.jobs, found.left_out) == (1, {"bad": "its trigger cannot be read"})
+    assert (found.jobs, found.left_out) == (1, {"bad": "it has a trigger that cannot be read"})
 
 
 async def test_nothing_to_come_is_said_in_two_lines() -> None:

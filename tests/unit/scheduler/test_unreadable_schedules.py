@@ -42,7 +42,7 @@ async def test_it_is_shown_with_what_is_stored_and_why_it_cannot_be_read(schedul
     assert moon.trigger.to_spec() == {"type": "moon", "phase": "full"}
     assert sound.description.startswith("every hour")
     assert moon.description.startswith("a trigger that cannot be read here: unknown trigger type 'moon'")
-    assert (moon.state, moon.next_at) == ("active", NOON + timedelta(hours=1))
+    assert (moon.state, moon.next_at) == ("parked", NOON + timedelta(hours=1))
     assert await scheduler.schedules.get("moon") == moon
     assert await scheduler.schedules.preview("moon") == []
 
@@ -66,7 +66,7 @@ async def test_a_pause_of_it_can_end_and_whoever_can_read_it_looks_at_once(
     clock.advance("3h")
     await scheduler.schedules.resume("moon")
     moon = await scheduler.schedules.get("moon")
-    assert (moon.state, moon.next_at) == ("active", NOON + timedelta(hours=3))
+    assert (moon.state, moon.next_at) == ("parked", NOON + timedelta(hours=3))
     assert await scheduler.jobs.list(schedule="moon", state=State.SKIPPED) == []
 
 

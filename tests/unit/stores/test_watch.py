@@ -139,6 +139,17 @@ async def test_a_commit_of_another_process_is_seen(path: Path, own: OwnConnectio
         assert own.rows() == 1
 
 
+async def test_a_commit_is_seen_through_a_link_to_the_file(path: Path, own: OwnConnection) -> None:
+    """SQLite keeps its log beside the file itself."""
+    (folder := path.with_name("links")).mkdir()
+    (link := folder / "link.db").symlink_to(path)
+    async with aclosing(watch.commits(link, own.data_version)) as commits, other_process(path) as other:
+        first = asyncio.ensure_future(anext(commits))
+        await rounds(10)
+        await other.commit(1)
+        await asyncio.wait_for(first, 5)
+
+
 async def test_the_last_of_many_commits_is_seen(path: Path, own: OwnConnection, way: str) -> None:
     async with other_process(path) as other, aclosing(watch.commits(path, own.data_version)) as commits:
         for total in range(200, 1001, 200):

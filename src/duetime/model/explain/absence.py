@@ -14,6 +14,7 @@ from duetime.model.explain.words import length, moment, since
 from duetime.model.instants import Instant
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.searching import Nothing
 
 _CREATE = ("declare", "put")
 """What adds a schedule; with details it changes one."""
@@ -69,9 +70,13 @@ def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: Window) -
 def _no_occurrence(
     facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, window: Window
 ) -> Iterator[Sentence]:
-    before, after = trigger.last(0, window.since - 1), trigger.after(window.since - 1)
+    before, found = trigger.last(0, window.since - 1), trigger.first(window.since - 1)
+    after = None if isinstance(found, Nothing) else found
     if (why := taken_away(facts, trigger, window)) is not None:
         yield Sentence(None, why)
+    if isinstance(found, Nothing) and not found.proved:
+        yield Sentence(None, f"No occurrence is found from then up to {moment(facts, found.through)}.")
+        return
     if after is None and window.since <= facts.now:
         last = (
             "" if before is None else f": the last occurrence of its trigger was at {moment(facts, before)}"

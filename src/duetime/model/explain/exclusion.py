@@ -10,12 +10,15 @@ from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.between import Between
 from duetime.model.triggers.compound import Compound
 from duetime.model.triggers.minus import Except
+from duetime.model.triggers.searching import Nothing
 
 
 def occurs(trigger: Trigger | None, window: Window) -> Instant | None:
     """Return the first occurrence in a stretch of time, if there is one."""
-    first = None if trigger is None else trigger.after(window.since - 1)
-    return first if window.has(first) else None
+    if trigger is None:
+        return None
+    first = trigger.first(window.since - 1, until=window.until)
+    return None if isinstance(first, Nothing) or not window.has(first) else first
 
 
 def taken_away(facts: ScheduleFacts, trigger: Trigger, window: Window) -> str | None:

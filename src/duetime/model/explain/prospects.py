@@ -9,17 +9,23 @@ from duetime.model.explain.fleet import by_queue, by_workers, names
 from duetime.model.explain.schedule_facts import ScheduleFacts
 from duetime.model.explain.words import first_line, moment, since
 from duetime.model.instants import Instant
+from duetime.model.remaining import searched_until
 from duetime.model.schedule import StoredSchedule
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.notes import note
+from duetime.model.triggers.text import trigger_of
+from duetime.model.triggers.unreadable import Unreadable
 
 _SHOWN = 3
 
 
 def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
     """Yield everything that keeps its next occurrence from running."""
-    if facts.trigger is None:
-        yield "Its trigger cannot be read by this version; put it again."
+    trigger = trigger_of(schedule)
+    if facts.problem is not None:
+        yield f"It waits, since {facts.problem}. Delete it and put it again."
+    elif isinstance(trigger, Unreadable):
+        yield f"It waits, since it has {trigger.describe()}. Put it again, or delete it."
     if (stopped := stop(facts, schedule)) is not None:
         yield stopped
     elif schedule.next_at is None:
@@ -77,6 +83,11 @@ def upcoming(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Sentenc
     """Yield what comes next, with what the clock does to it."""
     trigger, occurrence = facts.trigger, schedule.next_at
     if trigger is None or occurrence is None:
+        return
+    if (through := searched_until(trigger, occurrence)) is not None:
+        yield Sentence(
+            None, f"No next occurrence is found up to {moment(facts, through)}. The search goes on then."
+        )
         return
     again = facts.now if schedule.paused_until is None else schedule.paused_until
     if stop(facts, schedule) and occurrence <= again:

@@ -35,6 +35,8 @@ class ScheduleFacts(Situation):
     name: str
     schedule: StoredSchedule | None
     """`None` when it was deleted."""
+    problem: str | None = None
+    """Why its row cannot be read, if it cannot; what is odd in it is blank."""
     question: Question | None = None
     """`None`: how it stands now."""
     records: Sequence[StoredJob] = ()

@@ -20,7 +20,7 @@ _FAILURES = {
     "error": "it raised an error and no retry was left",
     "timeout": "it timed out and no retry was left",
     "crashed": "its worker died, and it is not to be tried again",
-    "undecodable": "its stored arguments do not fit the task any more",
+    "undecodable": "its stored arguments do not fit the task any more, or its row cannot be read",
 }
 _SKIPS = {
     "misfire": "nobody was there to run it in time",

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from duetime.model.durations import HOUR, MINUTE
 from duetime.model.instants import Instant, Micros
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.searching import Nothing
 
 STEPS = 500_000
 """How many occurrences are walked in all."""
@@ -138,12 +139,13 @@ def _look(known: list[tuple[int, _Rule]], end: Instant) -> list[Group]:
 def _walk(rule: _Rule, end: Instant, *, at_most: int) -> Group:
     trigger, due, jittered = rule.trigger, list[Instant](), False
     most = at_most if rule.most is None else min(at_most, rule.most)
-    occurrence = trigger.after(rule.after)
-    while occurrence is not None and occurrence <= end and len(due) < most:
+    occurrence = trigger.first(rule.after, until=end)
+    while not isinstance(occurrence, Nothing) and occurrence <= end and len(due) < most:
         due.append(trigger.due(occurrence))
         jittered = jittered or due[-1] != occurrence
-        occurrence = trigger.after(occurrence)
-    more = occurrence is not None and occurrence <= end and len(due) != rule.most
+        occurrence = trigger.first(occurrence, until=end)
+    looked = occurrence.through if isinstance(occurrence, Nothing) else occurrence - 1
+    more = looked < end and len(due) != rule.most
     return Group(names=rule.names, trigger=trigger, due=tuple(due), cut=more, jittered=jittered)
 
 

@@ -9,6 +9,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model import durations
 from duetime.model.instants import EARLIEST, LATEST, Instant, Micros, from_datetime, to_datetime
 from duetime.model.shown import shown
+from duetime.model.triggers.searching import MOST_STEPS, NEVER, Nothing, Search
 
 if TYPE_CHECKING:
     from duetime.model.calendars.base import Calendar
@@ -37,7 +38,10 @@ class Trigger(Protocol):
     """How many steps of a bounded search it takes to ask it."""
 
     def after(self, instant: Instant) -> Instant | None:
-        """Return the first occurrence strictly after `instant`, or None if there is no more."""
+        """Return the first occurrence strictly after `instant`, or None if there is no more.
+
+        None of a combined trigger may also mean that a bounded search found nothing: `first` tells the two apart.
+        """
         ...
 
     def describe(self) -> str:
@@ -49,9 +53,30 @@ class Trigger(Protocol):
         ...
 
     def next_after(self, moment: datetime) -> datetime | None:
-        """Return the first occurrence strictly after an aware `moment`, in UTC, or None if there is no more."""
+        """Return the first occurrence strictly after an aware `moment`, in UTC, or None if none is found."""
         instant = self.after(from_datetime(moment, what="moment"))
         return None if instant is None else to_datetime(instant)
+
+    def seek(self, instant: Instant, search: Search) -> Instant | Nothing:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        It is proved that there is nothing up to the end of the search, unless its steps run out before.
+        """
+        if search.left <= 0:
+            return Nothing(instant)
+        search.left -= self.cost
+        found = self.after(instant)
+        return NEVER if found is None else found
+
+    def first(
+        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_STEPS
+    ) -> Instant | Nothing:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing; `until` ends the search."""
+        return self.seek(instant, Search(until, steps))
+
+    def comes_at(self, instant: Instant) -> bool:
+        """Tell whether `instant` is an occurrence."""
+        return self.first(instant - 1, until=instant) == instant
 
     def due(self, occurrence: Instant) -> Instant:
         """Return when the job of an occurrence falls due, the same in every process."""
@@ -69,8 +94,8 @@ class Trigger(Protocol):
         # While one more follows within the range, the latest lies at or after it: halving needs no walk.
         while low < high:
             middle = (low + high) // 2 if found is not None else low
-            following = self.after(middle)
-            if following is not None and following <= until:
+            following = self.first(middle, until=until)
+            if not isinstance(following, Nothing) and following <= until:
                 found = low = following
             elif found is None:
                 return None

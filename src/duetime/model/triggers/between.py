@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from duetime.errors import InvalidTrigger
 from duetime.model.instants import LATEST, Instant, in_words, to_datetime
 from duetime.model.triggers.base import check_instant
-from duetime.model.triggers.compound import Budget, Wrapper, quoted, terms_of
+from duetime.model.triggers.compound import Wrapper, quoted, terms_of
 from duetime.model.triggers.counting import Term
+from duetime.model.triggers.searching import NEVER, Nothing, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,16 @@ class Between(Wrapper):
             text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
             raise InvalidTrigger(f"{text}; nothing would ever be due")
 
-    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
-        """Return the first occurrence after `instant` that lies between."""
-        return self._within(budget.ask(self.trigger, self._from(instant)))
-
-    def after(self, instant: Instant) -> Instant | None:
-        """Return the first occurrence after `instant` that lies between."""
-        return self._within(self.trigger.after(self._from(instant)))
+    def look(self, instant: Instant, search: Search) -> Instant | Nothing:
+        """Return the first occurrence after `instant` that lies between; past the end, there is none."""
+        until = search.until
+        search.until = min(until, self._end)
+        start = instant if self.start is None else max(instant, self.start - 1)
+        found = self.trigger.seek(start, search)
+        search.until = until
+        if isinstance(found, Nothing):
+            return NEVER if found.through >= self._end else found
+        return found if found <= self._end else NEVER
 
     def terms(self) -> list[Term]:
         """Return the terms of the trigger, from the start to the end."""
@@ -62,9 +66,3 @@ class Between(Wrapper):
     @property
     def _end(self) -> Instant:
         return LATEST if self.end is None else self.end
-
-    def _from(self, instant: Instant) -> Instant:
-        return instant if self.start is None else max(instant, self.start - 1)
-
-    def _within(self, found: Instant | None) -> Instant | None:
-        return found if found is not None and found <= self._end else None

@@ -1,4 +1,4 @@
-"""What triggers made of other triggers share: bounds on their depth, their size and the steps of a search."""
+"""What triggers made of other triggers share: bounds on their depth and size, and the memory of a long search."""
 
 from __future__ import annotations
 
@@ -7,56 +7,26 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from duetime.errors import InvalidTrigger
-from duetime.model import durations
-from duetime.model.instants import Instant, Micros
+from duetime.model.instants import LATEST, Instant
 from duetime.model.shown import shown
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.counting import Term, Uncountable, count
+from duetime.model.triggers.searching import HORIZON, MOST_STEPS, Memory, Nothing, Search
 
-MOST_STEPS = 10_000
-"""How many steps one search may take, a step for each question to a simple trigger; then there is no more to come."""
-HORIZON: Micros = durations.LONGEST
-"""How far ahead one search looks: a hundred years."""
 DEEPEST = 8
 MOST_PARTS = 50
 
-
-class Spent(Exception):
-    """A search has taken all its steps."""
-
-
-class Budget:
-    """The steps that a search from an instant has left, and the last instant that it looks at."""
-
-    __slots__ = ("horizon", "left")
-
-    def __init__(self, instant: Instant, left: int = MOST_STEPS) -> None:
-        self.left = left
-        self.horizon = instant + HORIZON
-
-    def ask(self, trigger: Trigger, instant: Instant) -> Instant | None:
-        """Return what comes after `instant`, at the cost of every simple trigger asked; raise `Spent`."""
-        if isinstance(trigger, Compound):
-            return trigger.seek(instant, self)
-        if self.left < trigger.cost:
-            self.left = 0
-            raise Spent
-        self.left -= trigger.cost
-        found = trigger.after(instant)
-        return found if found is not None and found <= self.horizon else None
-
-    def search(self, trigger: Trigger, instant: Instant) -> Instant | None:
-        """Return what comes after `instant`; when the steps do not suffice to find it, nothing does."""
-        try:
-            return self.ask(trigger, instant)
-        except Spent:
-            return None
+_WORTH_KEEPING = 20
+"""The answer of a search that took at least this many steps is remembered."""
 
 
 class Compound(Trigger):
     """A trigger made of triggers."""
 
     __slots__ = ()
+
+    memory: Memory | None
+    """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:
@@ -67,16 +37,44 @@ class Compound(Trigger):
         """Return the same rule over other triggers."""
 
     @abstractmethod
-    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
-        """Return the first occurrence strictly after `instant`; raise `Spent` when the budget is."""
+    def look(self, instant: Instant, search: Search) -> Instant | Nothing:
+        """Return what `seek` does, without a memory."""
 
     @abstractmethod
     def terms(self) -> list[Term]:
         """Return what it is a union of; raise `Uncountable` if that is too much."""
 
+    def seek(self, instant: Instant, search: Search) -> Instant | Nothing:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        A search that took long is not repeated: the next one goes on where it ended.
+        """
+        since = instant
+        if self.memory is not None and (known := self.memory.answer) is not None and known[0] <= instant:
+            low, answer = known
+            if isinstance(answer, Nothing):
+                if answer.through >= search.until:
+                    return answer
+                if answer.through >= instant:
+                    since, instant = low, answer.through
+            elif instant < answer:
+                return answer
+        left = search.left
+        found = self.look(instant, search)
+        if left - search.left >= _WORTH_KEEPING and self.memory is not None:
+            self.memory.answer = since, found
+        return found
+
+    def first(
+        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_STEPS
+    ) -> Instant | Nothing:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing, up to a hundred years."""
+        return self.seek(instant, Search(min(until, instant + HORIZON), steps))
+
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
-        return Budget(instant).search(self, instant)
+        found = self.seek(instant, Search(instant + HORIZON))
+        return None if isinstance(found, Nothing) else found
 
     def count(self, after: Instant, until: Instant) -> int | None:
         """Return how many occurrences lie in `after < occurrence <= until`, or None if that takes a walk."""
@@ -100,6 +98,8 @@ class Several(Compound):
 
     parts: tuple[Trigger, ...]
     tz: str = field(init=False, repr=False, compare=False)
+    cost: int = field(init=False, repr=False, compare=False)
+    memory: Memory | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_triggers(self.parts)
@@ -108,7 +108,7 @@ class Several(Compound):
         for part in self.parts:
             flat += part.parts if isinstance(part, kind) else [part]
         object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
-        _check_bounds(self)
+        _settle(self)
         for part in self.parts:
             if part.times is not None:
                 text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
@@ -131,10 +131,12 @@ class Wrapper(Compound):
     trigger: Trigger
     tz: str = field(init=False, repr=False, compare=False)
     times: int | None = field(init=False, repr=False, compare=False)
+    cost: int = field(init=False, repr=False, compare=False)
+    memory: Memory | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_triggers((self.trigger,))
-        _check_bounds(self)
+        _settle(self)
         object.__setattr__(self, "tz", self.trigger.tz)
         object.__setattr__(self, "times", self.trigger.times)
 
@@ -147,13 +149,9 @@ class Wrapper(Compound):
         (trigger,) = inner
         return replace(self, trigger=trigger)
 
-    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+    def look(self, instant: Instant, search: Search) -> Instant | Nothing:
         """Return what the trigger says."""
-        return budget.ask(self.trigger, instant)
-
-    def after(self, instant: Instant) -> Instant | None:
-        """Return what the trigger says."""
-        return self.trigger.after(instant)
+        return self.trigger.seek(instant, search)
 
     def due(self, occurrence: Instant) -> Instant:
         """Return what the trigger says."""
@@ -171,7 +169,8 @@ def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
             raise InvalidTrigger(f"{text}, not {shown(trigger)}")
 
 
-def _check_bounds(trigger: Compound) -> None:
+def _settle(trigger: Compound) -> None:
+    """Check the bounds of a trigger, and derive what it shares with every other."""
     if (deep := _depth(trigger)) > DEEPEST:
         raise InvalidTrigger(
             f"a trigger may be nested {DEEPEST} deep, not {deep}; split it into two schedules"
@@ -180,6 +179,14 @@ def _check_bounds(trigger: Compound) -> None:
         raise InvalidTrigger(
             f"a trigger has from 1 to {MOST_PARTS} parts, not {size}; split it into two schedules"
         )
+    object.__setattr__(trigger, "cost", sum(part.cost for part in trigger.inner()))
+    object.__setattr__(trigger, "memory", Memory() if all(map(_has_start, trigger.inner())) else None)
+
+
+def _has_start(trigger: Trigger) -> bool:
+    if isinstance(trigger, Compound):
+        return trigger.memory is not None
+    return trigger.anchored(0) is trigger
 
 
 def _depth(trigger: Trigger) -> int:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from duetime.model.instants import LATEST, Instant
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_count import count as count_common
 from duetime.model.triggers.meeting import merged
+from duetime.model.triggers.searching import Nothing
 
 if TYPE_CHECKING:
     from duetime.model.calendars.base import Calendar
@@ -70,7 +69,7 @@ def count(terms: Iterable[Term], after: Instant, until: Instant) -> int:
 
 
 def _count(term: Term, *, share: int) -> int:
-    if not term.calendars and (found := _in_common(term.leaves, term.after, term.until)) is not None:
+    if not term.calendars and (found := _at_once(term.leaves, term.after, term.until)) is not None:
         return found
     for leaf in term.leaves:
         number = leaf.count(term.after, term.until)
@@ -81,11 +80,13 @@ def _count(term: Term, *, share: int) -> int:
 
 def _ask(term: Term, rare: Trigger) -> int:
     """Walk a trigger that comes rarely, and ask the others and the calendars about each of its instants."""
-    found, at = 0, rare.after(term.after)
-    while at is not None and at <= term.until:
+    found, at = 0, rare.first(term.after, until=term.until)
+    while not isinstance(at, Nothing) and at <= term.until:
         open_there = all(calendar.until(at) is None for calendar in term.calendars)
-        found += open_there and all(leaf.after(at - 1) == at for leaf in term.leaves if leaf is not rare)
-        at = rare.after(at)
+        found += open_there and all(leaf.comes_at(at) for leaf in term.leaves if leaf is not rare)
+        at = rare.first(at, until=term.until)
+    if isinstance(at, Nothing) and at.through < term.until:
+        raise Uncountable
     return found
 
 
@@ -98,7 +99,7 @@ def _between_edges(term: Term, *, most: int) -> int:
         ends = [end for calendar in term.calendars if (end := calendar.until(at)) is not None]
         end = max(ends) if ends else min(calendar.edge(at) for calendar in term.calendars)
         if not ends:
-            number = _in_common(term.leaves, at - 1, min(end - 1, term.until))
+            number = _at_once(term.leaves, at - 1, min(end - 1, term.until))
             if number is None:
                 raise Uncountable
             found += number
@@ -108,10 +109,5 @@ def _between_edges(term: Term, *, most: int) -> int:
     raise Uncountable
 
 
-def _in_common(leaves: tuple[Trigger, ...], after: Instant, until: Instant) -> int | None:
-    if len(leaves) == 1:
-        return leaves[0].count(after, until)
-    rules = [leaf for leaf in leaves if isinstance(leaf, Cron)]
-    if len(rules) < len(leaves) or len({rule.tz for rule in rules}) > 1:
-        return None
-    return count_common([rule.fields for rule in rules], rules[0].place, after, until)
+def _at_once(leaves: tuple[Trigger, ...], after: Instant, until: Instant) -> int | None:
+    return leaves[0].count(after, until) if len(leaves) == 1 else None

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from duetime.errors import InvalidCron, InvalidValue, InvalidZone
 from duetime.model.instants import LATEST, SECOND, Instant
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.cron_count import count
+from duetime.model.triggers.cron_common import count
 from duetime.model.triggers.cron_describe import describe
 from duetime.model.triggers.cron_fields import Fields
 from duetime.model.triggers.cron_parse import Part, check_text, parse

@@ -108,9 +108,11 @@ class Fields:
         )
 
     def can_come(self) -> bool:
-        """Tell whether any date matches at all."""
+        """Tell whether any time of any date matches at all."""
         months = positions(self.months)
-        return any(self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months)
+        return bool(self.seconds and self.minutes and self.hours) and any(
+            self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months
+        )
 
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 from duetime.model.instants import Instant
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.compound import Budget, Several, quoted, terms_of
+from duetime.model.triggers.compound import Several, quoted, terms_of
 from duetime.model.triggers.counting import MOST_TERMS, Term, Uncountable
 from duetime.model.triggers.meeting import merged
+from duetime.model.triggers.searching import NEVER, Nothing, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +22,26 @@ class Intersection(Several):
         Several.__post_init__(self)
         object.__setattr__(self, "_sought", merged(self.parts))
 
-    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+    def look(self, instant: Instant, search: Search) -> Instant | Nothing:
         """Return the first common instant, by going on from the latest that a part says."""
         if not self._sought:
-            return None
+            return NEVER
         first, *others = self._sought
-        while (earliest := budget.ask(first, instant)) is not None:
+        while True:
+            earliest = first.seek(instant, search)
+            if isinstance(earliest, Nothing):
+                return earliest
             latest = earliest
             for part in others:
-                following = budget.ask(part, latest - 1)
-                if following is None:
-                    return None
+                following = part.seek(latest - 1, search)
+                if isinstance(following, Nothing):
+                    return following
                 latest = following
             if latest == earliest:
                 return latest
             instant = latest - 1
-        return None
+            if instant >= search.until:
+                return Nothing(instant)
 
     def terms(self) -> list[Term]:
         """Return what terms have in common, one of each part."""

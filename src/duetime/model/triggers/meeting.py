@@ -1,4 +1,4 @@
-"""What intervals have in common, worked out instead of searched for."""
+"""What intervals, and cron rules of one zone, have in common: worked out instead of searched for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from duetime.model.instants import EARLIEST, LATEST, SECOND, Instant, Micros
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.cron_common import Common
 from duetime.model.triggers.every import Every
 
 
@@ -51,15 +52,20 @@ _WHOLE_SECONDS = _Grid(EARLIEST, SECOND, LATEST)
 def merged(parts: Iterable[Trigger]) -> tuple[Trigger, ...]:
     """Return fewer triggers that have the same instants in common; none if there are no such instants."""
     grids: list[_Grid] = []
+    crons: dict[str, list[Cron]] = {}
     others: list[Trigger] = []
     for part in parts:
         if isinstance(part, Every) and part.start is not None:
             grids.append(_Grid(part.start, part.interval, LATEST if part.end is None else part.end))
+        elif isinstance(part, (Cron, Common)):
+            rules = part.rules if isinstance(part, Common) else (part,)
+            crons.setdefault(rules[0].tz, []).extend(rules)
         else:
             others.append(part)
+    others += [Common(tuple(rules)) if len(rules) > 1 else rules[0] for rules in crons.values()]
     if not grids:
         return tuple(others)
-    common = _WHOLE_SECONDS if any(isinstance(part, Cron) for part in others) else grids[0]
+    common = _WHOLE_SECONDS if crons else grids[0]
     for grid in grids:
         common = common.meet(grid)
     interval = common.trigger()

@@ -8,8 +8,9 @@ from duetime.errors import InvalidTrigger
 from duetime.model.calendars.base import Calendar
 from duetime.model.instants import Instant
 from duetime.model.shown import shown
-from duetime.model.triggers.compound import Budget, Wrapper, quoted, terms_of
+from duetime.model.triggers.compound import Wrapper, quoted, terms_of
 from duetime.model.triggers.counting import Term
+from duetime.model.triggers.searching import Nothing, Search
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,14 @@ class Except(Wrapper):
         Wrapper.__post_init__(self)
         object.__setattr__(self, "calendar", self.calendar.placed(self.tz))
 
-    def seek(self, instant: Instant, budget: Budget) -> Instant | None:
+    def look(self, instant: Instant, search: Search) -> Instant | Nothing:
         """Return the first occurrence outside of the calendar, passing each excluded stretch in one step."""
-        found = budget.ask(self.trigger, instant)
-        while found is not None and (end := self.calendar.until(found)) is not None:
-            found = budget.ask(self.trigger, end - 1)
+        found = self.trigger.seek(instant, search)
+        while not isinstance(found, Nothing) and (end := self.calendar.until(found)) is not None:
+            if end > search.until:
+                return Nothing(end - 1)
+            found = self.trigger.seek(end - 1, search)
         return found
-
-    def after(self, instant: Instant) -> Instant | None:
-        """Return the first occurrence after `instant` that a bounded search finds outside of the calendar."""
-        return Budget(instant).search(self, instant)
 
     def terms(self) -> list[Term]:
         """Return the terms of the trigger, outside of the calendar."""

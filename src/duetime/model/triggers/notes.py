@@ -16,7 +16,7 @@ from duetime.model.triggers.zones import DAY, Stretch, Zone, zone
 
 def note(trigger: Trigger, occurrence: Instant) -> str | None:
     """Return a sentence about an occurrence that a change of the clock moves, repeats or follows, else None."""
-    if trigger.after(occurrence - 1) != occurrence:
+    if not trigger.comes_at(occurrence):
         return None
     if isinstance(trigger, Compound):
         return next((found for part in trigger.inner() if (found := note(part, occurrence))), None)

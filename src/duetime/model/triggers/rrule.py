@@ -12,6 +12,7 @@ from duetime.model.instants import LATEST, SECOND, Instant, from_datetime, in_wo
 from duetime.model.triggers.base import Trigger, check_instant
 from duetime.model.triggers.rrule_describe import describe
 from duetime.model.triggers.rrule_text import FREQUENCIES, Rule, check_text, read, read_until
+from duetime.model.triggers.searching import Nothing, Search
 from duetime.model.triggers.walls import first_after, wall_at, zone_of
 from duetime.model.triggers.zones import DAY, Zone, zone
 
@@ -71,6 +72,15 @@ class RRule(Trigger):
         found = first_after(self._zone, max(instant, self.start - 1), self.first_from)
         return found if found is not None and found <= self._end else None
 
+    def seek(self, instant: Instant, search: Search) -> Instant | Nothing:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing."""
+        found = Trigger.seek(self, instant, search)
+        if not isinstance(found, Nothing) or not found.proved:
+            return found
+        # That nothing fits is known as far as dateutil looks; that the rule is over, for good.
+        searched = from_datetime(self._last_day(wall_at(self._zone, max(instant, self.start))))
+        return Nothing(searched) if instant < searched < self._end else found
+
     def describe(self) -> str:
         """Say the rule in English."""
         start = _EPOCH + timedelta(seconds=self._first)
@@ -85,7 +95,7 @@ class RRule(Trigger):
         """Return the first wall second at or after `wall` that the rule names."""
         wall = max(wall, self._first)
         begin = _begin(self._rule, self._first, wall)
-        moved = (_LATEST_YEAR - begin.year) // _REPEATS
+        moved = _moved(begin)
         begin = begin.replace(year=begin.year + moved * _REPEATS)
         wanted = _EPOCH + timedelta(seconds=wall + moved * _REPEATS_SECONDS)
         try:
@@ -95,6 +105,11 @@ class RRule(Trigger):
         except ValueError as error:
             raise InvalidTrigger(f"the rule {self.rule!r} cannot be: {error}") from error
         return None
+
+    def _last_day(self, wall: int) -> datetime:
+        """Return a day that a search from `wall` surely looks at in any zone, next to the last."""
+        moved = _moved(_begin(self._rule, self._first, wall))
+        return datetime(9_999 - moved * _REPEATS, 12, 30, tzinfo=UTC)
 
 
 def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RRule:
@@ -149,6 +164,11 @@ def _begin(rule: Rule, first: int, wall: int) -> datetime:
         day -= (start.weekday() - rule.week_start) % _WEEK
     day += (at.date().toordinal() - day) // size * size
     return datetime.combine(date.fromordinal(day), datetime.min.time())
+
+
+def _moved(begin: datetime) -> int:
+    """Return by how many repetitions of the calendar a search that begins there is moved."""
+    return (_LATEST_YEAR - begin.year) // _REPEATS
 
 
 def _end(until: str | None, tz: str) -> Instant:

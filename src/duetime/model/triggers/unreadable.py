@@ -1,4 +1,4 @@
-"""Stands for a stored trigger that this process cannot read."""
+"""Stands for a stored trigger, or a schedule, that this process cannot read."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ class Unreadable(Trigger):
     text: str
     """As it is stored."""
     problem: str
+    what: str = "a trigger"
+    """What cannot be read: the trigger itself, or the row it is in."""
 
     def after(self, instant: Instant) -> None:
         """Tell no occurrence."""
@@ -24,12 +26,12 @@ class Unreadable(Trigger):
 
     def describe(self) -> str:
         """Say why it cannot be read."""
-        return f"a trigger that cannot be read here: {self.problem}"
+        return f"{self.what} that cannot be read here: {self.problem}"
 
     def to_spec(self) -> dict[str, object]:
         """Return what is stored."""
         try:
             spec = json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             spec = None
         return cast("dict[str, object]", spec) if isinstance(spec, dict) else {"text": self.text}

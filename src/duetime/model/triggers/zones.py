@@ -17,7 +17,8 @@ DAY = 86_400
 _BLOCK = 366 * DAY
 # No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
 _SAMPLE = 3 * DAY
-_BLOCKS_KEPT = 64
+# More than the hundred years that a search may look ahead.
+_BLOCKS_KEPT = 128
 _LONGEST_KEY = 64
 
 

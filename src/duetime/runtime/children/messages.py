@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, TypeAlias, get_args
 
 import msgspec
 
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, Token
-from duetime.model.outcome import Outcome
+from duetime.model.outcome import Failed, Outcome
 from duetime.runtime.children.address import Address, Home
 
 LONGEST_LINE = 16 * 1024 * 1024
@@ -57,6 +58,9 @@ class Ended(msgspec.Struct, frozen=True, tag_field="kind", tag="ended"):
     @classmethod
     def of(cls, outcome: Outcome, *, memory: int) -> Ended:
         """Write an outcome down."""
+        if isinstance(outcome, Failed):
+            # An exception stays in the process that raised it; its texts go.
+            outcome = replace(outcome, cause=None)
         return cls(type(outcome).__name__, msgspec.to_builtins(outcome), memory)
 
     def read(self) -> Outcome:

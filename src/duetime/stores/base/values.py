@@ -114,21 +114,21 @@ class Pulse:
     """How many workers live, this one among them; `attend` does not count them."""
     newest: Instant = 0
     """When the last of them was started: another one in the place of one that went is not seen from their number."""
+    lease_ends: Instant | None = None
+    """When the first lease of the others ends unless it is renewed; it may have passed. `attend` does not look."""
     sight: Sight | None = None
     """What it has seen, if it was to look for something; `attend` does not look."""
 
 
 class Peer(NamedTuple):
-    """Another living worker that may be found dead before its lease ends."""
+    """Another living worker that may be found dead: by its process, if that is on the same host, or by its lease."""
 
     id: WorkerId
     pid: int
     pid_started: str | None
     same_host: bool
-    session_lost: bool
-    """The store has seen that the worker's database session is gone."""
-    has_session: bool = False
-    """The end of its session shows only if one looks."""
+    lease_left: Micros
+    """How long its lease lasts; negative once that is over."""
 
 
 class Orphan(NamedTuple):
@@ -139,6 +139,16 @@ class Orphan(NamedTuple):
     started_at: Instant | None
     blamed: bool
     """Whether it was the only suspect in its worker."""
+    suspected: bool = False
+    """Whether it may have been started without a note of that: it is due."""
+
+
+class Rescue(NamedTuple):
+    """What a look for dead workers came to."""
+
+    dead: list[WorkerId]
+    """The workers that it has marked dead, because their lease is over; each is returned to one rescuer only."""
+    orphans: list[Orphan]
 
 
 class Outlook(NamedTuple):

@@ -27,12 +27,12 @@ from duetime.stores.base.values import (
     JobFilter,
     LimitedClaims,
     NextDue,
-    Orphan,
     Outlook,
     Peer,
     Pruned,
     Pulse,
     ReleaseAnswer,
+    Rescue,
     SchemaStatus,
     SnoozeAnswer,
     Wants,
@@ -183,15 +183,15 @@ class WorkerStore(Protocol):
         """Mark a worker as stopped; its claims, if any are left, can be rescued at once, its commands are dropped."""
         ...
 
-    async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
-        """Return the other living workers whose death may be seen before their lease ends."""
+    async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[Peer]:
+        """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
         ...
 
-    async def bury(self, workers: Sequence[WorkerId]) -> None:
-        """Mark living workers as dead; their commands are dropped."""
+    async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
+        """Mark living workers as dead, and drop their commands; return those that were alive until now."""
         ...
 
-    async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
+    async def rescue(self, worker: WorkerId, claim_id: str) -> Rescue:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
         ...
 

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from redis.exceptions import NoPermissionError
 
 from duetime.stores.base import Check
+from duetime.stores.base.encryption import examine_tls
 from duetime.stores.redis.calls import Calls
 from duetime.stores.redis.errors import translate
 
@@ -24,7 +25,12 @@ async def look(calls: Calls) -> list[Check]:
 
 async def look_closely(calls: Calls) -> list[Check]:
     """Return the same with what may be in a bad way at present."""
-    return [*await look(calls), *_worst(await calls.servers(), _disk, _memory)]
+    tls = examine_tls(
+        await calls.transport(),
+        encrypt="set tls-port on the server, and begin the URL with rediss",
+        verify="leave ssl_cert_reqs out of the URL, and name who signed the certificate: ?ssl_ca_certs=ca.pem",
+    )
+    return [*await look(calls), *_worst(await calls.servers(), _disk, _memory), tls]
 
 
 def _worst(servers: Mapping[str, Info], *examinations: Callable[[Info], Check]) -> list[Check]:

@@ -21,7 +21,7 @@ class Claiming(Part):
         """Atomically hand out jobs."""
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return []
-        return await self._calls.write("claim", CLAIMS, rows.demand(demand))
+        return await self._calls.write("claim", CLAIMS, rows.demand(demand), rows=demand.limit)
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
@@ -32,7 +32,7 @@ class Claiming(Part):
         """Record that claims taken ahead have been started, fenced."""
         if tokens:
             request = {"tokens": [rows.token(token) for token in tokens], "started_at": started_at}
-            await self._calls.write("mark_started", FACTS, request)
+            await self._calls.write("mark_started", FACTS, request, rows=len(tokens))
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due."""

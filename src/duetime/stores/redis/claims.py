@@ -10,6 +10,8 @@ import msgspec
 
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, JobId
+from duetime.model.oddities import checked, unreadable
+from duetime.model.shown import shown
 
 Told: TypeAlias = tuple[JobId, int, Instant, str, str, str]
 """What the server tells of one: the job, the fence, the due time, the line, the arguments and the extras."""
@@ -19,6 +21,7 @@ EXTRAS: Final = (
     "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
 )  # fmt: skip
 """The columns of a job that share one field, in the order in which they end a claim."""
+_SPECIAL: Final = Claim._fields.index("failures")
 _TEXTS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
 _ABSENT: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
 
@@ -80,16 +83,19 @@ def _place(line: str) -> tuple[str, int, str]:
 @lru_cache(maxsize=1024)
 def _special(extras: str) -> tuple[Any, ...]:
     """Return the columns that share a field, which jobs of one kind have in common."""
-    told = _ABSENT | _read(extras)
-    return tuple(_value(name, told.get(name)) for name in EXTRAS)
+    given, problem = _read(extras)
+    values = [_value(name, (_ABSENT | given).get(name)) for name in EXTRAS]
+    claim = checked(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
+    return (claim if problem is None else claim._replace(problem=problem))[_SPECIAL:]
 
 
-def _read(extras: str) -> dict[str, Any]:
+def _read(extras: str) -> tuple[dict[str, Any], str | None]:
     try:
-        return msgspec.json.decode(extras) if extras else {}
-    except msgspec.DecodeError:
-        # The server is less strict. This number of retries is none, so that its job fails alone.
-        return {"retries": extras}
+        given = msgspec.json.decode(extras, type=dict[str, Any]) if extras else {}
+    except (msgspec.MsgspecError, RecursionError) as error:
+        # The server is less strict.
+        return {}, unreadable(f"extras is {shown(extras)}: {error}")
+    return given, None
 
 
 def _value(name: str, told: Any) -> Any:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, cast
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis import __version__
-from redis.asyncio import BlockingConnectionPool, Redis, RedisCluster
+from redis.asyncio import (
+    BlockingConnectionPool,
+    Connection,
+    Redis,
+    RedisCluster,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
@@ -17,6 +23,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ClusterError, SlotNotCoveredError
 
 from duetime.errors import ConfigError
+from duetime.model.shown import shown
+from duetime.model.urls import Host, parse, scheme_of
+from duetime.stores.base.silence import ANSWER, CONNECT, SOCKET_OPTIONS, deadline
 from duetime.version import VERSION
 
 SCHEMES: Final = frozenset(
@@ -35,6 +44,10 @@ OPTIONS: Final = frozenset(
         "ssl_check_hostname",
     }
 )
+LARGEST: Final = 20_000
+"""How many jobs are stored in one go: about a second, in which the server does nothing else."""
+FEW: Final = 100
+"""Up to how many jobs a thread without an event loop stores by itself."""
 _LARGEST_POOL: Final = 1_000
 _DEMANDS: Final = ("required", "optional", "none")
 _BESIDE: Final = 2
@@ -48,10 +61,10 @@ class Address:
     """A URL that was read."""
 
     scheme: str
-    netloc: str
+    hosts: tuple[Host, ...]
     path: str
     username: str | None
-    password: str | None
+    password: str | None = field(repr=False)
     pool: int
     strict: bool
     timeout: float
@@ -65,36 +78,36 @@ class Address:
         return self.scheme.endswith("+sentinel")
 
     def __str__(self) -> str:
-        return f"Redis{' (TLS)' if self.tls else ''} at {self.netloc.rpartition('@')[2] or self.path}"
+        return f"Redis{' (TLS)' if self.tls else ''} at {','.join(map(str, self.hosts)) or self.path}"
 
     @classmethod
     def of(cls, url: str) -> Address:
         """Read a URL; raises `ConfigError` for what it cannot mean."""
-        parts = urlsplit(url)
-        scheme = parts.scheme.lower()
+        scheme = scheme_of(url)
         if scheme not in SCHEMES:
             raise ConfigError(
                 f"{scheme}:// is not a way to reach Redis; use one of {', '.join(sorted(SCHEMES))}"
             )
-        if scheme.endswith("+sentinel") and not parts.path.strip("/"):
+        parsed = parse(url, options=OPTIONS)
+        options: dict[str, Any] = parsed.options
+        if scheme.endswith("+sentinel") and not parsed.path.strip("/"):
             raise ConfigError("a URL for Sentinel names the service: redis+sentinel://host1,host2/mymaster")
-        options: dict[str, Any] = dict(parse_qsl(parts.query, keep_blank_values=True))
-        for name in options:
-            if name not in OPTIONS:
-                known = ", ".join(sorted(OPTIONS))
-                raise ConfigError(f"the URL has the unknown option {name!r}; options are {known}")
-        user = None if parts.username is None else unquote(parts.username) or None
-        path = unquote(parts.path)
+        if scheme == "unix" and parsed.hosts:
+            raise ConfigError("unix:// leads to a socket and names no host: unix:///run/redis.sock")
+        if "+" not in scheme and len(parsed.hosts) > 1:
+            raise ConfigError(
+                "several hosts are for Sentinel or a cluster: redis+sentinel:// or redis+cluster://"
+            )
         return cls(
             scheme=scheme,
-            netloc=parts.netloc,
-            path=path,
-            username=user,
-            password=None if parts.password is None else unquote(parts.password),
+            hosts=parsed.hosts,
+            path=parsed.path,
+            username=parsed.user,
+            password=parsed.password,
             pool=_number(options, "pool", 10, most=_LARGEST_POOL),
-            timeout=float(_number(options, "timeout", 5, most=600)),
+            timeout=float(_number(options, "timeout", int(ANSWER), most=600)),
             strict=_truth(options, "strict", default=False),
-            database=_database(scheme, path, options.get("db", "0")),
+            database=_database(scheme, parsed.path, options.get("db", "0")),
             tls=_tls(scheme, options),
         )
 
@@ -106,9 +119,9 @@ class Address:
             return self._watched(settings | self.tls)
         if watched == "cluster":
             return self._cluster(settings | self.tls)
-        url, settings = self._single(settings)
         pools: Any = BlockingConnectionPool
-        return Redis.from_pool(pools.from_url(url, max_connections=self.pool + _BESIDE, **settings))
+        kinds = (Connection, SSLConnection, UnixDomainSocketConnection)
+        return Redis.from_pool(pools(max_connections=self.pool + _BESIDE, **self._single(settings, *kinds)))
 
     def blocking_client(self) -> Any:
         """Return a client for threads without an event loop; None where it has to be asked who the primary is."""
@@ -117,23 +130,28 @@ class Address:
         import redis
         from redis.retry import Retry as BlockingRetry
 
-        url, settings = self._single(self._settings() | {"retry": BlockingRetry(NoBackoff(), 0)})
+        settings = self._settings() | {"retry": BlockingRetry(NoBackoff(), 0)}
+        settings["socket_timeout"] = deadline(FEW, answer=self.timeout, repeatable=True).first
+        kinds = (redis.Connection, redis.SSLConnection, redis.UnixDomainSocketConnection)
         pools: Any = redis.BlockingConnectionPool
-        return redis.Redis.from_pool(pools.from_url(url, max_connections=self.pool, **settings))
+        return redis.Redis.from_pool(pools(max_connections=self.pool, **self._single(settings, *kinds)))
 
     def _settings(self) -> dict[str, Any]:
         return {
             "username": self.username,
             "password": self.password,
             "socket_keepalive": True,
+            "socket_keepalive_options": SOCKET_OPTIONS,
             "health_check_interval": 30,
             **self._manners(),
+            # Each call has a time of its own, which is shorter.
+            "socket_timeout": deadline(LARGEST, answer=self.timeout).first,
         }
 
     def _manners(self) -> dict[str, Any]:
         return {
             "socket_timeout": self.timeout,
-            "socket_connect_timeout": self.timeout,
+            "socket_connect_timeout": min(self.timeout, CONNECT),
             # With a later one, redis-py takes what a closed connection says for news, and calls by it all the same.
             "protocol": 2,
             # Whether a call can be made twice is for the store to tell.
@@ -141,17 +159,19 @@ class Address:
             **_introduction(),
         }
 
-    def _single(self, settings: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        """Return the address of one server as the driver takes it, and settings that go with it."""
+    def _single(self, settings: dict[str, Any], plain: Any, encrypted: Any, local: Any) -> dict[str, Any]:
+        """Return settings with the address of one server, and which kind of connection leads to it."""
+        settings["db"] = self.database
         if self.scheme == "unix":
-            settings.pop("socket_keepalive")
-            return f"unix://{self.path}?db={self.database}", settings
+            del settings["socket_keepalive"], settings["socket_keepalive_options"]
+            return settings | {"connection_class": local, "path": self.path}
+        [(host, port)] = _places(self.hosts, _PORT)
         settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
-        return f"{self.scheme}://{self.netloc.rpartition('@')[2]}/{self.database}", settings
+        return settings | {"connection_class": encrypted if self.tls else plain, "host": host, "port": port}
 
     def _watched(self, settings: dict[str, Any]) -> Redis:
         service = self.path.lstrip("/").partition("/")[0]
-        hosts = _hosts(self.netloc, _SENTINEL_PORT)
+        hosts = _places(self.hosts, _SENTINEL_PORT)
         sentinel: Any = Sentinel(hosts, sentinel_kwargs=self._manners() | self.tls)
         master: Redis = sentinel.master_for(
             service,
@@ -163,7 +183,7 @@ class Address:
         return master
 
     def _cluster(self, settings: dict[str, Any]) -> RedisCluster:
-        nodes = [ClusterNode(*place) for place in _hosts(self.netloc, _PORT)]
+        nodes = [ClusterNode(*place) for place in _places(self.hosts, _PORT)]
         # Only those slots must be served that our keys are in; what of others, the server decides.
         return _Cluster(nodes, pool=self.pool, require_full_coverage=False, **settings)
 
@@ -237,22 +257,21 @@ def _introduction() -> dict[str, Any]:
     return {"driver_info": DriverInfo(lib_version=__version__).add_upstream_driver("duetime", VERSION)}
 
 
-def _hosts(netloc: str, port: int) -> list[tuple[str, int]]:
-    named = [urlsplit(f"//{place}") for place in netloc.rpartition("@")[2].split(",")]
-    return [(place.hostname or "localhost", place.port or port) for place in named]
+def _places(hosts: tuple[Host, ...], port: int) -> list[tuple[str, int]]:
+    return [(host.name, host.port or port) for host in hosts] or [("localhost", port)]
 
 
 def _number(options: dict[str, Any], name: str, default: int, *, most: int) -> int:
     given = str(options.pop(name, default))
     if not given.isdecimal() or not 1 <= int(given) <= most:
-        raise ConfigError(f"{name} must be a number from 1 to {most}, not {given!r}")
+        raise ConfigError(f"{name} must be a number from 1 to {most}, not {shown(given)}")
     return int(given)
 
 
 def _truth(options: dict[str, Any], name: str, *, default: bool) -> bool:
     given = options.pop(name, str(default)).lower()
     if given not in {"true", "false"}:
-        raise ConfigError(f"{name} must be true or false, not {given!r}")
+        raise ConfigError(f"{name} must be true or false, not {shown(given)}")
     return bool(given == "true")
 
 
@@ -264,8 +283,8 @@ def _database(scheme: str, path: str, option: str) -> int:
     elif scheme.endswith("+sentinel"):
         behind = behind.partition("/")[2]
     given = behind or option
-    if not given.isdecimal():
-        raise ConfigError(f"a database of Redis is a number, not {given!r}: redis://host:6379/0")
+    if not (given.isascii() and given.isdecimal()):
+        raise ConfigError(f"a database of Redis is a number, not {shown(given)}: redis://host:6379/0")
     return int(given)
 
 
@@ -278,7 +297,7 @@ def _tls(scheme: str, options: dict[str, Any]) -> dict[str, Any]:
         return {}
     demand = options.pop("ssl_cert_reqs", "required")
     if demand not in _DEMANDS:
-        raise ConfigError(f"ssl_cert_reqs must be one of {', '.join(_DEMANDS)}, not {demand!r}")
+        raise ConfigError(f"ssl_cert_reqs must be one of {', '.join(_DEMANDS)}, not {shown(demand)}")
     checked = _truth(options, "ssl_check_hostname", default=True)
     files = {name: options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")}
     try:

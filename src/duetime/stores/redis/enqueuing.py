@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from duetime.errors import InvalidArguments, InvalidTransaction, StoreUnavailable
 from duetime.model.audit import AuditEntry
-from duetime.model.durations import MINUTE
-from duetime.model.instants import Micros
-from duetime.model.job import JobId, NewJob
+from duetime.model.instants import Instant, Micros
+from duetime.model.job import SOON, JobId, NewJob, due_soon
 from duetime.model.states import State
 from duetime.stores.base import Hint
 from duetime.stores.redis import rows
+from duetime.stores.redis.connect import FEW, LARGEST
 from duetime.stores.redis.loan import NoLoan
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS, Facts
@@ -26,12 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("duetime.store")
 
-SOON: Final = MINUTE
-"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
-_MOST: Final = 20_000
-"""How many jobs are stored in one go: a second of the server, in which it serves nobody else."""
 _NO_TRANSACTIONS: Final = (
     "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
     "whose transaction it is"
@@ -53,7 +49,10 @@ class Enqueuing(Part):
         noted = [rows.entry(entry) for entry in entries]
         if any(job.key is not None for job in jobs):
             return await self._place(jobs, noted)
-        facts, _ = await self._calls.write("enqueue", FACTS, _asked(jobs, noted), hints=self._hints(jobs))
+        asked, (hints, since) = _asked(jobs, noted), _soon(jobs)
+        facts, _ = await self._calls.write(
+            "enqueue", FACTS, asked, hints=hints, since=since, rows=len(jobs), repeatable=True
+        )
         return _ids(facts, jobs)
 
     def enqueue_blocking(
@@ -63,10 +62,11 @@ class Enqueuing(Part):
         if not jobs:
             return []
         _check_number(jobs)
-        if any(job.key is not None for job in jobs):
+        if len(jobs) > FEW or any(job.key is not None for job in jobs):
             return None
         asked = _asked(jobs, [rows.entry(entry) for entry in entries])
-        answer = self._calls.write_blocking("enqueue", FACTS, asked, hints=self._hints(jobs))
+        hints, since = _soon(jobs)
+        answer = self._calls.write_blocking("enqueue", FACTS, asked, hints=hints, since=since)
         return None if answer is None else _ids(answer[0], jobs)
 
     def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:  # noqa: ARG002 - refused
@@ -81,11 +81,13 @@ class Enqueuing(Part):
         """Store jobs of which some have keys, first as if the keys were free."""
         from duetime.stores.redis.placing import Seen, plan, seen
 
-        known = Seen(0, {})
+        known, (hints, since) = Seen(0, {}), _soon(jobs)
         for attempt in range(_TRIES):
             made = plan(jobs, known)
             request = {"keys": made.keys, "steps": made.steps, "entries": noted}
-            facts, found = await self._calls.write("place", FACTS, request, hints=self._hints(jobs))
+            facts, found = await self._calls.write(
+                "place", FACTS, request, hints=hints, since=since, rows=len(jobs), repeatable=True
+            )
             if facts["done"]:
                 _warn(made)
                 return made.stored(jobs, facts["ids"])
@@ -94,22 +96,12 @@ class Enqueuing(Part):
                 await asyncio.sleep(random.uniform(0, 0.002 * attempt))
         raise StoreUnavailable("too many others ask for the same keys at once")
 
-    def _hints(self, jobs: Iterable[NewJob]) -> tuple[Hint, ...]:
-        """Wake workers for what is due soon."""
-        soon = self._clock.now() + SOON
-        waking = [job for job in jobs if _wakes(job, soon)]
-        if not waking:
-            return ()
-        # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
-        limited = waking[0].schedule is not None and any(job.terms.gate is not None for job in waking)
-        return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
-
 
 def _check_number(jobs: Sequence[NewJob]) -> None:
     """Refuse what cannot be stored in one go; in several, an error in between would leave some of it stored."""
-    if len(jobs) > _MOST:
+    if len(jobs) > LARGEST:
         raise InvalidArguments(
-            f"{len(jobs):,} jobs are too many for one call: Redis stores up to {_MOST:,} of them or none, and serves nobody "
+            f"{len(jobs):,} jobs are too many for one call: Redis stores up to {LARGEST:,} of them or none, and serves nobody "
             "else meanwhile; enqueue them in several calls"
         )
 
@@ -128,9 +120,23 @@ def _ids(facts: Facts, jobs: Sequence[NewJob]) -> list[JobId]:
     return [job.id for job in jobs] if ids is None else ids
 
 
-def _wakes(job: NewJob, soon: int) -> bool:
-    """Whether a job falls due before the workers look again by themselves."""
-    return job.state is State.PENDING and (job.delay <= SOON if job.due_at is None else job.due_at <= soon)
+def hints_of(jobs: Iterable[NewJob]) -> tuple[Hint, ...]:
+    """Return what wakes workers for new jobs."""
+    pending = [job for job in jobs if job.state is State.PENDING]
+    if not pending:
+        return ()
+    # Workers that know a limited task expect its jobs; those of a schedule come unannounced.
+    limited = any(job.schedule is not None and job.terms.gate is not None for job in pending)
+    return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
+
+
+def _soon(jobs: Sequence[NewJob]) -> tuple[tuple[Hint, ...], Instant | None]:
+    """Return what wakes workers for jobs that are due soon, and when that is, if only the server can tell."""
+    soon = due_soon(jobs, None)
+    if soon is False:
+        return (), None
+    first = min(job.due_at for job in jobs if job.due_at is not None) if soon is None else None
+    return hints_of(jobs), None if first is None else first - SOON
 
 
 def _warn(made: Plan) -> None:

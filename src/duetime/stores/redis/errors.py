@@ -56,7 +56,7 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     (
         "wrong version number",
         StoreUnusable,
-        "{place} does not speak TLS ({error}); use its port for TLS, or redis:// instead of rediss://",
+        "{place} does not speak TLS ({error}); use its port for TLS",
     ),
     (
         "non local key",
@@ -124,6 +124,17 @@ def translate(error: Exception, place: str) -> Exception:
         if isinstance(error, source):
             return kind_(text.format(place=place, error=said))
     return error
+
+
+def is_silence(error: BaseException) -> bool:
+    """Whether no answer came in time."""
+    return isinstance(error, TimeoutError | exceptions.TimeoutError)
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Whether a call may have had its effect, though no answer to it came."""
+    # Not those that are told by the server, which are connection errors of more special kinds.
+    return is_silence(error) or type(error) is exceptions.ConnectionError
 
 
 def is_missing(error: Exception) -> bool:

@@ -131,7 +131,7 @@ class Limiting(Part):
                 for job in chosen
             ],
         }
-        claims = await self._calls.write("seize", CLAIMS, request)
+        claims = await self._calls.write("seize", CLAIMS, request, rows=len(chosen))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
 

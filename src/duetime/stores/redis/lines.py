@@ -18,32 +18,42 @@ class Lines:
     own, and measures all that.
     """
 
-    def __init__(self, pool: ConnectionPool, *, most: int, timeout: float) -> None:
+    def __init__(self, pool: ConnectionPool, *, most: int) -> None:
         self._pool = pool
-        self._timeout = timeout
         self._turns = asyncio.Semaphore(most)
         self._free: list[Any] = []
+        self._doubtful: set[Any] = set()
         self._closed = False
 
     def close(self) -> None:
         """Make no more calls, not even those that wait for their turn; the lines themselves are the pool's to close."""
         self._closed = True
 
-    async def call(self, *words: Any) -> Any:
-        """Return what the server answers."""
-        async with asyncio.timeout(self._timeout), self._turns:
+    def give_up(self) -> None:
+        """Connect the unused lines anew before they are used: where one does not answer, the others may be dead as well."""
+        self._doubtful.update(self._free)
+
+    async def call(self, *words: Any, within: float | None) -> Any:
+        """Return what the server answers; raises `TimeoutError` if that takes longer.
+
+        The wait for a turn is not counted: it ends, because each call before it does.
+        """
+        async with self._turns, asyncio.timeout(within):
             if self._closed:
                 raise NotOpen("the store is not open")
             line: Any = self._free.pop() if self._free else await self._new()
             try:
-                # Also connects one again that was lost, be it by what went wrong in the call before.
+                if line in self._doubtful:
+                    self._doubtful.discard(line)
+                    await line.disconnect(nowait=True)
+                # Also reconnects one that was lost, for example by the call before.
                 await self._pool.ensure_connection(line)
                 await line.send_packed_command(_packed(words))
                 return await line.read_response(disable_decoding=True)
             finally:
                 self._free.append(line)
                 if self._closed:
-                    # It may have been connected behind the back of who closed them all.
+                    # It may have been connected after all were closed.
                     await line.disconnect(nowait=True)
 
     async def _new(self) -> Any:

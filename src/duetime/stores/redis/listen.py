@@ -77,6 +77,14 @@ class Listener:
             await asyncio.sleep(pause * random.uniform(0.5, 1))
 
     async def _listen(self) -> None:
+        async with asyncio.timeout(None) as scope:
+            forget = self._calls.patience.interrupt(scope)
+            try:
+                await self._hear_all()
+            finally:
+                forget()
+
+    async def _hear_all(self) -> None:
         async with self._calls.client.pubsub() as heard:
             await heard.subscribe(f"{self._calls.tag}:hints")
             while True:
@@ -85,6 +93,7 @@ class Listener:
                     await heard.ping()
                     message = await _next(heard, within=_ANSWER)
                 if message is None:
+                    self._calls.patience.lose()
                     raise TimeoutError("the server does not answer")
                 if message[0] == b"subscribe":
                     self._turn(up=True)

@@ -46,7 +46,8 @@ class Moving(Part):
 
         if gone or records:
             stored = [wholes.request(kind, record) for record in records]
-            await self._calls.write("exchange", FACTS, {"kind": kind, "gone": gone, "records": stored})
+            request = {"kind": kind, "gone": gone, "records": stored}
+            await self._calls.write("exchange", FACTS, request, rows=len(gone) + len(records))
 
     async def set_moved(self, note: str | None) -> None:
         """Note that the work goes on elsewhere."""

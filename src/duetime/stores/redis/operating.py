@@ -36,7 +36,7 @@ class Operating(Part):
         """Return the jobs that exist, in the order asked."""
         records: list[StoredJob] = []
         for some in _pieces(ids):
-            facts, found = await self._calls.read("get", FACTS, {"ids": some})
+            facts, found = await self._calls.read("get", FACTS, {"ids": some}, rows=len(some))
             records += [rows.job(row, facts["now"]) for row in found]
         return records
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from duetime.model.clock import Clock
 from duetime.model.stored import StoredJob
 from duetime.stores.redis import rows
 from duetime.stores.redis.calls import Calls
@@ -16,8 +15,6 @@ class Part:
     """A part of `RedisStore`: the verbs about one noun."""
 
     _calls: Calls
-    _clock: Clock
-    """The time of this host, or that of a test; what must be right goes by the server's."""
 
     async def _records(self, verb: str, asked: Facts, *, limit: int) -> list[StoredJob]:
         """Return the first jobs that a walk meets."""

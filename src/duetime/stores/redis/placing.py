@@ -11,7 +11,6 @@ from duetime.model.instants import Instant
 from duetime.model.job import JobId, Key, NewJob
 from duetime.model.keys import Holder, Verdict, judge
 from duetime.model.states import State
-from duetime.model.texts import clean_text
 from duetime.stores.redis import rows
 
 
@@ -97,7 +96,7 @@ def seen(now: Instant, found: Sequence[tuple[JobId, Sequence[Any]]]) -> Seen:
 
 
 def _expectation(job: NewJob, key: Key, holder: Holder | None) -> dict[str, Any]:
-    asked = {"id": job.id, "task": job.task, "unique_key": clean_text(key.value)}
+    asked = {"id": job.id, "task": job.task, "unique_key": key.value}
     return asked if holder is None else asked | {"holder": holder.id, "state": holder.state}
 
 

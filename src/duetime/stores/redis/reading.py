@@ -39,7 +39,7 @@ class Reading(Part):
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
         facts, found = await self._calls.read("workers", FACTS)
-        known = [rows.worker(fields, facts["now"]) for fields in found]
+        known = [worker for fields in found if (worker := rows.worker(fields, facts["now"])) is not None]
         return sorted(known, key=lambda worker: (-worker.started_at, worker.id))
 
     async def paused_queues(self) -> Mapping[str, str | None]:

@@ -37,7 +37,8 @@ class Retaining(Part):
         if not gone and not spent:
             return Pruned(0, last)
         emptied = [{"id": job.id, "note": note_on(job.state, job.ttl)} for job in spent]
-        facts, _ = await self._calls.write("prune", FACTS, {"gone": gone, "outlived": emptied})
+        request = {"gone": gone, "outlived": emptied}
+        facts, _ = await self._calls.write("prune", FACTS, request, rows=len(gone) + len(emptied))
         return Pruned(facts["gone"], last)
 
     async def _prune_rest(self, *, before: Instant) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
-from duetime.model.audit import ITSELF, AuditEntry, StoredEntry
+from duetime.model.audit import ITSELF, AuditEntry, StoredEntry, read_detail
 from duetime.model.command import Command, NewCommand
 from duetime.model.instants import Instant
 from duetime.model.job import NewJob, Token
@@ -140,7 +140,7 @@ def _special(job: NewJob) -> dict[str, object]:
         "result_ttl": terms.result_ttl,
         "failure_ttl": terms.failure_ttl,
         "gate": terms.gate,
-        "unique_key": None if key is None else clean_text(key.value),
+        "unique_key": None if key is None else key.value,
         "keep_key": None if key is None else key.keep,
         "key_period": None if key is None else key.period,
     }
@@ -159,9 +159,7 @@ def entry(noted: AuditEntry) -> dict[str, object]:
 def stored_entry(row: Sequence[Any]) -> StoredEntry:
     """Build a record from the columns of an entry."""
     entry_id, at, who, verb, target, detail = row
-    return StoredEntry(
-        id=entry_id, at=at, who=who, verb=verb, target=target, detail=msgspec.json.decode(detail)
-    )
+    return StoredEntry(id=entry_id, at=at, who=who, verb=verb, target=target, detail=read_detail(detail))
 
 
 _SCHEDULE_FIELDS: Final = tuple(StoredSchedule.__dataclass_fields__)
@@ -352,13 +350,20 @@ def worker_info(worker: WorkerInfo) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def worker(fields: dict[str, str], now: Instant) -> StoredWorker:
-    """Build a record from the fields of a worker; one whose lease is over is dead, though nobody may have said so."""
+def worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
+    """Build a record from the fields of a worker; one whose lease is over is dead, even if it was not marked yet.
+
+    `None` for one that was edited by hand.
+    """
     said: dict[str, Any] = {"host_key": None, "pid_started": None, **fields}
-    said |= {name: msgspec.json.decode(fields.get(name, "null")) for name in ("queues", "tasks", "declares")}
-    if fields["state"] == "alive" and int(fields["lease_until"]) < now:
-        said["state"] = "dead"
-    return msgspec.convert(said | {"stats": said}, StoredWorker, strict=False)
+    try:
+        for name in ("queues", "tasks", "declares"):
+            said[name] = msgspec.json.decode(fields.get(name, "null"))
+        if fields["state"] == "alive" and int(fields["lease_until"]) < now:
+            said["state"] = "dead"
+        return msgspec.convert(said | {"stats": said}, StoredWorker, strict=False)
+    except (ValueError, KeyError, RecursionError):
+        return None
 
 
 def new_command(new: NewCommand) -> dict[str, object]:

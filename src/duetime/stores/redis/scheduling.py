@@ -15,7 +15,7 @@ from duetime.model.stored import StoredJob
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import called_off
-from duetime.stores.redis.enqueuing import Enqueuing
+from duetime.stores.redis.enqueuing import Enqueuing, hints_of
 from duetime.stores.redis.rows import FACTS, Facts
 
 if TYPE_CHECKING:
@@ -38,10 +38,11 @@ class Scheduling(Enqueuing):
         if not changes:
             return frozenset()
         written = [rows.change(change) for change in changes]
-        hints = (_SCHEDULES, *self._hints(job for change in changes for job in change.jobs))
+        hints = (_SCHEDULES, *hints_of(job for change in changes for job in change.jobs))
+        several = sum(1 + len(change.jobs) for change in changes)
         while True:
             request = {"changes": written, "whole": whole}
-            facts, _ = await self._calls.write("write", FACTS, request, hints=hints)
+            facts, _ = await self._calls.write("write", FACTS, request, hints=hints, rows=several)
             if "crowded" not in facts:
                 return frozenset(facts["names"])
             crowded: list[int] = facts["crowded"]
@@ -70,8 +71,9 @@ class Scheduling(Enqueuing):
                 "superseded": SUPERSEDED,
                 "called": called,
             }
-            hints = self._hints(job for firing in waiting for job in firing.jobs)
-            facts, found = await self._calls.write("fire", FACTS, request, hints=hints)
+            hints = hints_of(job for firing in waiting for job in firing.jobs)
+            several = sum(1 + len(firing.jobs) for firing in waiting)
+            facts, found = await self._calls.write("fire", FACTS, request, hints=hints, rows=several)
             names |= frozenset(facts["names"])
             undecided = [rows.standing(row, facts["now"]) for row in found]
             called |= {standing.job.id: called_off(standing, reason=SUPERSEDED) for standing in undecided}
@@ -110,7 +112,8 @@ class Scheduling(Enqueuing):
             "cuts": [rows.cut(cut) for cut in cuts],
             "entry": rows.entry(entry),
         }
-        facts, _ = await self._calls.write("backfill", FACTS, request, hints=self._hints(jobs))
+        hints = hints_of(jobs)
+        facts, _ = await self._calls.write("backfill", FACTS, request, hints=hints, rows=len(made))
         ids: list[JobId] = facts["ids"]
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
         return ids if facts["whole"] else ids or None

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.job import Token
-from duetime.model.outcome import Settlement, is_plain_success
+from duetime.model.outcome import Settlement, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
-from duetime.model.states import State
 from duetime.model.stored import StoredAttempt
 from duetime.stores.base import Hint
 from duetime.stores.redis import rows
 from duetime.stores.redis.ending import changed
-from duetime.stores.redis.enqueuing import SOON
 from duetime.stores.redis.part import Part
 from duetime.stores.redis.rows import FACTS
 
@@ -44,7 +42,8 @@ class Settling(Part):
                 "changes": [changed(change, ends.get(change.token.job_id)) for change in waiting],
                 "successes": rows.successes(successes),
             }
-            facts, _ = await self._calls.write("settle", FACTS, request, hints=self._settled_hints(waiting))
+            hints, several = self._settled_hints(waiting), len(waiting) + len(successes)
+            facts, _ = await self._calls.write("settle", FACTS, request, hints=hints, rows=several)
             accepted.update(change.token for change in _at(facts["accepted"], waiting))
             accepted.update(change.token for change in successes)
             accepted.difference_update(change.token for change in _at(facts["refused"], successes))
@@ -55,7 +54,7 @@ class Settling(Part):
         """Write what runs say while they run, fenced."""
         if progress or logs:
             request = {"progress": [rows.progress(said) for said in progress], "logs": rows.log_parts(logs)}
-            await self._calls.write("report", FACTS, request)
+            await self._calls.write("report", FACTS, request, rows=len(progress) + len(logs))
 
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
@@ -79,14 +78,8 @@ class Settling(Part):
         facts, found = await self._calls.read("standing", FACTS, {"ids": [token.job_id for token in tokens]})
         return {standing.job.id: standing for standing in (rows.standing(row, facts["now"]) for row in found)}
 
-    def _settled_hints(self, settlements: Iterable[Settlement]) -> tuple[Hint, ...]:
-        soon = self._clock.now() + SOON
-        if any(
-            (change.state is State.PENDING and (change.due_at or 0) <= soon)
-            or change.new_jobs
-            or change.calls_back
-            for change in settlements
-        ):
+    def _settled_hints(self, settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
+        if any(map(leaves_work, settlements)):
             return (Hint("jobs"),)
         return (Hint("limits"),) if any(change.limited for change in settlements) else ()
 

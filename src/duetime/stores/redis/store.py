@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final, Self
 
 from duetime.errors import SchemaMismatch, StoreError, StoreUnusable
-from duetime.model.clock import Clock, SystemClock
+from duetime.model.clock import Clock
 from duetime.model.ids import new_token
 from duetime.model.instants import Instant, Micros
 from duetime.model.worker import WorkerInfo
@@ -52,8 +52,7 @@ class RedisStore(
     ) -> None:
         self._calls = calls or Calls(address, namespace=namespace, clock=clock)
         self._listener = Listener(self._calls)
-        self._given_clock = clock
-        self._clock = clock or SystemClock()
+        self._clock = clock
         self._namespace = namespace
         self._url = url
         self._auto_migrate = auto_migrate
@@ -128,7 +127,7 @@ class RedisStore(
         return type(self)(
             self._calls.address,
             namespace=self._namespace,
-            clock=self._given_clock,
+            clock=self._clock,
             url=self._url,
             auto_migrate=False,
             calls=self._calls.sibling(),

@@ -12,7 +12,7 @@ from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Token
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.stores.base import Hint, Orphan, Peer, Pulse, Sight, Wants
+from duetime.stores.base import Hint, Orphan, Peer, Pulse, Rescue, Sight, Wants
 from duetime.stores.redis import rows
 from duetime.stores.redis.claims import ORPHANS, Adopted
 from duetime.stores.redis.part import Part
@@ -63,33 +63,41 @@ class Working(Part):
         """Mark a worker as stopped."""
         await self._calls.write("retire", FACTS, {"worker": worker})
 
-    async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
-        """Return the other living workers whose death may be seen before their lease ends."""
-        _, found = await self._calls.read("peers", FACTS, {"worker": worker, "host_key": host_key})
-        return [Peer(id_, pid, started, same_host=True, session_lost=False) for id_, pid, started in found]
+    async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[Peer]:
+        """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
+        request = {"worker": worker, "host_key": host_key, "soon": soon}
+        _, found = await self._calls.read("peers", FACTS, request)
+        return [Peer(*row) for row in found]
 
-    async def bury(self, workers: Sequence[WorkerId]) -> None:
-        """Mark living workers as dead."""
-        if workers:
-            await self._calls.write("bury", FACTS, {"workers": workers})
+    async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
+        """Mark living workers as dead and return those that were alive until now."""
+        if not workers:
+            return []
+        facts, _ = await self._calls.write("bury", FACTS, {"workers": workers})
+        return list(facts["dead"])
 
-    async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
+    async def rescue(self, worker: WorkerId, claim_id: str) -> Rescue:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
         found, _ = await self._calls.read("forsaken", FACTS)
         if found["aside"]:
             await self._calls.write("reconsider", FACTS, {"most": _RECONSIDERED})
         request = {"worker": worker, "claim_id": claim_id, "most": _RESCUED}
+        dead: list[WorkerId] = []
         adopted: list[Adopted] = []
         more: bool = found["orphans"]
         while more:
             facts, some = await self._calls.write("rescue", ORPHANS, request)
+            dead += facts["dead"]
             adopted += some
             more = facts["more"]
         suspects = _suspects(adopted)
-        return [
-            Orphan(claim, before, started_at, claim.job_id in suspects)
-            for claim, before, started_at in adopted
-        ]
+        return Rescue(
+            dead,
+            [
+                Orphan(claim, before, started_at, claim.job_id in suspects, claim.due_at <= claim.claimed_at)
+                for claim, before, started_at in adopted
+            ],
+        )
 
 
 def _pulse(facts: Facts, held: Sequence[Sequence[Any]], *, sight: Sight | None = None) -> Pulse:
@@ -104,6 +112,7 @@ def _pulse(facts: Facts, held: Sequence[Sequence[Any]], *, sight: Sight | None =
         limited=facts.get("limited", False),
         workers=facts.get("workers", 0),
         newest=facts.get("newest", 0),
+        lease_ends=facts.get("lease_ends"),
         sight=sight,
     )
 
@@ -111,6 +120,6 @@ def _pulse(facts: Facts, held: Sequence[Sequence[Any]], *, sight: Sight | None =
 def _suspects(adopted: Iterable[Adopted]) -> frozenset[JobId]:
     started: defaultdict[str, list[Suspect]] = defaultdict(list)
     for claim, before, started_at in adopted:
-        if before and started_at is not None:
+        if before and (started_at is not None or claim.due_at <= claim.claimed_at):
             started[before].append(Suspect(claim.job_id, claim.crashes))
     return frozenset(job_id for group in started.values() if (job_id := blamed(group)) is not None)

@@ -234,7 +234,7 @@ def _execute_mysql(connection: Connection, query: Query, now: int | None) -> lis
 
     sql, dialect = query.statement.sql, cast("Any", connection.dialect)
     found = connection.exec_driver_sql(
-        sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, **query.params}
+        sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, "ours": False, **query.params}
     )
     return list(found) if found.returns_rows else [(found.rowcount,)]
 

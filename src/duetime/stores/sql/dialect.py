@@ -42,6 +42,10 @@ class Dialect:
     """Whether a parameter counts once for each place where it stands."""
     unrolled: frozenset[str] = frozenset()
     """The statements that are quicker when they get their batch row by row."""
+    storing: tuple[str, str] = ("", "")
+    """What stands before and behind a statement that stores jobs, so that it answers the store's clock."""
+    stored_at: str = "{0}"
+    """The clock `{0}` as such a statement notes it, where that is how its answer comes to carry it."""
     looks_before_storing: bool
     """Whether it costs next to nothing to look for what is stored already; if not, plain jobs are stored unlooked."""
     in_steps: bool = False
@@ -60,4 +64,10 @@ class Dialect:
             "in_order": self.in_order,
             "by_key": self.by_key,
         }
-        return {"now": self.now, "now_once": self.now_once, **looks, **pairs}
+        clock = {
+            "now": self.now,
+            "now_once": self.now_once,
+            "stored_at": self.stored_at.format(self.now),
+            "stored_at_once": self.stored_at.format(self.now_once),
+        }
+        return {**clock, **looks, **pairs}

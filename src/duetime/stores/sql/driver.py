@@ -174,10 +174,14 @@ class Driver(Protocol):
         *,
         atomic: bool = True,
         hint: Hint | None = None,
+        rows: int | None = 1,
+        again: Callable[[], Script[T]] | None = None,
     ) -> T:
         """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
 
         `atomic=False` promises that it is a single statement, or that what follows the first may come later.
+        `rows` is how many it reads or writes, which gives it time; None for what may take long.
+        `again` is run on a new connection when no answer came to the script, which may have had its effect.
         """
         ...
 
@@ -185,8 +189,8 @@ class Driver(Protocol):
         """Do the same for a thread that may wait, whatever loops run elsewhere; None, and nothing is done, where one is needed."""
         ...
 
-    async def read(self, script: Callable[[], Script[T]]) -> T:
-        """Run a script that changes nothing."""
+    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
+        """Run a script that changes nothing; again on a new connection when no answer came."""
         ...
 
     def borrow(self, tx: object) -> Borrowed:
@@ -199,10 +203,6 @@ class Driver(Protocol):
 
     def lend(self, *, timeout: Micros) -> Lent:
         """Return a transaction that is yet to begin."""
-        ...
-
-    async def hold(self, worker: str) -> bool:
-        """Tie the worker to this connection, so that its end is seen at once; False where that cannot be done."""
         ...
 
     def sibling(self) -> Self:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from duetime.errors import NotOpen, SchemaMismatch
 from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
-from duetime.model.durations import MINUTE
-from duetime.model.job import JobId, NewJob
+from duetime.model.instants import Instant
+from duetime.model.job import JobId, NewJob, due_soon
 from duetime.model.states import State
 from duetime.stores.base import Hint
 from duetime.stores.sql import rows, scripts
@@ -23,16 +25,24 @@ from duetime.stores.sql.scripts.jobs import Enqueued
 
 log = logging.getLogger("duetime.store")
 
-SOON: Final = MINUTE
-"""Jobs that are due later than this from now wake nobody up; the workers look again before."""
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 _JOBS: Final = Hint("jobs")
 _looked_up = attrgetter("schedule", "key")
+
+
+class _Freshly(Protocol[T_co]):
+    """Makes a script of one statement; `fresh`: the database may refuse it if something of it is stored already."""
+
+    def __call__(self, *, fresh: bool) -> Callable[[], Script[T_co]]: ...
 
 
 class Enqueuing:
     """Knows which store this is, so that nothing is stored in another one."""
 
-    def __init__(self, driver: Driver, sql: Statements, clock: Clock, *, looks_first: bool) -> None:
+    def __init__(self, driver: Driver, sql: Statements, clock: Clock | None, *, looks_first: bool) -> None:
+        """`clock`: the store's, where it has none of its own."""
         self._driver = driver
         self._looks_first = looks_first
         self._sql = sql
@@ -49,34 +59,41 @@ class Enqueuing:
 
     async def enqueue(self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()) -> list[JobId]:
         """Store jobs and hint the workers."""
-        if not entries and (lone := self._lone(jobs)) is not None:
-            return await self._driver.write(lone, atomic=False, hint=self._hint_of(jobs))
         if entries or not _is_single(jobs):
-            done = await self._driver.write(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
-            self.hint(jobs)
-            return _ids(done)
-        hint = self._hint_of(jobs)
-        if not self._looks_first:
-            # Ids are made for the call, so that some are stored only where it is made again, its answer being lost.
-            try:
-                return await self._driver.write(self._single(jobs, fresh=True), atomic=False, hint=hint)
-            except Duplicate:
-                pass
-        return await self._driver.write(self._single(jobs), atomic=False, hint=hint)
+            script = partial(on_jobs.enqueue, self._sql, jobs, entries=entries)
+            return self._hinted(jobs, await self._driver.write(script, rows=len(jobs), again=script))
+        soon = due_soon(jobs, self._now())
+        if soon is None:
+            asking = partial(self._asking, jobs)
+            return self._hinted(jobs, await self._fresh_first(asking, rows=len(jobs)))
+        hint = _JOBS if soon else None
+        if (lone := self._lone(jobs)) is not None:
+            return await self._driver.write(lone, atomic=False, hint=hint, again=lone)
+        return await self._fresh_first(partial(self._single, jobs), rows=len(jobs), hint=hint)
 
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
-        if not entries and (lone := self._lone(jobs)) is not None:
-            return self._driver.write_blocking(lone, hint=self._hint_of(jobs))
-        if not entries and _is_single(jobs):
-            return self._driver.write_blocking(self._single(jobs), hint=self._hint_of(jobs))
+        soon = due_soon(jobs, self._now())
+        if soon is not None and not entries and _is_single(jobs):
+            script = self._lone(jobs) or self._single(jobs)
+            return self._driver.write_blocking(script, hint=_JOBS if soon else None)
         done = self._driver.write_blocking(lambda: on_jobs.enqueue(self._sql, jobs, entries=entries))
-        if done is None:
-            return None
-        self.hint(jobs)
-        return _ids(done)
+        return None if done is None else self._hinted(jobs, done)
+
+    async def _fresh_first(self, script: _Freshly[T], *, rows: int, hint: Hint | None = None) -> T:
+        """Store jobs by one statement; where that is quicker, at first as if none of them could be there."""
+
+        def again() -> Script[T]:
+            return script(fresh=False)()
+
+        write = partial(self._driver.write, atomic=False, hint=hint, rows=rows, again=again)
+        if not self._looks_first:
+            # Ids are made for the call, so that some are stored only where it is made again, its answer being lost.
+            with suppress(Duplicate):
+                return await write(script(fresh=True))
+        return await write(script(fresh=False))
 
     async def enqueue_in(
         self, tx: object, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
@@ -94,15 +111,23 @@ class Enqueuing:
         return _ids(borrowed.run_blocking(self._storing(borrowed, jobs, self._identity)))
 
     def hint(self, jobs: Iterable[NewJob]) -> None:
-        """Wake workers for what is due soon."""
-        soon = self._due_soon(jobs)
-        first = next(soon, None)
-        if first is None:
-            return
-        self._driver.hint(_JOBS)
+        """Wake workers for what schedules have made, which is nearly always due."""
+        pending = [job for job in jobs if job.state is State.PENDING]
+        if pending:
+            self._driver.hint(_JOBS)
         # Jobs of limited tasks are expected by whoever knows the task; those of a schedule come out of the blue.
-        if first.schedule is not None and any(job.terms.gate is not None for job in (first, *soon)):
+        if any(job.schedule is not None and job.terms.gate is not None for job in pending):
             self._driver.hint(Hint("limits"))
+
+    def _hinted(self, jobs: Sequence[NewJob], done: Enqueued) -> list[JobId]:
+        """Wake workers for what was stored and is due soon, and return the ids."""
+        if due_soon(jobs, self._now() or done.now):
+            self.hint(jobs)
+        return _ids(done)
+
+    def _now(self) -> Instant | None:
+        """Return the store's clock where it is that of this host; a server tells its own with its answer."""
+        return None if self._clock is None else self._clock.now()
 
     def _lone(self, jobs: Sequence[NewJob]) -> Lone[list[JobId]] | None:
         """Return what stores one job that asks for nothing special, in few steps: each of them is felt on SQLite."""
@@ -114,10 +139,8 @@ class Enqueuing:
         query = on_jobs.insertion(self._sql, jobs, fresh=fresh)
         return Lone("enqueue", query, [job.id for job in jobs])
 
-    def _hint_of(self, jobs: Sequence[NewJob]) -> Hint | None:
-        # Nearly always it is the first; to look for it would take a lone job longer than to see this.
-        clock = self._clock
-        return _JOBS if _wakes(jobs[0], clock) or any(_wakes(job, clock) for job in jobs) else None
+    def _asking(self, jobs: Sequence[NewJob], *, fresh: bool) -> Callable[[], Script[Enqueued]]:
+        return lambda: on_jobs.enqueue(self._sql, jobs, fresh=fresh)
 
     def _storing(
         self,
@@ -127,21 +150,17 @@ class Enqueuing:
         *,
         entries: Sequence[AuditEntry] = (),
     ) -> Callable[[], Script[Enqueued]]:
-        announced = borrowed.announces and any(self._due_soon(jobs))
-        hint = self._driver.announcement(_JOBS) if announced else None
+        hint = self._driver.announcement(_JOBS) if borrowed.announces else None
 
         def script() -> Script[Enqueued]:
             # Each time: what a connection sees can change with every transaction, by its search path.
             yield from scripts.identity.check(self._sql, identity)
             done = yield from on_jobs.enqueue(self._sql, jobs, entries=entries)
-            if hint is not None:
+            if hint is not None and due_soon(jobs, self._now() or done.now):
                 yield hint
             return done
 
         return script
-
-    def _due_soon(self, jobs: Iterable[NewJob]) -> Iterator[NewJob]:
-        return (job for job in jobs if _wakes(job, self._clock))
 
 
 def _is_single(jobs: Sequence[NewJob]) -> bool:
@@ -149,12 +168,6 @@ def _is_single(jobs: Sequence[NewJob]) -> bool:
     if len(jobs) == 1:
         return jobs[0].schedule is None and jobs[0].key is None
     return not any(chain.from_iterable(map(_looked_up, jobs)))
-
-
-def _wakes(job: NewJob, clock: Clock) -> bool:
-    """Whether a job falls due before the workers look again by themselves."""
-    wait = job.delay if job.due_at is None else job.due_at - clock.now()
-    return wait <= SOON and job.state is State.PENDING
 
 
 def _ids(done: Enqueued) -> list[JobId]:

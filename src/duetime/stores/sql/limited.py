@@ -59,7 +59,7 @@ class LimitedClaimer:
                 if new := limits.missing(demand, found):
                     # Not in the transaction that claims: others who add the same rows would wait for its end.
                     await self._driver.write(partial(limits.add_gates, self._sql, new), atomic=False)
-                return await self._driver.write(partial(self._seize, demand, found))
+                return await self._driver.write(partial(self._seize, demand, found), rows=demand.limit)
             if walk.proved_hopeless:
                 return LimitedClaims([], min(walk.again, default=None))
         return LimitedClaims([], seen_at)
@@ -69,7 +69,7 @@ class LimitedClaimer:
         pruned = 0
         for _ in range(_LOOKS):
             some, self._pruned_through = await self._driver.write(
-                partial(limits.prune, self._sql, self._pruned_through)
+                partial(limits.prune, self._sql, self._pruned_through), rows=None
             )
             pruned += some
             if not self._pruned_through:

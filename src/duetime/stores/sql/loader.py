@@ -52,6 +52,7 @@ class Statements:
     occurrence_ids: Statement
     claim: Statement
     take: Statement
+    quote_blobs: Statement
     claims_under: Statement
     mark_started: Statement
     holders: Statement
@@ -274,6 +275,9 @@ def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: st
 def _write(name: str, body: str, dialect: Dialect, fill: Filler) -> Statement:
     if name in dialect.unrolled:
         return unroll(name, body, fill)
+    if name.startswith("enqueue"):
+        before, behind = dialect.storing
+        body = f"{before}{body}{behind}"
     if not dialect.in_steps:
         return compile_statement(name, fill(body), dialect)
     # Here, since most workers never need it.

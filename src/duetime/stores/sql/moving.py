@@ -23,13 +23,15 @@ class Moving:
     async def stretch(self, kind: Kind, *, after: str, until: str, limit: int) -> list[Whole]:
         """Return records by key as they are stored."""
         return await self._driver.read(
-            lambda: scripts.moving.stretch(self._sql, kind, after=after, until=until, limit=limit)
+            lambda: scripts.moving.stretch(self._sql, kind, after=after, until=until, limit=limit), rows=None
         )
 
     async def exchange(self, kind: Kind, gone: Sequence[str], records: Sequence[Whole]) -> None:
         """Remove records and store others as they are."""
         if gone or records:
-            await self._driver.write(lambda: scripts.moving.exchange(self._sql, kind, gone, records))
+            await self._driver.write(
+                lambda: scripts.moving.exchange(self._sql, kind, gone, records), rows=None
+            )
 
     async def set_moved(self, note: str | None) -> None:
         """Note that the work goes on elsewhere."""

@@ -22,19 +22,23 @@ class Operations:
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
-        cancelled = await self._driver.write(lambda: scripts.control.cancel(self._sql, ids, reason=reason))
+        cancelled = await self._driver.write(
+            lambda: scripts.control.cancel(self._sql, ids, reason=reason), rows=len(ids)
+        )
         self._hint_cancelled(cancelled)
         return cancelled.answers
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
-        return await self._driver.write(lambda: scripts.moves.snooze(self._sql, ids, delay=delay))
+        return await self._driver.write(
+            lambda: scripts.moves.snooze(self._sql, ids, delay=delay), rows=len(ids)
+        )
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
         claim_id = new_token()
         released = await self._driver.write(
-            lambda: scripts.moves.release(self._sql, ids, claim_id=claim_id, force=force)
+            lambda: scripts.moves.release(self._sql, ids, claim_id=claim_id, force=force), rows=len(ids)
         )
         if released.workers:
             self._hint_workers(released.workers)

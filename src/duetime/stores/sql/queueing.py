@@ -50,12 +50,13 @@ class Queueing(Operations):
 
     async def census(self, *, most: int) -> Census:
         """Count what is in each queue, up to a bound for each thing that is counted."""
-        return await self._driver.read(lambda: scripts.queues.census(self._sql, most=most))
+        return await self._driver.read(lambda: scripts.queues.census(self._sql, most=most), rows=None)
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
         cancelled = await self._driver.write(
-            lambda: scripts.queues.purge(self._sql, queue, before=before, reason=reason, limit=limit)
+            lambda: scripts.queues.purge(self._sql, queue, before=before, reason=reason, limit=limit),
+            rows=None,
         )
         if cancelled is None:
             return 0

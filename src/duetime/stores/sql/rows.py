@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from duetime.model.audit import AuditEntry, StoredEntry
+from duetime.model.audit import AuditEntry, StoredEntry, read_detail
 from duetime.model.command import NewCommand
 from duetime.model.instants import Instant
 from duetime.model.job import Claim, NewJob
@@ -83,8 +83,10 @@ def unpack_claims(packed: str) -> list[Claim]:
     try:
         return _decode_claims(packed)
     except msgspec.ValidationError:
-        # A row that somebody has edited by hand is handed out as it is, to fail alone.
-        return [Claim(*row) for row in _decode_rows(packed)]
+        # A row that was edited by hand is handed out, too, to fail alone.
+        from duetime.model.oddities import checked
+
+        return [checked(Claim(*row)) for row in _decode_rows(packed)]
 
 
 def _clean(value: object) -> object:
@@ -135,7 +137,7 @@ def rich_jobs(jobs: Iterable[NewJob]) -> str:
 
 def _rich_job(job: NewJob) -> tuple[object, ...]:
     key = job.key
-    held = (None, None, None) if key is None else (clean_text(key.value), key.keep, key.period)
+    held = (None, None, None) if key is None else (key.value, key.keep, key.period)
     special = (job.parent, join_tags(job.terms.tags), job.expires_at, *_terms(job.terms))
     return (*_new_job(job), *held, *special)
 
@@ -165,9 +167,7 @@ def _detail(values: Mapping[str, Any]) -> str:
 def entry(row: Row) -> StoredEntry:
     """Build a record from the columns of `entries`."""
     entry_id, at, who, verb, target, detail = row
-    return StoredEntry(
-        id=entry_id, at=at, who=who, verb=verb, target=target, detail=msgspec.json.decode(detail or "{}")
-    )
+    return StoredEntry(id=entry_id, at=at, who=who, verb=verb, target=target, detail=read_detail(detail))
 
 
 def settlement(change: Settlement) -> tuple[object, ...]:
@@ -199,7 +199,19 @@ def log_parts(parts: Iterable[NewLogPart]) -> str:
 
 def claim(row: Row) -> Claim:
     """Build a claim from the columns of `claim_columns`, which stand in the order of its fields."""
-    return Claim._make((*row, False))
+    return Claim._make((*row, False, None))
+
+
+def checked_claim(row: Row) -> Claim:
+    """Do the same for a row of a database that takes any value in any column."""
+    from duetime.model.oddities import checked
+
+    return checked(claim(row))
+
+
+def moment(value: object) -> Instant | None:
+    """Read the first or last time of a table; `None` for one that is no number, which SQLite takes, too."""
+    return value if isinstance(value, int) else None
 
 
 def starts(text: str | None) -> list[Instant]:

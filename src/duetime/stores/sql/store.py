@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Self
 
-from duetime.errors import StoreMoved
+from duetime.errors import StoreError, StoreMoved
 from duetime.model.audit import AuditEntry
 from duetime.model.clock import Clock
 from duetime.model.durations import DAY
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, Token
-from duetime.model.outcome import Settlement, is_plain_success
+from duetime.model.outcome import Settlement, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.states import State
@@ -25,18 +25,18 @@ from duetime.stores.base import (
     JobFilter,
     LimitedClaims,
     NextDue,
-    Orphan,
     Peer,
     Pruned,
     Pulse,
+    Rescue,
     SchemaStatus,
     Wants,
 )
 from duetime.stores.sql import migrate, scripts
 from duetime.stores.sql.commanding import Commanding
 from duetime.stores.sql.dialect import Dialect
-from duetime.stores.sql.driver import Driver
-from duetime.stores.sql.enqueuing import SOON, Enqueuing
+from duetime.stores.sql.driver import Driver, Script
+from duetime.stores.sql.enqueuing import Enqueuing
 from duetime.stores.sql.loader import load
 from duetime.stores.sql.moving import Moving
 from duetime.stores.sql.queueing import Queueing
@@ -58,8 +58,16 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
     """A store on a SQL database, through its driver and its dialect."""
 
     def __init__(
-        self, driver: Driver, dialect: Dialect, *, namespace: str, clock: Clock, url: str, auto_migrate: bool
+        self,
+        driver: Driver,
+        dialect: Dialect,
+        *,
+        namespace: str,
+        clock: Clock | None = None,
+        url: str,
+        auto_migrate: bool,
     ) -> None:
+        """`clock`: the store's, where the database has none of its own."""
         self._driver = driver
         self._dialect = dialect
         self._namespace = namespace
@@ -91,7 +99,7 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
     async def migrate(self) -> SchemaStatus:
         """Apply what is missing."""
-        return await self._driver.write(lambda: migrate.migrate(self._sql, self._steps))
+        return await self._driver.write(lambda: migrate.migrate(self._sql, self._steps), rows=None)
 
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
@@ -159,13 +167,27 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return []
         if not self._dialect.claims_per_statement:
-            return await self._driver.write(lambda: on_jobs.claim(self._sql, demand, one_statement=False))
+            return await self._claim_packed(demand)
         floors = self._backlogs.floors(demand)
         claims = await self._driver.write(
-            lambda: on_jobs.claim(self._sql, demand, one_statement=True, floors=floors), atomic=False
+            lambda: on_jobs.claim(self._sql, demand, one_statement=True, floors=floors),
+            atomic=False,
+            rows=demand.limit,
         )
         self._backlogs.note(demand, claims, floors=floors)
         return claims
+
+    async def _claim_packed(self, demand: Demand) -> list[Claim]:
+        def claim() -> Script[list[Claim]]:
+            return on_jobs.claim(self._sql, demand, one_statement=False)
+
+        try:
+            return await self._driver.write(claim, rows=demand.limit)
+        except StoreError as error:
+            if "BLOB" not in str(error):
+                raise
+        await self._driver.write(lambda: on_jobs.quote_blobs(self._sql))
+        return await self._driver.write(claim, rows=demand.limit)
 
     @cached_property
     def _backlogs(self) -> Backlogs:
@@ -193,7 +215,7 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         """Record that claims taken ahead have been started, fenced."""
         if tokens:
             await self._driver.write(
-                lambda: on_jobs.mark_started(self._sql, tokens, started_at), atomic=False
+                lambda: on_jobs.mark_started(self._sql, tokens, started_at), atomic=False, rows=len(tokens)
             )
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
@@ -203,20 +225,26 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         plain = all(map(is_plain_success, settlements))
         atomic = not plain and any(map(_is_several, settlements))
         accepted = await self._driver.write(
-            lambda: on_jobs.settle(self._sql, settlements, plain=plain), atomic=atomic
+            lambda: on_jobs.settle(self._sql, settlements, plain=plain), atomic=atomic, rows=len(settlements)
         )
         if not plain:
             self._hint_settled(settlements)
         if len(accepted) < len(settlements):
             missing = [change.token for change in settlements if change.token not in accepted]
-            accepted |= await self._driver.read(lambda: on_jobs.settled_before(self._sql, missing))
+            accepted |= await self._driver.read(
+                lambda: on_jobs.settled_before(self._sql, missing), rows=len(missing)
+            )
         return accepted
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
         if progress or logs:
             single = not (progress and logs) and all(part.drop is None for part in logs)
-            await self._driver.write(lambda: on_jobs.report(self._sql, progress, logs), atomic=not single)
+            await self._driver.write(
+                lambda: on_jobs.report(self._sql, progress, logs),
+                atomic=not single,
+                rows=len(progress) + len(logs),
+            )
 
     def lend(self, *, timeout: Micros) -> Loan:
         """Return a transaction for a handler."""
@@ -237,10 +265,7 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
         """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
-        session = await self._driver.hold(worker.id)
-        now = await self._driver.write(
-            lambda: on_workers.register(self._sql, worker, lease=lease, session=session)
-        )
+        now = await self._driver.write(lambda: on_workers.register(self._sql, worker, lease=lease))
         if not self._driver.single_writer:
             await self._see_it_stays(worker.id)
         # Others watch its process from now on, to be there when it dies.
@@ -270,20 +295,21 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         """Mark a worker as stopped."""
         await self._driver.write(lambda: on_workers.retire(self._sql, worker))
 
-    async def peers(self, worker: WorkerId, host_key: str | None) -> list[Peer]:
-        """Return the other living workers whose death may be seen before their lease ends."""
-        return await self._driver.read(lambda: on_workers.peers(self._sql, worker, host_key))
+    async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[Peer]:
+        """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
+        return await self._driver.read(lambda: on_workers.peers(self._sql, worker, host_key, soon=soon))
 
-    async def bury(self, workers: Sequence[WorkerId]) -> None:
-        """Mark living workers as dead."""
-        if workers:
-            await self._driver.write(lambda: on_workers.bury(self._sql, workers))
+    async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
+        """Mark living workers as dead and return those that were alive until now."""
+        if not workers:
+            return []
+        return await self._driver.write(lambda: on_workers.bury(self._sql, workers), rows=len(workers))
 
-    async def rescue(self, worker: WorkerId, claim_id: str) -> list[Orphan]:
+    async def rescue(self, worker: WorkerId, claim_id: str) -> Rescue:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
         if not await self._driver.read(lambda: on_workers.forsaken(self._sql)):
-            return []
-        return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id))
+            return Rescue([], [])
+        return await self._driver.write(lambda: on_workers.rescue(self._sql, worker, claim_id), rows=None)
 
     async def prune_gates(self) -> int:
         """Forget some of the gates that no job needs."""
@@ -295,16 +321,18 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         Job ids rise with time, so the oldest are at the front of the primary key and no index is kept for this.
         """
         found = await self._driver.read(
-            lambda: scripts.pruning.look(self._sql, retention, after=after, stretch=_STRETCH)
+            lambda: scripts.pruning.look(self._sql, retention, after=after, stretch=_STRETCH), rows=None
         )
         if dry_run:
             return Pruned(len(found.gone), found.last)
         if retention.before is not None and not after:
             before = retention.before - DAY
-            await self._driver.write(lambda: scripts.pruning.prune_workers(self._sql, before=before))
+            await self._driver.write(
+                lambda: scripts.pruning.prune_workers(self._sql, before=before), rows=None
+            )
         gone = 0
         if found.gone or found.outlived:
-            gone = await self._driver.write(lambda: scripts.pruning.carry_out(self._sql, found))
+            gone = await self._driver.write(lambda: scripts.pruning.carry_out(self._sql, found), rows=None)
         return Pruned(gone, found.last)
 
     async def identity(self) -> str:
@@ -317,15 +345,15 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
     async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
-        return await self._driver.read(lambda: scripts.reads.get(self._sql, ids))
+        return await self._driver.read(lambda: scripts.reads.get(self._sql, ids), rows=len(ids))
 
     async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first."""
-        return await self._driver.read(lambda: scripts.reads.find(self._sql, where))
+        return await self._driver.read(lambda: scripts.reads.find(self._sql, where), rows=None)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
-        return await self._driver.read(lambda: scripts.reads.upcoming(self._sql, limit))
+        return await self._driver.read(lambda: scripts.reads.upcoming(self._sql, limit), rows=None)
 
     async def attempts(self, job_id: JobId) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
@@ -333,15 +361,15 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
 
     async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
-        return await self._driver.read(lambda: scripts.reads.logs(self._sql, job_id, after=after))
+        return await self._driver.read(lambda: scripts.reads.logs(self._sql, job_id, after=after), rows=None)
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
-        return await self._driver.read(lambda: scripts.reads.workers(self._sql))
+        return await self._driver.read(lambda: scripts.reads.workers(self._sql), rows=None)
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
-        return await self._driver.read(lambda: scripts.reads.counts(self._sql))
+        return await self._driver.read(lambda: scripts.reads.counts(self._sql), rows=None)
 
     async def doctor(self) -> list[Check]:
         """Look for settings that weaken a promise, and whether changes can be made."""
@@ -354,13 +382,7 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         return found
 
     def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
-        soon = self._clock.now() + SOON
-        if any(
-            (change.state is State.PENDING and (change.due_at or 0) <= soon)
-            or change.new_jobs
-            or change.calls_back
-            for change in settlements
-        ):
+        if any(map(leaves_work, settlements)):
             self._driver.hint(Hint("jobs"))
         elif any(change.limited for change in settlements):
             self._driver.hint(Hint("limits"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.model.instants import SECOND
-from duetime.model.job import Claim, JobId
+from duetime.model.job import Claim, JobId, Key
 from duetime.model.states import State
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
@@ -293,6 +293,19 @@ class TestClaimAhead(StoreSuite):
         back: dict[str, Any] = {"state": State.PENDING, "finished_at": None, "due_at": now + 1, "failures": 1}
         await finish(store, await take_one(store), now=now, **back)
         assert (await take_one(store, ahead=SECOND)).failures == 1
+
+    @pytest.mark.covers("debounce-leaks")
+    async def test_a_job_that_a_request_under_its_key_may_replace_is_not_claimed_before_it_is_due(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        key = Key(value="k", if_exists="replace")
+        job_id = await put(store, delay=SECOND // 2, key=key)
+        assert await take(store, ahead=SECOND) == []
+        assert await store.enqueue([job(delay=SECOND, key=key)]) == [job_id]
+        assert await take(store, ahead=SECOND) == []
+        clock.advance(1)
+        assert ids(await take(store, unstarted=True)) == [job_id]
 
     async def test_what_is_due_can_be_held_unstarted_too_if_it_is_safe(
         self, store: Store, clock: FakeClock

@@ -146,7 +146,7 @@ class TestKeys(StoreSuite):
         assert len(await jobs_of(store)) == 2
 
     async def test_odd_keys_are_keys(self, store: Store) -> None:
-        for value in ("'; --", "é\N{PARTY POPPER}", " ", "K", "a\x00b", "x" * 500):
+        for value in ("'; --", "é\N{PARTY POPPER}", " ", "K", "a\ufffdb", "x" * 500):
             first = await put(store, key=Key(value=value))
             assert await put(store, key=Key(value=value)) == first
         assert len(await jobs_of(store)) == 6

@@ -122,7 +122,7 @@ async def prune(store: Store, *, before: Instant | None, keep_per_schedule: int 
 
 async def rescue(store: Store, worker: WorkerId) -> list[Orphan]:
     """Take over what dead workers hold, under a new claim id."""
-    return await store.rescue(worker, new_token())
+    return (await store.rescue(worker, new_token())).orphans
 
 
 def schedule(

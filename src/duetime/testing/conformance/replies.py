@@ -45,7 +45,7 @@ class TestLostReplies(StoreSuite):
         await put(store)
         await take_one(store, claim_id="lost")
         await store.bury(["w1"])
-        (orphan,) = await store.rescue("w2", "rescue")
+        (orphan,) = (await store.rescue("w2", "rescue")).orphans
         assert await store.claims_under("w1", "lost") == []
         assert [claim.token for claim in await store.claims_under("w2", "rescue")] == [orphan.claim.token]
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 
 import pytest
 
+from duetime.model.blame import MAX_BLAMES
 from duetime.model.instants import SECOND
 from duetime.model.job import Claim, JobId
-from duetime.model.outcome import MAX_BLAMES, Crashed
+from duetime.model.outcome import Crashed
 from duetime.model.states import State
-from duetime.stores.base import Orphan, Store
+from duetime.stores.base import Orphan, Rescue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
@@ -33,7 +34,12 @@ async def bring_home(store: Store, orphans: Iterable[Orphan], *, now: int) -> No
     batch = [
         settlement(
             orphan.claim,
-            Crashed(worker=orphan.worker, started=orphan.started_at is not None, blamed=orphan.blamed),
+            Crashed(
+                worker=orphan.worker,
+                started=orphan.started_at is not None,
+                blamed=orphan.blamed,
+                suspected=orphan.suspected,
+            ),
             now=now,
             started_at=orphan.started_at,
         )
@@ -53,6 +59,16 @@ async def crash_once(store: Store, clock: FakeClock, worker: str) -> list[Orphan
 class TestRescue(StoreSuite):
     """`rescue`."""
 
+    async def test_of_all_rescuers_one_is_told_that_a_lease_is_over(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1", "w2")
+        clock.set(clock.now() + LEASE + 1)
+        await hire(store, "w3", "w4")
+        first = await store.rescue("w3", "c3")
+        assert (sorted(first.dead), first.orphans) == (["w1", "w2"], [])
+        assert await other.rescue("w4", "c4") == Rescue(dead=[], orphans=[])
+
     async def test_a_job_is_taken_over_under_a_new_fence_and_keeps_its_start(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
@@ -62,7 +78,7 @@ class TestRescue(StoreSuite):
         begun = clock.now()
         clock.set(begun + LEASE + 1)
         await hire(other, "w2")
-        (orphan,) = await other.rescue("w2", "c2")
+        (orphan,) = (await other.rescue("w2", "c2")).orphans
         assert (orphan.worker, orphan.started_at) == ("w1", begun)
         assert (orphan.claim.job_id, orphan.claim.fence, orphan.claim.claim_id) == (claim.job_id, 2, "c2")
         assert (orphan.claim.payload, orphan.claim.task) == (claim.payload, claim.task)
@@ -271,6 +287,35 @@ class TestBlame(StoreSuite):
         await put(store)
         assert len(await self.run(store, "w2", jobs=3)) == 3
         assert await self.suspects(store, clock, "w2") == set()
+
+    @pytest.mark.covers("poison-job")
+    async def test_of_several_that_crashed_before_the_one_with_the_most_crashes_is_blamed(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "rescuer", lease=1_000 * LEASE)
+        twice = await put(store, priority=0)
+        await self.run(store, "w1", jobs=1)
+        await self.suspects(store, clock, "w1")
+        await store.enqueue([job(), job()])
+        for worker in ("w2", "w3"):
+            clock.advance("1m")
+            assert len(await self.run(store, worker, jobs=3)) == 3
+            assert await self.suspects(store, clock, worker) == {twice}
+
+    @pytest.mark.covers("poison-job")
+    async def test_a_claim_that_was_due_may_have_been_started_and_is_a_suspect(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "rescuer", "w1")
+        ran, held = await put(store), await put(store, delay=1)
+        later = await put(store, delay=SECOND)
+        await take_one(store, "w1")
+        await take(store, "w1", ahead=SECOND)
+        clock.set(clock.now() + 1)
+        assert await self.suspects(store, clock, "w1") == set()
+        records = {record.id: record for record in await store.get([ran, held, later])}
+        assert [records[name].crashes for name in (ran, held, later)] == [1, 1, 0]
+        assert await outcomes(store, held) == []
 
     async def test_blame_is_judged_for_each_worker_apart(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "rescuer")

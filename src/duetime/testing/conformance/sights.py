@@ -121,6 +121,27 @@ class TestSight(StoreSuite):
         await store.bury(["w2"])
         assert (await sight(store)).orphans
 
+    @pytest.mark.covers("cut-off-worker")
+    async def test_a_pulse_tells_when_the_first_lease_of_the_others_ends(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        async def ends() -> Instant | None:
+            return (await store.pulse("w1", WorkerStats(), lease=LEASE)).lease_ends
+
+        began = clock.now()
+        await hire(store, "w1")
+        assert await ends() is None
+        await hire(store, "w2", "w3")
+        clock.set(began + SECOND)
+        await store.pulse("w2", WorkerStats(), lease=LEASE)
+        assert await ends() == began + LEASE
+        await store.retire("w3")
+        assert await ends() == began + SECOND + LEASE
+        clock.set(began + LEASE + 2 * SECOND)
+        assert await ends() == began + SECOND + LEASE, "also when it has passed"
+        await store.bury(["w2"])
+        assert await ends() is None
+
     async def test_a_pulse_tells_when_the_last_of_the_living_was_started(
         self, store: Store, clock: FakeClock
     ) -> None:

@@ -182,13 +182,14 @@ class TestPulse(StoreSuite):
     async def test_only_the_living_can_be_buried(self, store: Store) -> None:
         await hire(store, "w1", "w2", "w3")
         await store.retire("w1")
-        await store.bury(["w1", "w2", "nobody"])
+        assert await store.bury(["w1", "w2", "nobody"]) == ["w2"]
         assert {row.id: row.state for row in await store.workers()} == {
             "w1": "stopped",
             "w2": "dead",
             "w3": "alive",
         }
-        await store.bury([])
+        assert await store.bury([]) == []
+        assert await store.bury(["w2"]) == [], "it was dead before"
 
     async def test_who_has_no_lease_counts_as_dead_before_anybody_says_so(
         self, store: Store, clock: FakeClock
@@ -221,10 +222,24 @@ class TestPeers(StoreSuite):
             await store.register(info, lease=LEASE)
         await store.bury(["buried"])
         await store.retire("stopped")
-        assert await store.peers("me", "k") == [
-            Peer(id="near", pid=101, pid_started="9", same_host=True, session_lost=False)
+        assert await store.peers("me", "k", soon=0) == [
+            Peer(id="near", pid=101, pid_started="9", same_host=True, lease_left=LEASE)
         ]
 
-    async def test_who_cannot_tell_its_host_has_no_neighbours(self, store: Store) -> None:
+    async def test_a_worker_that_cannot_tell_its_host_has_no_neighbours(self, store: Store) -> None:
         await hire(store, "me", "w1")
-        assert [peer for peer in await store.peers("me", None) if peer.same_host] == []
+        assert await store.peers("me", None, soon=LEASE) == []
+
+    @pytest.mark.covers("cut-off-worker")
+    async def test_a_worker_elsewhere_is_a_peer_when_its_lease_ends_soon(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        for worker in ("me", "far", "renewed"):
+            await store.register(worker_info(worker, host_key=worker), lease=LEASE)
+        clock.set(clock.now() + LEASE - 2 * SECOND)
+        await store.pulse("renewed", STATS, lease=LEASE)
+        assert await store.peers("me", "me", soon=SECOND) == []
+        for passed, left in ((SECOND + 1, SECOND - 1), (SECOND, -1)):
+            clock.set(clock.now() + passed)
+            [peer] = await store.peers("me", "me", soon=SECOND)
+            assert (peer.id, peer.same_host, peer.lease_left) == ("far", False, left)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import from_datetime
-from duetime.model.triggers import compound
+from duetime.model.instants import LATEST, from_datetime
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.compound import DEEPEST, HORIZON, MOST_PARTS, MOST_STEPS, Budget
+from duetime.model.triggers.compound import DEEPEST, MOST_PARTS
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
 from duetime.model.triggers.jitter import Jitter
 from duetime.model.triggers.notes import note
+from duetime.model.triggers.searching import HORIZON, MOST_STEPS, Nothing, Search
 from duetime.model.triggers.specs import from_spec
 from duetime.model.triggers.union import Union
 from tests.support.profiles import tries
@@ -73,14 +73,15 @@ def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instan
 def test_a_search_with_too_few_steps_says_so_and_nothing_else(
     trigger: Trigger, instant: int, steps: int
 ) -> None:
-    budget = Budget(instant, steps)
-    try:
-        found = budget.ask(trigger, instant)
-    except compound.Spent:
-        assert budget.left == 0
-    else:
-        assert 0 <= budget.left <= steps
-        assert found == Budget(instant, 2 * MOST_STEPS).search(trigger, instant)
+    fresh = from_spec(trigger.to_spec())
+    search = Search(instant + HORIZON, steps)
+    found, known = trigger.seek(instant, search), fresh.first(instant, steps=2 * MOST_STEPS)
+    if not isinstance(found, Nothing):
+        assert found == known
+        return
+    assert found.through >= instant
+    assert isinstance(known, Nothing) or found.through < known
+    assert found.through >= search.until or search.left <= 0
 
 
 def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
@@ -98,7 +99,7 @@ def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
     odd, even = At(tuple(range(1, 9_999, 2))), At(tuple(range(0, 9_998, 2)))
     nothing = odd & even
     assert ((nothing | odd) & even).after(0) is None
-    assert 0 < asked <= MOST_STEPS
+    assert 0 < asked <= MOST_STEPS + 2 * 4
 
 
 def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
@@ -110,9 +111,11 @@ def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
 
 
 def test_a_search_looks_a_hundred_years_ahead() -> None:
-    near, far = At((5 + HORIZON,)), At((6 + HORIZON,))
-    weekends = calendars.weekends()
-    assert ((near - weekends).after(5), (far - weekends).after(5)) == (5 + HORIZON, None)
+    daily = cron("0 9 * * *") - calendars.blackout("08:00", "10:00")
+    found = daily.first(5, steps=10 * MOST_STEPS)
+    assert isinstance(found, Nothing)
+    assert 5 + HORIZON <= found.through < 5 + HORIZON + 2 * DAY < LATEST
+    far = At((6 + HORIZON,))
     assert ((far | At((9,))) - calendars.weekends()).after(5) == 9
     assert far.at_most(1).after(5) == 6 + HORIZON
 

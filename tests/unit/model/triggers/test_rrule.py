@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
 from duetime.model.instants import LATEST, from_datetime, to_datetime
-from duetime.model.triggers import compound
 from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import RRule, rrule
+from duetime.model.triggers.searching import NEVER, Nothing, Search
 from duetime.model.triggers.specs import from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import moment, walk
@@ -231,11 +231,25 @@ def test_time_has_an_end() -> None:
 
 
 def test_asking_it_counts_as_many_steps_of_a_search() -> None:
-    budget = compound.Budget(0, 99)
-    budget.ask(rrule("FREQ=DAILY", start=START), 0)
-    assert budget.left == 49
-    with pytest.raises(compound.Spent):
-        budget.ask(rrule("FREQ=DAILY", start=START), 0)
+    search, daily = Search(LATEST, 99), rrule("FREQ=DAILY", start=START)
+    assert daily.seek(0, search) == from_datetime(START)
+    assert search.left == 49
+    daily.seek(0, search)
+    assert daily.seek(7, search) == Nothing(7)
+
+
+def test_where_the_search_for_a_date_ends_nothing_is_proved() -> None:
+    start = datetime(2000, 2, 29, tzinfo=UTC)
+    rule = rrule("FREQ=YEARLY;INTERVAL=100;BYMONTH=2;BYMONTHDAY=29", start=start)
+    instant = from_datetime(START)
+    looks = 0
+    while isinstance(found := rule.first(instant), Nothing):
+        assert instant < found.through < LATEST
+        instant, looks = found.through, looks + 1
+    assert looks > 0
+    assert to_datetime(found) == start.replace(year=2400)
+    over = rrule("FREQ=YEARLY;INTERVAL=100;BYMONTH=2;BYMONTHDAY=29;UNTIL=20010101T000000Z", start=start)
+    assert over.first(from_datetime(START)) == NEVER
 
 
 def test_it_combines_with_other_triggers() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.stores.sql.driver import Duplicate, TakenBack
+from duetime.stores.sql.mariadb import caution
 from duetime.stores.sql.mariadb.connect import connector
 from duetime.stores.sql.pooled.cursors import Session
 
@@ -101,7 +102,7 @@ class Server:
         return self
 
     description = None
-    rowcount = 0
+    rowcount = lastrowid = 0
     server_status = 0
 
     async def execute(self, text: str) -> None:
@@ -120,7 +121,7 @@ async def connect(server: Server, monkeypatch: pytest.MonkeyPatch) -> Session:
     async def opened(**_: Any) -> Server:
         return server
 
-    monkeypatch.setattr(asyncmy, "connect", opened)
+    monkeypatch.setattr(caution, "connect", opened)
     return await connector("mariadb://db.example/jobs").connect()
 
 

@@ -38,6 +38,7 @@ def lines_of_sql(path: Path) -> int:
 
 
 def test_mariadb_has_little_of_its_own() -> None:
-    # Without `hints.sql`, which overrides nothing: no other SQL store carries hints in rows.
-    code = sum(lines_of_python(path) for path in FOLDER.glob("*.py"))
+    # Without `hints.sql`, which overrides nothing: no other SQL store carries hints in rows. And without what keeps the
+    # driver from giving passwords away, which has nothing to do with the dialect.
+    code = sum(lines_of_python(path) for path in FOLDER.glob("*.py") if path.stem != "caution")
     assert code + lines_of_sql(FOLDER / "overrides.sql") <= MOST

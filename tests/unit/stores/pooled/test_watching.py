@@ -11,6 +11,7 @@ import pytest
 from duetime.errors import StoreError
 from duetime.model.clock import Clock
 from duetime.stores.base import Hint
+from duetime.stores.base.silence import Patience
 from duetime.stores.sql.driver import Row, Script, Statement
 from duetime.stores.sql.pooled import watching
 from duetime.stores.sql.pooled.hints import encode
@@ -35,6 +36,7 @@ class Server:
     def __init__(self, *answers: list[Row] | StoreError, carries: bool = True) -> None:
         self._answers = iter(answers)
         self._carries = carries
+        self.patience = Patience()
         self.asked: list[dict[str, Any]] = []
 
     async def connect(self) -> Connection:

@@ -53,7 +53,7 @@ PLACE = Place.of("postgresql://ann:s3cret@db.example:5432/jobs")
         (TimeoutError(), StoreUnavailable, "in time"),
         (ssl.SSLCertVerificationError("self-signed"), StoreUnusable, "?sslrootcert=ca.pem"),
         (ssl.SSLError("wrong version number"), StoreUnavailable, "by TLS"),
-        (ConnectionError('the server at "db" rejected SSL upgrade'), StoreUnusable, "?sslmode=disable"),
+        (ConnectionError('the server at "db" rejected SSL upgrade'), StoreUnusable, "set ssl = on"),
     ],
 )
 def test_each_error_says_what_and_where_and_never_the_password(
@@ -98,7 +98,7 @@ def test_what_an_error_means_for_the_script_and_the_connection(
         ("postgresql://", "the user", "the local server", ""),
         ("postgresql://a%40b@h/d%20b", "a@b", "h", "d b"),
         ("postgresql://ann@h", "ann", "h", "ann"),
-        ("postgresql://[::1", "the user", "the server", ""),
+        ("postgresql:///jobs?host=/run/pg&user=ann", "ann", "/run/pg", "jobs"),
     ],
 )
 def test_a_place_is_read_from_the_url_as_far_as_it_goes(

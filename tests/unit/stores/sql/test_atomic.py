@@ -31,7 +31,7 @@ class CountingDriver:
         self.atomic: bool | None = None
         self.statements: list[str] = []
 
-    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True, hint: object = None) -> T:
+    async def write(self, script: Callable[[], Script[T]], *, atomic: bool = True, **_: object) -> T:
         self.atomic = atomic
         steps = script()
         try:

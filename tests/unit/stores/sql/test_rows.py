@@ -20,11 +20,11 @@ def test_an_escaped_nul_in_a_payload_is_left_alone() -> None:
     assert msgspec.json.decode(batch([(payload,)])) == [[payload]]
 
 
-def test_a_row_that_somebody_has_edited_is_handed_out_as_it_is_and_so_are_its_neighbours() -> None:
+def test_a_row_that_somebody_has_edited_is_handed_out_to_be_ended_and_so_are_its_neighbours() -> None:
     good = ["a", 1, "c", "greet", "{}", "default", 5, 7, 8, 0, 0, 0, "retry", None, None, None, None, None]
     bad = [*good[:3], 9, *good[4:12], "perhaps", *good[13:], "key"]
     claims = unpack_claims(batch([good, bad]))
-    assert [(claim.task, claim.on_crash, claim.key) for claim in claims] == [
-        ("greet", "retry", None),
-        (9, "perhaps", "key"),
+    assert [(claim.task, claim.on_crash, claim.key, claim.problem) for claim in claims] == [
+        ("greet", "retry", None, None),
+        ("", "perhaps", "key", "its row cannot be read: task is 9"),
     ]

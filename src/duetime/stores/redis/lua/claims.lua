@@ -4,7 +4,7 @@ local claims = {}
 
 local WITH_SCORES = {'WITHSCORES'}
 
--- How many rows of one line are passed over for some that are safe to hold.
+-- How many rows of one line are passed over for some that may be held.
 local LOOKED_AT = 1000
 
 -- Return the lines of a queue whose tasks are known, by priority.
@@ -21,8 +21,10 @@ local function lines_of(queue, tasks, below)
   return found
 end
 
-local function safe_to_hold(job)
-  return job.on_crash == 'retry' and job.crashes == 0
+-- Whether a worker may claim a job that it does not start at once; before it is due, only one that no request under its key
+-- can replace.
+local function may_be_held(job, demand)
+  return job.on_crash == 'retry' and job.crashes == 0 and (demand.ahead == 0 or not job.unique_key)
 end
 
 -- Read on in a line: so many of its jobs that are due in a stretch of time, with their due times where these are compared
@@ -74,7 +76,7 @@ local function gather(chosen, lines, demand, most)
       rows.set_aside(id, 'claim', head.line)
     elseif not job.fresh and job.state ~= 'pending' then
       rows.unlist(id, 'claim', head.line)
-    elseif not demand.unstarted or safe_to_hold(job) then
+    elseif not demand.unstarted or may_be_held(job, demand) then
       chosen[#chosen + 1] = job
     else
       head.skipped = head.skipped + 1

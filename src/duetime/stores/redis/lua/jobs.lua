@@ -126,13 +126,13 @@ end
 -- Store one job on which nothing else depends, as most are: its line, its delay, its id, its arguments, its due time if it
 -- has one, and its other fields.
 local function store_alone(asked)
-  local line, delay, id, payload, due_at = unpack(asked, 1, 5)
+  local line, delay, id, payload, dated = unpack(asked, 1, 5)
   local name = key('job', id)
   if redis.call('EXISTS', name) == 0 then
-    due_at = due_at and string.format('%d', due_at) or delay == 0 and moment or string.format('%d', now + delay)
+    local due_at = dated and string.format('%d', dated) or delay == 0 and moment or string.format('%d', now + delay)
     rows.add_alone(id, name, line, due_at, payload, unpack(asked, 6))
   end
-  return NOTHING
+  return dated and reply({}) or NOTHING
 end
 
 verb('enqueue', WRITES, function(asked)

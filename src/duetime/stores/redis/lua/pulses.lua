@@ -18,6 +18,7 @@ verb('pulse', FREES, function(asked)
   local facts = {
     alive = true, commands = commands.wait(worker), limited = looks.limited(),
     workers = redis.call('ZCARD', key('leases')), newest = workers.newest(),
+    lease_ends = workers.first_end(worker),
   }
   if asked.wants then
     facts.due_at = looks.next_job(asked.wants.queues, set_of(asked.wants.tasks))

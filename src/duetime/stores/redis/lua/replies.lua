@@ -48,7 +48,8 @@ local FREES = {'allow-oom'}
 -- What verbs write with; told here, since all of them end with its flush.
 local rows = {}
 
--- Register a verb: called with the namespace's tag, the time or nothing, the sender, a request, and hints to pass on.
+-- Register a verb: called with the namespace's tag, the time or nothing, the sender, a request, and hints to pass on, if
+-- the time has come for them.
 local function verb(name, flags, run)
   redis.register_function{
     function_name = LIBRARY .. '_' .. name,
@@ -61,7 +62,9 @@ local function verb(name, flags, run)
       -- Also behind an error, or the indexes would not be true to what was written before it.
       rows.flush()
       if not done then error(answer) end
-      for place = 4, #args do said[args[place]] = args[2] end
+      if tonumber(args[4]) <= now then
+        for place = 5, #args do said[args[place]] = args[2] end
+      end
       publish()
       return answer
     end,

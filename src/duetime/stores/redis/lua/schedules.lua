@@ -11,9 +11,9 @@ local SCHEDULE_TEXTS = {
   on_crash = true, terms = true, overlap = true, misfire = true, paused_reason = true, paused_by = true,
 }
 
--- Read a schedule, by column; `nil` in place of one that there is not.
+-- Read a schedule, by column; `nil` if there is none, or if the key holds something else.
 local function read_schedule(name)
-  local values = redis.call('HGETALL', key('schedule', name))
+  local values = redis.pcall('HGETALL', key('schedule', name))
   if #values == 0 then return nil end
   local row = {}
   for place = 1, #values, 2 do
@@ -24,11 +24,12 @@ local function read_schedule(name)
 end
 
 -- Count the failures since the last success, back to where the schedule counts from.
-local function streak(row)
+local function streak(row, name)
   if not row.pause_after then return 0 end
-  local won = redis.call('ZRANGE', key('succeeded', row.name), '+inf', row.streak_from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
+  local from = row.streak_from or 0
+  local won = redis.call('ZRANGE', key('succeeded', name), '+inf', from, 'BYSCORE', 'REV', 'LIMIT', 0, 1,
                          'WITHSCORES')[2]
-  return redis.call('ZCOUNT', key('failed', row.name), won and '(' .. won or row.streak_from, '+inf')
+  return redis.call('ZCOUNT', key('failed', name), won and '(' .. won or from, '+inf')
 end
 
 local function pack_schedules(names)
@@ -37,7 +38,7 @@ local function pack_schedules(names)
     local row = read_schedule(name)
     if row then
       packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
-        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row))
+        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row, name))
     end
   end
   return packed
@@ -153,7 +154,7 @@ end
 local function put(change)
   local row, name = change.row, change.row.name
   row.rev = (change.was and change.was.rev or 0) + 1
-  row.created_at = redis.call('HGET', key('schedule', name), 'created_at') or now
+  row.created_at = tonumber(redis.pcall('HGET', key('schedule', name), 'created_at')) or now
   row.updated_at = now
   if change.withdraw then rewind(row, withdraw(name, change.withdraw), change.withdraw.again) end
   redis.call('DEL', key('schedule', name))

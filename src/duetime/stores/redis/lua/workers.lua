@@ -20,10 +20,16 @@ local function end_life(id, state, reason)
   commands.drop(id, reason)
 end
 
+-- Return those that were alive until now.
 local function bury(ids)
+  local dead = {}
   for _, id in ipairs(ids) do
-    if workers.alive(id) then end_life(id, 'dead', 'the worker died before it answered') end
+    if workers.alive(id) then
+      end_life(id, 'dead', 'the worker died before it answered')
+      dead[#dead + 1] = id
+    end
   end
+  return dead
 end
 
 local function expired(most)
@@ -80,6 +86,13 @@ function workers.beat(id, lease, stats)
   renew(id, lease)
 end
 
+-- Tell when the first lease ends of the workers other than this one.
+function workers.first_end(id)
+  local first = redis.call('ZRANGE', key('leases'), 0, 1, 'WITHSCORES')
+  if first[1] == id then return tonumber(first[4]) end
+  return tonumber(first[2])
+end
+
 -- Tell when the last of the living workers was started.
 function workers.newest()
   return tonumber(redis.call('ZRANGE', key('living'), -1, -1, 'WITHSCORES')[2]) or 0
@@ -94,16 +107,18 @@ verb('retire', FREES, function(asked)
 end)
 
 verb('bury', FREES, function(asked)
-  bury(asked.workers)
-  return reply({})
+  return reply({dead = bury(asked.workers)})
 end)
 
 verb('peers', READS, function(asked)
   local found = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('leases'), 0, -1)) do
+  local leases = redis.call('ZRANGE', key('leases'), 0, -1, 'WITHSCORES')
+  for place = 1, #leases, 2 do
+    local id, left = leases[place], tonumber(leases[place + 1]) - now
     local host_key, pid, started = unpack(redis.call('HMGET', key('worker', id), 'host_key', 'pid', 'pid_started'))
-    if id ~= asked.worker and host_key and host_key == asked.host_key then
-      found[#found + 1] = pack_row({id, tonumber(pid), started or nil}, 3)
+    local near = host_key and host_key == asked.host_key
+    if id ~= asked.worker and (near or left < asked.soon) then
+      found[#found + 1] = pack_row({id, tonumber(pid), started or nil, near or false, left}, 5)
     end
   end
   return reply({}, found)
@@ -126,14 +141,13 @@ end
 -- Mark workers dead whose lease is over, and take over what workers that do not live have: so much, or all that one of
 -- them has, since which job is to blame for a death is judged on all of those that it left. Tell whether there is more.
 verb('rescue', FREES, function(asked)
-  bury(expired(1000))
-  local adopted = {}
+  local dead, adopted = bury(expired(1000)), {}
   for _, worker in ipairs(workers.alive(asked.worker) and forsaken() or {}) do
     local held = rows.held(worker)
-    if #adopted > 0 and #adopted + #held > asked.most then return reply({claim_id = asked.claim_id, more = true}, adopted) end
+    if #adopted > 0 and #adopted + #held > asked.most then return reply({claim_id = asked.claim_id, dead = dead, more = true}, adopted) end
     for _, id in ipairs(held) do
       adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
     end
   end
-  return reply({claim_id = asked.claim_id, more = false}, adopted)
+  return reply({claim_id = asked.claim_id, dead = dead, more = false}, adopted)
 end)

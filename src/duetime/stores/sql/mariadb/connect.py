@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import asyncmy
 from asyncmy.constants.CLIENT import FOUND_ROWS
 from asyncmy.cursors import Cursor
 
+from duetime.stores.sql.mariadb import caution
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.pooled import meanings as mean
 from duetime.stores.sql.pooled.cursors import CursorConnector, Kind
@@ -17,7 +18,7 @@ from duetime.stores.sql.pooled.errors import Place
 # Claims come as one long text.
 _SETTINGS: Final = """SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, time_zone = '+00:00', sql_notes = 0, group_concat_max_len = 1073741824,
-sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 5,
+sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 4,
 """
 # SKIP LOCKED and JSON_TABLE.
 _KINDS: Final = {
@@ -62,7 +63,7 @@ _CODES: Final = mean.Codes(
 def connector(url: str, **options: Any) -> CursorConnector:
     """Return what makes connections to the database that a URL names."""
     return CursorConnector(
-        open=partial(cast("Any", asyncmy).connect, autocommit=True, client_flag=FOUND_ROWS, **options),
+        open=partial(caution.connect, autocommit=True, client_flag=FOUND_ROWS, **options),
         owned=asyncmy.Connection,
         plain=Cursor,
         accepts="an asyncmy connection",

@@ -23,6 +23,8 @@ MARIADB = Dialect(
     folder="mariadb",
     now=_NOW,
     now_once=_NOW,
+    # The answer carries it as the last id; a caller may still need the last id of its own.
+    stored_at="if(:ours, last_insert_id({0}), {0})",
     each=_each,
     # To list the keys of an object takes a time that grows with their square.
     pairs=None,

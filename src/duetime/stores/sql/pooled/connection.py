@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
+from duetime.stores.base.silence import Patience
 from duetime.stores.sql.driver import Script
+from duetime.stores.sql.pooled.errors import Place
 
 
 class Connection(Protocol):
@@ -69,6 +71,11 @@ class Connector(Protocol[C]):
         ...
 
     @property
+    def patience(self) -> Patience:
+        """How long its server may say nothing."""
+        ...
+
+    @property
     def most_tries(self) -> int:
         """How often a script is run that collides with others."""
         ...
@@ -83,6 +90,20 @@ class Connector(Protocol[C]):
         """The text that begins a transaction of ours."""
         ...
 
+    @property
+    def probe(self) -> str:
+        """A text that does nothing but be answered."""
+        ...
+
+    @property
+    def place(self) -> Place:
+        """The database as messages name it."""
+        ...
+
+    def transport(self, connection: C, /) -> Any:
+        """Return what a connection is made of."""
+        ...
+
     def errors(self) -> AbstractContextManager[None]:
         """Raise what the driver raises as our own errors."""
         ...
@@ -91,8 +112,10 @@ class Connector(Protocol[C]):
         """Return a connection that is ready for scripts; raise only our own errors."""
         ...
 
-    def play(self, connection: C, script: Script[T], clock: Clock | None, /) -> Awaitable[T]:
-        """Run a script to its end; with a clock of our own, all of it at one moment."""
+    def play(
+        self, connection: C, script: Script[T], clock: Clock | None, within: float | None = None, /
+    ) -> Awaitable[T]:
+        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
         ...
 
     @property

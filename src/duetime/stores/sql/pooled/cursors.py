@@ -6,13 +6,14 @@ import asyncio
 import re
 import selectors
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar, cast
 
 from duetime.errors import StoreError, StoreUnusable
 from duetime.model.clock import Clock
 from duetime.model.instants import SECOND, Micros
+from duetime.stores.base.silence import CONNECT, Patience, watch_over
 from duetime.stores.sql.borrowing import CHARSET, wrong_charset
 from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.pooled.connection import Judge
@@ -28,6 +29,8 @@ _LARGE = 2**18
 """From how many letters on it is worth a question whether the server takes so much: less always fits in a megabyte."""
 _PLAIN_BACKSLASHES = 512
 """Is in the server's status when a backslash stands for itself."""
+_STATEMENT = 35.0
+"""How long a statement of ours may take, in seconds: longer than the server lets it, so that the connection survives."""
 _GRACE = 5
 """How much later than we the server ends a transaction of a handler, in seconds."""
 
@@ -53,13 +56,15 @@ class Kind:
 class Session:
     """A connection as pools and scripts use it."""
 
-    __slots__ = ("_plain", "closed_by_hand", "kind", "raw")
+    __slots__ = ("_plain", "closed_by_hand", "kind", "ours", "raw")
 
     def __init__(self, raw: Any, kind: Kind, plain: type[Any]) -> None:
         self.raw = raw
         self.kind = kind
         self._plain = plain
         self.closed_by_hand = False
+        self.ours = False
+        """Whether it is a connection of our own, not a caller's."""
 
     def is_closed(self) -> bool:
         """Whether it was closed, by us or by the server."""
@@ -94,19 +99,30 @@ class Session:
     async def execute(self, query: str, /) -> None:
         """Run a text that answers nothing."""
         before = _cancellations()
-        await self.raw.query(self._spelled(query))
-        _heed(before)
+        async with asyncio.timeout(self._bound()):
+            await self.raw.query(self._spelled(query))
+            _heed(before)
 
-    async def fetch(self, query: str, values: Mapping[str, object], /) -> list[Row]:
-        """Run a statement; one that returns no rows answers how many it has found."""
-        text = self._spelled(query) % {name: self._literal(value) for name, value in values.items()}
-        if len(text) > _LARGE:
-            await self._check_size(text)
+    async def fetch(
+        self, query: str, values: Mapping[str, object], /, *, within: float | None = None
+    ) -> list[Row]:
+        """Run a statement; one that returns no rows answers how many it has found, and the last id."""
+        named = {"ours": self.ours, **values}
+        text = self._spelled(query) % {name: self._literal(value) for name, value in named.items()}
         cursor = self.raw.cursor(self._plain)
         before = _cancellations()
-        await cursor.execute(text)
-        _heed(before)
-        return [(cursor.rowcount,)] if cursor.description is None else list(await cursor.fetchall())
+        async with asyncio.timeout(self._bound(within)):
+            if len(text) > _LARGE:
+                await self._check_size(text)
+            await cursor.execute(text)
+            _heed(before)
+        if cursor.description is None:
+            return [(cursor.rowcount, cursor.lastrowid)]
+        return list(await cursor.fetchall())
+
+    def _bound(self, within: float | None = None) -> float | None:
+        """Return how long a statement may take; on a caller's connection that is for the caller to say."""
+        return _STATEMENT if within is None and self.ours else within
 
     def _literal(self, value: object) -> str:
         if not isinstance(value, str):
@@ -136,7 +152,7 @@ class Session:
 class CursorConnector:
     """Makes connections to one database whose statements take steps."""
 
-    open: Callable[[], Awaitable[Any]]
+    open: Callable[[], Awaitable[Any]] = field(repr=False)
     owned: type[Any]
     """The driver's connections."""
     plain: type[Any]
@@ -149,9 +165,11 @@ class CursorConnector:
     most_tries: int
     kinds: Mapping[str, Kind]
     """The servers that will do, by name."""
+    patience: Patience = field(default_factory=Patience)
     announces: bool = False
     pooled: bool = False
     begin: str = "BEGIN"
+    probe: str = "DO 1"
 
     @property
     def judge(self) -> Judge:
@@ -165,17 +183,27 @@ class CursorConnector:
     async def connect(self) -> Session:
         """Return a connection that is ready for scripts; raise only our own errors."""
         with self.errors():
-            before = _cancellations()
-            raw = await self.open()
-            try:
-                _heed(before)
-                session = self._session(raw)
-                for text in session.kind.settings.split(";"):
-                    await session.execute(text)
-            except BaseException:
-                raw.close()
-                raise
+            async with asyncio.timeout(CONNECT):
+                return await self._ready()
+
+    async def _ready(self) -> Session:
+        before = _cancellations()
+        raw = await self.open()
+        try:
+            _heed(before)
+            watch_over(raw)
+            session = self._session(raw)
+            session.ours = True
+            for text in session.kind.settings.split(";"):
+                await session.execute(text)
+        except BaseException:
+            raw.close()
+            raise
         return session
+
+    def transport(self, session: Session, /) -> Any:
+        """Return what a connection is made of."""
+        return session.raw._transport  # noqa: SLF001 -- no public name leads to it
 
     def _session(self, raw: Any) -> Session:
         told = str(raw.get_server_info())
@@ -186,14 +214,16 @@ class CursorConnector:
         known = " or ".join(f"{name} {kind.oldest[0]}.{kind.oldest[1]}" for name, kind in self.kinds.items())
         raise StoreUnusable(f"the server says it is {told}; use {known}, or a later one")
 
-    async def play(self, session: Session, script: Script[T], clock: Clock | None, /) -> T:
-        """Run a script to its end; with a clock of our own, all of it at one moment."""
+    async def play(
+        self, session: Session, script: Script[T], clock: Clock | None, within: float | None = None, /
+    ) -> T:
+        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
         now = clock.now() if clock else None
         steps = unfold(script, within=session.is_in_transaction())
         try:
             query = next(steps)
             while True:
-                rows = await session.fetch(query.statement.sql, {"now": now, **query.params})
+                rows = await session.fetch(query.statement.sql, {"now": now, **query.params}, within=within)
                 query = steps.send(rows)
         except StopIteration as stop:
             answer: T = stop.value

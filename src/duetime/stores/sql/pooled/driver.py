@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import count
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.clock import Clock
-from duetime.stores.base import Hint
+from duetime.stores.base import Check, Hint
+from duetime.stores.base.encryption import examine_tls
 from duetime.stores.sql.borrowing import not_accepted
 from duetime.stores.sql.driver import Borrowed, Script, script_name
 from duetime.stores.sql.pooled.borrowed import PooledBorrowed
@@ -21,10 +24,12 @@ from duetime.stores.sql.pooled.errors import Stale
 from duetime.stores.sql.pooled.pool import Pool
 
 T = TypeVar("T")
-_Work = Callable[[C], Awaitable[T]]
+_Work = Callable[[C, float | None], Awaitable[T]]
 
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
+_FAREWELL: Final = 1.0
+"""How long a transaction may take to be rolled back, in seconds, before its connection is closed instead."""
 
 
 class Links(Protocol[C]):
@@ -38,6 +43,11 @@ class Links(Protocol[C]):
     @property
     def lendable(self) -> Pool[C]:
         """For handlers, so that verbs do not wait for them and never meet what they have set."""
+        ...
+
+    @property
+    def pools(self) -> tuple[Pool[C], ...]:
+        """All there are."""
         ...
 
     @property
@@ -65,16 +75,18 @@ class PooledDriver(Generic[C, L]):
         self._lazy = lazy
         """Whether it connects when it is first used."""
         self._links: L | None = None
+        self._forget: Callable[[], None] = lambda: None
 
     async def open(self) -> None:
         """Connect once, to see that it works; a sibling does so when it is first used."""
         if self._links is not None:
             return
         self._links = self._link()
+        self._forget = self._connector.patience.watch(self._give_up)
         if self._lazy:
             return
         try:
-            await self._once(_nothing, repeatable=True)
+            await self._run(_nothing)
         except BaseException:
             await self.close()
             raise
@@ -82,6 +94,7 @@ class PooledDriver(Generic[C, L]):
     async def close(self) -> None:
         """Send the last hints, let running verbs end, and disconnect."""
         links, self._links = self._links, None
+        self._forget()
         if links is not None and links.pid == os.getpid():
             for end in links.ends:
                 await end()
@@ -92,9 +105,12 @@ class PooledDriver(Generic[C, L]):
         *,
         atomic: bool = True,
         hint: Hint | None = None,
+        rows: int | None = 1,
+        again: Callable[[], Script[T]] | None = None,
     ) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
-        answer = await self._run(partial(self._do, script, atomic=atomic), repeatable=False)
+        second = None if again is None else partial(self._do, again, atomic=atomic)
+        answer = await self._run(partial(self._do, script, atomic=atomic), again=second, rows=rows)
         if hint is not None:
             self.hint(hint)
         return answer
@@ -103,9 +119,23 @@ class PooledDriver(Generic[C, L]):
         """Refuse: the connections belong to an event loop."""
         return None
 
-    async def read(self, script: Callable[[], Script[T]]) -> T:
+    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again if the connection was lost."""
-        return await self._run(partial(self._do, script, atomic=False), repeatable=True)
+        work = partial(self._do, script, atomic=False)
+        return await self._run(work, again=work, rows=rows)
+
+    async def examine_tls(self) -> Check:
+        """Say how connections to the server are encrypted."""
+        here, option = self._connector, self._connector.place.authority
+
+        async def look(connection: C, _within: float | None) -> Check:
+            return examine_tls(
+                here.transport(connection),
+                encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
+                verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
+            )
+
+        return await self._run(look)
 
     def borrow(self, tx: object) -> Borrowed:
         """Take a caller's connection, which belongs to the event loop that asks."""
@@ -137,35 +167,87 @@ class PooledDriver(Generic[C, L]):
             )
         return self._links
 
-    async def _run(self, work: _Work[C, T], *, repeatable: bool) -> T:
-        """Do work on a connection of the pool, as often as conflicts and a lost connection make it necessary."""
-        stale = False
-        with self._connector.errors():
-            for tries in range(1, self._connector.most_tries):
-                try:
-                    return await self._once(work, repeatable=repeatable)
-                except Stale:
-                    if stale:
-                        raise
-                    stale = True
-                    self._open_links().pool.clear()
-                except Exception as error:
-                    if not self._connector.judge.is_conflict(error):
-                        raise
-                    await asyncio.sleep(random.uniform(0, min(_SHORTEST_PAUSE * 2**tries, _LONGEST_PAUSE)))
-            return await self._once(work, repeatable=repeatable)
+    def _give_up(self) -> None:
+        """Close the unused connections: where one does not answer, the others may be dead as well."""
+        if self._links is not None and self._links.pid == os.getpid():
+            for pool in self._links.pools:
+                pool.clear()
 
-    async def _once(self, work: _Work[C, T], *, repeatable: bool) -> T:
-        """Do work on a connection of the pool; raise `Stale` if that was lost and it is safe to do it again."""
-        pool: Pool[C] = self._open_links().pool
-        connection = await pool.acquire()
+    async def _run(self, work: _Work[C, T], *, again: _Work[C, T] | None = None, rows: int | None = 1) -> T:
+        """Do work on a connection of the pool, as often as conflicts and a lost connection make it necessary."""
+        left, whole = self._connector.patience.deadline(rows, repeatable=again is not None)
+        conflict: Exception | None = None
+        lost = False
+        with self._connector.errors():
+            for tries in count(1):
+                pool: Pool[C] = self._open_links().pool
+                began = time.monotonic()
+                if lost and pool.has_room:
+                    async with asyncio.timeout(whole):
+                        connection = await pool.acquire()
+                    left = _rest(whole, began)
+                else:
+                    # Not counted: to wait for others who are served is no sign of silence.
+                    connection = await pool.acquire()
+                    began = time.monotonic()
+                try:
+                    return await self._once(
+                        work,
+                        pool,
+                        connection,
+                        within=left,
+                        repeatable=again is not None,
+                        answers=conflict is not None,
+                    )
+                except Stale as stale:
+                    if lost:
+                        raise stale.__cause__ or stale from None
+                    lost = True
+                    pool.clear()
+                    work, again = again or work, None
+                except TimeoutError:
+                    if conflict is not None:
+                        raise conflict from None
+                    raise
+                except Exception as error:
+                    if not self._connector.judge.is_conflict(error) or tries >= self._connector.most_tries:
+                        raise
+                    conflict = error
+                    await asyncio.sleep(random.uniform(0, min(_SHORTEST_PAUSE * 2**tries, _LONGEST_PAUSE)))
+                left = whole = _rest(whole, began)
+        raise AssertionError  # pragma: no cover - the last try returns or raises
+
+    async def _once(
+        self,
+        work: _Work[C, T],
+        pool: Pool[C],
+        connection: C,
+        *,
+        within: float | None,
+        repeatable: bool,
+        answers: bool,
+    ) -> T:
+        """Do work on a connection; raise `Stale` if that was lost and it is safe to do it again.
+
+        `answers`: the server has just answered, that others were in the way.
+        """
         keep = False
+        began = time.monotonic()
         try:
-            answer = await work(connection)
+            answer = await work(connection, within)
             keep = True
-        except Exception as error:
+        except BaseException as error:
+            if not answers:
+                # A caller may give up on what takes long without any silence.
+                waited = 0 if within is None else time.monotonic() - began
+                self._connector.patience.heed(error, waited=waited)
+            if not isinstance(error, Exception):
+                raise
             judge = self._connector.judge
-            if judge.was_never_sent(error) or (repeatable and judge.is_lost(error)):
+            # A statement that may take long, and did, is not sent again; nor one that waits for others.
+            silent = within is not None and not answers
+            lost = silent if isinstance(error, TimeoutError) else judge.is_lost(error)
+            if judge.was_never_sent(error) or (repeatable and lost):
                 raise Stale(str(error)) from error
             keep = judge.spares_connection(error) and await _rolled_back(connection)
             raise
@@ -173,39 +255,63 @@ class PooledDriver(Generic[C, L]):
             pool.release(connection, keep=keep)
         return answer
 
-    def _do(self, script: Callable[[], Script[T]], connection: C, *, atomic: bool) -> Awaitable[T]:
-        """Run a script on a connection."""
-        return self._play(script, connection, atomic=atomic)
+    def _do(
+        self, script: Callable[[], Script[T]], connection: C, within: float | None, *, atomic: bool
+    ) -> Awaitable[T]:
+        """Run a script on a connection within a time."""
+        return self._play(script, connection, within, atomic=atomic)
 
-    async def _play(self, script: Callable[[], Script[T]], connection: C, *, atomic: bool) -> T:
+    async def _play(
+        self, script: Callable[[], Script[T]], connection: C, within: float | None, *, atomic: bool
+    ) -> T:
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        transaction = atomic or self._connector.pooled
-        if transaction:
-            await self._begin(connection)
+        if atomic or self._connector.pooled:
+            async with asyncio.timeout(within):
+                return await self._transact(script, connection, long=within is None)
+        if within is None:
+            await self._reach(connection, self._connector.probe, long=True)
         steps = script()
         name = script_name(steps)
         try:
-            if not transaction:
-                failpoint(f"before:{name}")
-            answer = await self._connector.play(connection, steps, self._clock)
+            failpoint(f"before:{name}")
+            answer = await self._connector.play(connection, steps, self._clock, within)
         finally:
             steps.close()
-        if transaction:
-            failpoint(f"before:{name}")
-            await connection.execute("COMMIT")
         failpoint(f"after:{name}")
         return answer
 
-    async def _begin(self, connection: C) -> None:
+    async def _transact(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
+        await self._reach(connection, self._connector.begin, long=long)
+        steps = script()
+        name = script_name(steps)
         try:
-            await connection.execute(self._connector.begin)
+            answer = await self._connector.play(connection, steps, self._clock)
+        finally:
+            steps.close()
+        failpoint(f"before:{name}")
+        await connection.execute("COMMIT")
+        failpoint(f"after:{name}")
+        return answer
+
+    async def _reach(self, connection: C, text: str, *, long: bool) -> None:
+        """Send what has no effect yet; raise `Stale` if the connection is lost, before what may take long is waited for."""
+        patience = self._connector.patience
+        try:
+            async with asyncio.timeout(patience.deadline(repeatable=True).first if long else None):
+                await connection.execute(text)
         except Exception as error:
-            if self._connector.judge.is_lost(error):
+            patience.heed(error)
+            if self._connector.judge.is_lost(error) or isinstance(error, TimeoutError):
                 raise Stale(str(error)) from error
             raise
 
 
-async def _nothing(_connection: object) -> None:
+def _rest(whole: float | None, began: float) -> float | None:
+    """Return what is left of a time."""
+    return None if whole is None else max(0.0, whole - (time.monotonic() - began))
+
+
+async def _nothing(_connection: object, _within: float | None) -> None:
     pass
 
 
@@ -213,7 +319,8 @@ async def _rolled_back(connection: Any) -> bool:
     """End the transaction, if one is open; False when that did not work."""
     if connection.is_in_transaction():
         try:
-            await connection.execute("ROLLBACK")
+            async with asyncio.timeout(_FAREWELL):
+                await connection.execute("ROLLBACK")
         except Exception:  # noqa: BLE001 -- whatever it was, the connection is closed
             return False
     return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from typing import Final, NamedTuple
-from urllib.parse import unquote, urlsplit
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
+from duetime.model.urls import parse
 
 
 class Place(NamedTuple):
@@ -22,23 +22,31 @@ class Place(NamedTuple):
 
     @classmethod
     def of(cls, dsn: str, kind: str = "PostgreSQL") -> Place:
-        """Read a URL as far as it goes; what it leaves out, the driver takes from the environment."""
-        try:
-            parts = urlsplit(dsn)
-            host = parts.netloc.rpartition("@")[2]
-            user, password = unquote(parts.username or ""), unquote(parts.password or "")
-        except ValueError:
-            return cls("the user", "the server", "", "", kind)
-        database = unquote(parts.path.lstrip("/"))
-        return cls(user or "the user", host or "the local server", database or user, password, kind)
+        """Read a URL; what it leaves out, the driver takes from the environment."""
+        url = parse(dsn)
+        host = ",".join(map(str, url.hosts)) or url.options.get("host") or "the local server"
+        user = url.user or url.options.get("user") or "the user"
+        return cls(user, host, url.path.lstrip("/") or url.user or "", url.password or "", kind)
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.host}"
+
+    @property
+    def authority(self) -> str:
+        """The option of the URL that says whose certificates to trust."""
+        return _AUTHORITY[self.kind]
 
     def say(self, error: BaseException) -> str:
         """Return an error's text without our password, should it be in there."""
         text = str(error) or type(error).__name__
         return text.replace(self.password, "***") if self.password else text
+
+
+class PasswordAsked(Exception):
+    """A server wants the password itself, on a connection by which it must not be sent."""
 
 
 class Stale(ConnectionError):
@@ -48,6 +56,11 @@ class Stale(ConnectionError):
 _AUTHORITY: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
 _ANYWHERE: Final[tuple[tuple[type[Exception], type[StoreError], str], ...]] = (
     (InjectedFault, StoreUnavailable, "{error}"),
+    (
+        PasswordAsked,
+        StoreUnusable,
+        "{place} asks for the password in clear, without TLS, and did not get it; set up TLS there, and add ?{option}=ca.pem",
+    ),
     (
         ssl.SSLCertVerificationError,
         StoreUnusable,
@@ -72,7 +85,7 @@ def unreachable(error: BaseException, place: Place) -> BaseException:
     """Return what an error of the network means; what is none comes back as it is."""
     for source, kind, text in _ANYWHERE:
         if isinstance(error, source):
-            return kind(text.format(place=place, error=place.say(error), option=_AUTHORITY[place.kind]))
+            return kind(text.format(place=place, error=place.say(error), option=place.authority))
     return error
 
 

@@ -41,9 +41,10 @@ class PooledLent(Generic[C]):
         with self._connector.errors():
             self._connection = connection = await self._pool.acquire()
             try:
-                await self._connector.bound(connection, self._timeout)
-                await connection.execute(self._connector.begin)
-                await connection.execute(f"SAVEPOINT {self._mark}")
+                async with self._connector.patience.one_try():
+                    await self._connector.bound(connection, self._timeout)
+                    await connection.execute(self._connector.begin)
+                    await connection.execute(f"SAVEPOINT {self._mark}")
             except BaseException:
                 self._give_back()
                 raise
@@ -56,14 +57,16 @@ class PooledLent(Generic[C]):
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
         with self._connector.errors():
-            return await self._connector.play(self._open(), script(), self._clock)
+            async with self._connector.patience.one_try():
+                return await self._connector.play(self._open(), script(), self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
         try:
             with self._connector.errors():
                 failpoint("before:transaction")
-                await self._open().execute("COMMIT")
+                async with self._connector.patience.one_try():
+                    await self._open().execute("COMMIT")
                 failpoint("after:transaction")
         finally:
             self._give_back()
@@ -85,7 +88,8 @@ class PooledLent(Generic[C]):
             return False
         with self._connector.errors():
             try:
-                await connection.execute(f"{verb} {self._mark}")
+                async with self._connector.patience.one_try():
+                    await connection.execute(f"{verb} {self._mark}")
             except Exception as error:
                 if not self._connector.judge.misses_savepoint(error):
                     raise

@@ -25,6 +25,7 @@ class _Links(NamedTuple):
 
     pool: Pool[Any]
     lendable: Pool[Any]
+    pools: tuple[Pool[Any], ...]
     writer: RowWriter[Any]
     ends: tuple[Callable[[], Awaitable[None]], ...]
     pid: int
@@ -73,11 +74,6 @@ class PollingDriver(PooledDriver[C, _Links], Generic[C]):
         """Return a transaction on a connection that no verb of the store waits for."""
         return PooledLent(self._open_links().lendable, self._lending, clock=self._clock, timeout=timeout)
 
-    async def hold(self, worker: str) -> bool:
-        """Refuse: no session tells others that it lives."""
-        del worker
-        return False
-
     def sibling(self) -> Self:
         """Return a driver for another event loop, on one connection of its own."""
         family = self._family._replace(sibling=True)
@@ -100,7 +96,7 @@ class PollingDriver(PooledDriver[C, _Links], Generic[C]):
 
     async def doctor(self) -> list[Check]:
         """Look at the server's version and settings."""
-        return await self.read(self._examine)
+        return [*await self.read(self._examine), await self.examine_tls()]
 
     def _watcher(self, on_hint: Callable[[Hint], None]) -> RowWatcher[C]:
         return RowWatcher(
@@ -117,4 +113,4 @@ class PollingDriver(PooledDriver[C, _Links], Generic[C]):
         tell, sender = self._family.hints["tell"], self._family.sender
         writer = RowWriter(own, self._lending, tell, sender=sender)
         ends = (writer.close, own.close, lendable.close, pool.close)
-        return _Links(pool, lendable, writer, ends, os.getpid())
+        return _Links(pool, lendable, (pool, lendable, own), writer, ends, os.getpid())

@@ -44,12 +44,17 @@ class Pool(Generic[C]):
         self._all_back: asyncio.Event | None = None
         """Set once the pool is closed and its last connection came back; None while it is open."""
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a caller who finds no unused connection gets a new one at once."""
+        return self._taken < self._size
+
     async def acquire(self) -> C:
         """Return a connection for the caller alone, which must be released."""
         self._check_open()
         if connection := self.unused():
             return connection
-        if self._taken < self._size:
+        if self.has_room:
             self._taken += 1
             return await self._open()
         return await self._wait()

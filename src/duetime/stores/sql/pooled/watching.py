@@ -23,6 +23,8 @@ _BUSY: Final = 0.01
 """How often the server looks in the seconds after something was heard."""
 _QUIET: Final = 0.05
 """The same when nothing was: each look wakes the server, which is most of what it costs."""
+_LONGEST: Final = 18.0
+"""How long one look may take, in seconds: on the server it takes ten at the most."""
 
 
 class RowWriter(Sender, Generic[C]):
@@ -49,8 +51,11 @@ class RowWriter(Sender, Generic[C]):
         try:
             if self._connector.carries_hints(connection):
                 values = {"slot": self._slot, "said": text}
-                await self._connector.play(connection, _asked(self._tell, values), None)
+                async with self._connector.patience.one_try(repeatable=True):
+                    await self._connector.play(connection, _asked(self._tell, values), None)
             keep = True
+        except TimeoutError:
+            self._connector.patience.lose()
         except Exception as error:  # noqa: BLE001 -- nobody waits for an answer; hints may be lost
             keep = self._connector.judge.spares_connection(error)
         finally:
@@ -116,7 +121,13 @@ class RowWatcher(Generic[C]):
 
     async def _look(self, connection: C, *, heard: int, due: int, pace: float) -> list[Row]:
         values = {"heard": heard, "due": due, "pace": pace}
-        return await self._connector.play(connection, _asked(self._watch, values), self._clock)
+        async with asyncio.timeout(_LONGEST) as scope:
+            # Nothing can be asked on this connection meanwhile, so that a new one is made.
+            forget = self._connector.patience.interrupt(scope)
+            try:
+                return await self._connector.play(connection, _asked(self._watch, values), self._clock)
+            finally:
+                forget()
 
     def _heed(self, found: list[Row]) -> bool:
         """Pass on what is new; False when there is nothing."""

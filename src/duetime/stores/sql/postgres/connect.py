@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Mapping
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import StoreUnusable
 from duetime.model.clock import Clock
+from duetime.stores.base.silence import ANSWER, CONNECT, Patience, watch_over
 from duetime.stores.sql.borrowing import gone
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pooled.errors import OwnErrors, Place
+from duetime.stores.sql.pooled.errors import OwnErrors, PasswordAsked, Place
+from duetime.stores.sql.postgres.caution import CautiousLoop
 from duetime.stores.sql.postgres.errors import JUDGE, translate
 from duetime.stores.sql.postgres.play import play
 
@@ -23,7 +26,6 @@ Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 
 OLDEST: Final = 12
 """The first version that we know to work."""
-_CONNECT_TIMEOUT: Final = 5.0
 STATEMENT_TIMEOUT: Final = 30
 """In seconds."""
 # Above the server's own, so that the server is the first to give up and the connection survives.
@@ -36,7 +38,7 @@ _PIECE: Final = 64 * 1024
 """Bytes read at once."""
 
 _BOUNDS: Final = {
-    "lock_timeout": "5s",
+    "lock_timeout": "4s",
     "statement_timeout": f"{STATEMENT_TIMEOUT}s",
     "idle_in_transaction_session_timeout": "10s",
     # Our statements are short; compiling them takes longer than running them.
@@ -47,7 +49,7 @@ _SESSION: Final = {
     "default_transaction_isolation": "read committed",
     "application_name": "duetime",
     "client_min_messages": "warning",
-    # The server ends the session, and with it the marks, of a host that is gone without a word.
+    # The server ends the session, and with it the locks, of a host that is gone without a word.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -62,9 +64,9 @@ _OURS_ALONE: Final = {
 class Connector:
     """Makes connections to one database.
 
-    Behind a pooler in transaction mode a connection has no session of its own: settings, prepared statements,
-    LISTEN and session locks would belong to whoever comes next. Unless told, we find out by asking the server
-    for its process id, which differs from the one that a pooler gives its clients.
+    Behind a pooler in transaction mode a connection has no session of its own: settings, prepared statements and
+    LISTEN would belong to whoever comes next. Unless told, we find out by asking the server for its process id,
+    which differs from the one that a pooler gives its clients.
     """
 
     judge = JUDGE
@@ -73,9 +75,11 @@ class Connector:
     alchemy = "postgresql"
     how = "use it inside `async with connection.transaction():`"
     announces = True
+    probe = "SELECT 1"
 
-    def __init__(self, dsn: str, *, pooler: Pooler = "auto") -> None:
+    def __init__(self, dsn: str, *, pooler: Pooler = "auto", timeout: float = ANSWER) -> None:
         self._dsn = dsn
+        self.patience = Patience(timeout)
         self._certain = pooler != "auto"
         self.pooled = pooler == "transaction"
         """Whether there is a pooler in between; unless told, certain after the first connection."""
@@ -94,32 +98,40 @@ class Connector:
             return ""
         return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _BOUNDS.items())
 
-    async def connect(self, kind: type[Connection] = asyncpg.Connection) -> Connection:
+    async def connect(self, kind: type[Connection] = asyncpg.Connection, **settings: str) -> Connection:
         """Return a connection that is ready for scripts; raise only our own errors.
 
-        One of another kind is for the statements of others, too, and gets no settings that suit ours alone.
+        One of another kind is for the statements of others, too, and gets no settings that suit ours alone. More
+        `settings` are for a session of the server; a pooler's gets none.
         """
         with self.errors():
-            connection = await self._connect(kind)
-            if self.pooled:
-                return connection
-            try:
-                ours = await self._prepare(
-                    connection, _OURS_ALONE if kind is asyncpg.Connection else _SESSION
-                )
-            except BaseException:
-                connection.terminate()
-                raise
-            if ours:
-                return connection
-            # This connection caches prepared statements, so it must not run a single one.
+            async with asyncio.timeout(CONNECT):
+                return await self._ready(kind, settings)
+
+    async def _ready(self, kind: type[Connection], settings: Mapping[str, str]) -> Connection:
+        connection = await self._connect(kind)
+        if self.pooled:
+            return connection
+        try:
+            usual = _OURS_ALONE if kind is asyncpg.Connection else _SESSION
+            ours = await self._prepare(connection, {**usual, **settings})
+        except BaseException:
             connection.terminate()
-            self.pooled = True
-            return await self._connect(kind)
+            raise
+        if ours:
+            return connection
+        # This connection caches prepared statements, so it must not run a single one.
+        connection.terminate()
+        self.pooled = True
+        return await self._connect(kind)
 
     def errors(self) -> OwnErrors:
         """Raise what the driver raises as our own errors."""
         return self._errors
+
+    def transport(self, connection: Connection) -> Any:
+        """Return what a connection is made of."""
+        return cast("Any", connection)._transport  # noqa: SLF001 -- no public name leads to it
 
     def taken(self, tx: object) -> Connection | None:
         """Return a caller's connection, also where a pool has handed it out; None for what is none."""
@@ -132,28 +144,39 @@ class Connector:
             return inner
         return given if isinstance(tx, asyncpg.Connection) else None
 
-    def play(self, connection: Connection, script: Script[T], clock: Clock | None) -> Awaitable[T]:
+    def play(
+        self, connection: Connection, script: Script[T], clock: Clock | None, within: float | None = None
+    ) -> Awaitable[T]:
         """Run a script to its end."""
-        return play(connection, script, clock)
+        return play(connection, script, clock, within)
 
     async def restore(self, connection: Connection) -> None:
         """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""
         if not self.pooled:
-            await connection.reset(timeout=_CONNECT_TIMEOUT)
+            await connection.reset(timeout=CONNECT)
             await self._prepare(connection, _SESSION)
 
     async def _connect(self, kind: type[Connection]) -> Connection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
-        connection = await asyncpg.connect(
-            self._dsn,
-            connection_class=kind,
-            timeout=_CONNECT_TIMEOUT,
-            command_timeout=_COMMAND_TIMEOUT,
-            statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
-            max_cached_statement_lifetime=_PLANS_LAST,
-            max_cacheable_statement_size=0,
-        )
+        loop: Any = CautiousLoop()
+        try:
+            connection = await asyncpg.connect(
+                self._dsn,
+                loop=loop,
+                connection_class=kind,
+                timeout=CONNECT,
+                command_timeout=_COMMAND_TIMEOUT,
+                statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
+                max_cached_statement_lifetime=_PLANS_LAST,
+                max_cacheable_statement_size=0,
+            )
+        except Exception as error:
+            if loop.refused:
+                raise PasswordAsked from error
+            raise
+        loop.release(connection)
         _read_in_small_pieces(connection)
+        watch_over(connection)
         version = connection.get_server_version()
         if version.major < OLDEST:
             connection.terminate()

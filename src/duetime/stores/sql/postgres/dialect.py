@@ -38,6 +38,7 @@ POSTGRES = Dialect(
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     index="",
     parameter=lambda _, n: f"${n}",
+    storing=("WITH stored AS (\n", "\n)\nSELECT {now}"),
     # A fourth of what it takes to store a job.
     looks_before_storing=False,
     claims_per_statement=True,

@@ -1,4 +1,4 @@
-"""Runs scripts on PostgreSQL, hears and tells hints, and marks who lives."""
+"""Runs scripts on PostgreSQL, and hears and tells hints."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
+from duetime.stores.base.silence import ANSWER
 from duetime.stores.base.subscribers import Subscribers
 from duetime.stores.sql.driver import Lent, Lone, Query, Script, Statement
 from duetime.stores.sql.pooled.driver import PooledDriver
@@ -21,7 +22,6 @@ from duetime.stores.sql.postgres import checks
 from duetime.stores.sql.postgres.connect import Connection, Connector, Pooler
 from duetime.stores.sql.postgres.lent import LendableConnection, LentPostgres
 from duetime.stores.sql.postgres.listen import Listener
-from duetime.stores.sql.postgres.marks import Marks
 from duetime.stores.sql.postgres.notify import Notifier, channel
 from duetime.stores.sql.postgres.play import play_alone
 
@@ -36,8 +36,8 @@ class _Links(NamedTuple):
     pool: Pool[Connection]
     notifier: Notifier
     ends: tuple[Callable[[], Awaitable[None]], ...]
-    marks: Marks | None
     lendable: Pool[Connection]
+    pools: tuple[Pool[Connection], ...]
     pid: int
 
 
@@ -61,12 +61,14 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
         clock: Clock | None = None,
         pool: int = 10,
         pooler: Pooler = "auto",
+        timeout: float = ANSWER,
         family: _Family | None = None,
     ) -> None:
         self._dsn = dsn
         self._namespace = namespace
         self._size = pool
-        self._family = family or _Family(Connector(dsn, pooler=pooler), Subscribers(), secrets.token_hex(4))
+        connector = Connector(dsn, pooler=pooler, timeout=timeout)
+        self._family = family or _Family(connector, Subscribers(), secrets.token_hex(4))
         super().__init__(self._family.connector, clock=clock, lazy=family is not None)
         self._ears = Ears(self._family.subscribers, self._listener)
 
@@ -79,16 +81,6 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
         """Return a transaction on a connection that no verb of the store waits for."""
         return LentPostgres(
             self._open_links().lendable, self._family.connector, clock=self._clock, timeout=timeout
-        )
-
-    async def hold(self, worker: str) -> bool:
-        """Mark the worker as living for as long as our connection does.
-
-        Only a sibling can, and none can behind a pooler: elsewhere, connections come and go.
-        """
-        marks = self._open_links().marks
-        return marks is not None and await self._run(
-            lambda connection: marks.take(connection, worker), repeatable=True
         )
 
     def sibling(self) -> Self:
@@ -114,14 +106,17 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
 
     async def doctor(self) -> list[Check]:
         """Look at the server's version and settings, and for a pooler."""
-        return await self.read(lambda: checks.examine(pooled=self._family.connector.pooled))
+        found = await self.read(lambda: checks.examine(pooled=self._family.connector.pooled))
+        return [*found, await self.examine_tls()]
 
-    def _do(self, script: Callable[[], Script[T]], connection: Connection, *, atomic: bool) -> Awaitable[T]:
+    def _do(
+        self, script: Callable[[], Script[T]], connection: Connection, within: float | None, *, atomic: bool
+    ) -> Awaitable[T]:
         # Here, because only a connection tells whether there is a pooler.
         if isinstance(script, Lone) and not self._family.connector.pooled:
             lone: Lone[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
-            return play_alone(connection, lone, self._clock)
-        return self._play(script, connection, atomic=atomic)  # pyright: ignore[reportUnknownArgumentType] -- the same
+            return play_alone(connection, lone, self._clock, within)
+        return self._play(script, connection, within, atomic=atomic)  # pyright: ignore[reportUnknownArgumentType] -- the same
 
     def _listener(self, on_hint: Callable[[Hint], None]) -> Listener:
         return Listener(
@@ -132,16 +127,20 @@ class PostgresDriver(PooledDriver[Connection, _Links]):
         )
 
     def _link(self) -> _Links:
-        notify = partial(Notifier, channel=channel(self._namespace), sender=self._family.sender)
-        if self._lazy:
-            marks = Marks(self._family.connector)
-            notifier = notify(marks.pool)
-            return _Links(marks.pool, notifier, (notifier.close, marks.close), marks, marks.pool, os.getpid())
-        pool, own = (
-            Pool(self._family.connector.connect, size=self._size),
-            Pool(self._family.connector.connect, size=1),
+        connect = self._family.connector.connect
+        notify = partial(
+            Notifier,
+            patience=self._family.connector.patience,
+            channel=channel(self._namespace),
+            sender=self._family.sender,
         )
-        lendable = Pool(partial(self._family.connector.connect, LendableConnection), size=self._size)
+        if self._lazy:
+            # Heartbeats go over it: for one statement in ten seconds, to plan it takes longer than to run it.
+            only = Pool(partial(connect, plan_cache_mode="force_generic_plan"), size=1)
+            notifier = notify(only)
+            return _Links(only, notifier, (notifier.close, only.close), only, (only,), os.getpid())
+        pool, own = Pool(connect, size=self._size), Pool(connect, size=1)
+        lendable = Pool(partial(connect, LendableConnection), size=self._size)
         notifier = notify(own, verbs=pool)
         ends = (notifier.close, own.close, lendable.close, pool.close)
-        return _Links(pool, notifier, ends, None, lendable, os.getpid())
+        return _Links(pool, notifier, ends, lendable, (pool, lendable, own), os.getpid())

@@ -64,7 +64,7 @@ def translate(error: BaseException, place: Place) -> BaseException:
         if isinstance(error, source):
             return kind(text.format(place=place, error=place.say(error)))
     if isinstance(error, ConnectionError) and str(error).endswith(_NO_TLS):
-        return StoreUnusable(f"{place} does not speak TLS; set ssl = on in its settings, or ?sslmode=disable")
+        return StoreUnusable(f"{place} does not speak TLS; set ssl = on in its settings")
     return unreachable(error, place)
 
 

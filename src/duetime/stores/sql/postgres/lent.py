@@ -90,8 +90,10 @@ class LentPostgres:
             try:
                 return await self._begin()
             except Exception as error:
-                if not (is_lost(error) or was_never_sent(error)):
+                silent = isinstance(error, TimeoutError)
+                if not (silent or is_lost(error) or was_never_sent(error)):
                     raise
+                self._connector.patience.heed(error)
                 self._pool.clear()
                 return await self._begin()
 
@@ -100,7 +102,8 @@ class LentPostgres:
         connection = self._open()
         with self._connector.errors():
             try:
-                await connection.execute(f"RELEASE {self._mark}; {_OURS}")
+                async with self._connector.patience.one_try():
+                    await connection.execute(f"RELEASE {self._mark}; {_OURS}")
             except asyncpg.InFailedSQLTransactionError as error:
                 if await self._rolled_back_to_mark():
                     text = "a statement failed in the transaction, so nothing of it can be committed"
@@ -115,7 +118,8 @@ class LentPostgres:
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
         with self._connector.errors():
-            return await play(self._open(), script(), self._clock)
+            async with self._connector.patience.one_try():
+                return await play(self._open(), script(), self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
@@ -123,7 +127,8 @@ class LentPostgres:
         try:
             with self._connector.errors():
                 failpoint("before:transaction")
-                await self._transaction.commit()
+                async with self._connector.patience.one_try():
+                    await self._transaction.commit()
                 failpoint("after:transaction")
             keep = True
         finally:
@@ -149,9 +154,10 @@ class LentPostgres:
         self._connection = connection = await self._pool.acquire()
         try:
             self._transaction = connection.transaction(isolation="read_committed")
-            await self._transaction.start()
             bounds = self._connector.local_bounds + self._bounds()
-            await connection.execute(f"{bounds}SAVEPOINT {self._mark}")
+            async with self._connector.patience.one_try(repeatable=True):
+                await self._transaction.start()
+                await connection.execute(f"{bounds}SAVEPOINT {self._mark}")
         except BaseException:
             await self._give_back(keep=False)
             raise
@@ -170,7 +176,8 @@ class LentPostgres:
     async def _rolled_back_to_mark(self) -> bool:
         """Go back to the savepoint; False if it is not there any more."""
         try:
-            await self._open().execute(f"ROLLBACK TO {self._mark}")
+            async with self._connector.patience.one_try():
+                await self._open().execute(f"ROLLBACK TO {self._mark}")
         except _TROUBLE as error:
             if not self._was_ended(error):
                 raise
@@ -203,7 +210,7 @@ class LentPostgres:
     async def _cleaned(self, connection: Connection) -> bool:
         """Undo what the handler has left in the session; False if that is better thrown away."""
         if not isinstance(connection, LendableConnection):
-            # The only one of a sibling, which would lose its marks.
+            # The only one of a sibling, which would lose settings of its own.
             return True
         if connection.altered:
             return False

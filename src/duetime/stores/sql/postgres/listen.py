@@ -47,17 +47,24 @@ class Listener:
             await asyncio.sleep(next(self._pauses))
 
     async def _listen(self) -> None:
+        patience = self._connector.patience
         connection = await self._connector.connect()
+        gone = asyncio.Event()
+        forget = patience.watch(gone.set)
         try:
             if self._connector.pooled:
                 return
-            gone = asyncio.Event()
             connection.add_termination_listener(lambda _: gone.set())
-            await connection.add_listener(self._channel, self._hear)
+            async with patience.one_try():
+                await connection.add_listener(self._channel, self._hear)
             self._pauses = pauses()
             self._turn(up=True)
             await _check_until(gone, connection)
+        except TimeoutError as error:
+            patience.heed(error)
+            raise
         finally:
+            forget()
             if self.up:
                 self._turn(up=False)
             connection.terminate()

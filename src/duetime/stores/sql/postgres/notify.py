@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncpg
 
 from duetime.errors import DuetimeError
+from duetime.stores.base.silence import Patience
 from duetime.stores.sql.pooled.hints import Sender
 from duetime.stores.sql.pooled.pool import Pool
 from duetime.stores.sql.postgres.connect import Connection
@@ -27,10 +28,17 @@ class Notifier(Sender):
     longest = 0.004
 
     def __init__(
-        self, pool: Pool[Connection], *, channel: str, sender: str, verbs: Pool[Connection] | None = None
+        self,
+        pool: Pool[Connection],
+        *,
+        patience: Patience | None = None,
+        channel: str,
+        sender: str,
+        verbs: Pool[Connection] | None = None,
     ) -> None:
         super().__init__(sender)
         self._pool = pool
+        self._patience = patience or Patience()
         self._verbs = verbs
         """Whose unused connections are taken while ours is not open."""
         self._channel = channel
@@ -51,12 +59,13 @@ class Notifier(Sender):
         try:
             # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
             # to select `pg_notify`. Nobody waits for the disk on account of a hint.
-            await connection.execute(
-                f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'
-            )
+            async with self._patience.one_try(repeatable=True):
+                await connection.execute(
+                    f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'
+                )
             keep = True
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-            pass
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            self._patience.heed(error)
         finally:
             pool.release(connection, keep=keep)
         return keep

@@ -37,6 +37,7 @@ WITH demand AS MATERIALIZED (
                   WHERE f.queue = d.name AND f.priority = p.n
               ), 0) - 1 END
               AND (d.unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+              AND (d.ahead = 0 OR j.unique_key IS NULL)
               AND j.task = ANY (d.tasks)
             ORDER BY j.due_at, j.id
             LIMIT d.most
@@ -103,31 +104,6 @@ WITH done AS (
     RETURNING 1
 )
 SELECT count(*) FROM done
-
--- name: peers
--- List the other living workers whose processes can be looked at from here, or whose session has ended; and of
--- those whose session may end one, which is reason enough to look again.
-SELECT w.id, w.pid, w.pid_started, coalesce(w.host_key = :host_key, false), seen.lost, w.session = 1
-FROM {workers} AS w
-CROSS JOIN LATERAL (
-    -- Right after a restart of the server, sessions that are coming back have no lock yet. NOT IN reads the locks once,
-    -- however many workers there are.
-    SELECT w.session = 1
-       AND pg_postmaster_start_time() < statement_timestamp() - interval '5 seconds'
-       AND hashtextextended(w.id, 0) NOT IN (
-            SELECT (l.classid::bigint << 32) | l.objid::bigint
-            FROM pg_locks AS l
-            WHERE l.locktype = 'advisory' AND l.objsubid = 1
-              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-       ) AS lost
-) AS seen
-WHERE w.state = 'alive' AND w.id <> :worker AND (w.host_key = :host_key OR seen.lost)
-UNION ALL (
-    SELECT w.id, w.pid, w.pid_started, false, false, true
-    FROM {workers} AS w
-    WHERE w.state = 'alive' AND w.id <> :worker AND w.session = 1 AND w.host_key IS DISTINCT FROM :host_key
-    LIMIT 1
-)
 
 -- name: has_schema
 -- Tell whether there are any tables of ours; to_regclass may still answer from before the wait for the lock.

@@ -16,27 +16,31 @@ T = TypeVar("T")
 _Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
-async def play_alone(connection: _Connection, lone: Lone[T], clock: Clock | None) -> T:
+async def play_alone(connection: _Connection, lone: Lone[T], clock: Clock | None, within: float | None) -> T:
     """Run a script of one statement, which is its own transaction, without the script."""
     failpoint(f"before:{lone.verb}")
-    await _ask(connection, lone.query, clock.now() if clock else None)
+    await _ask(connection, lone.query, clock.now() if clock else None, within)
     failpoint(f"after:{lone.verb}")
     return lone.answer
 
 
-async def play(connection: _Connection, steps: Script[T], clock: Clock | None) -> T:
-    """Run a script to its end; with a clock of our own, all of it at one moment."""
+async def play(
+    connection: _Connection, steps: Script[T], clock: Clock | None, within: float | None = None
+) -> T:
+    """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
     now = clock.now() if clock else None
     try:
         query = next(steps)
         while True:
-            query = steps.send(await _ask(connection, query, now))
+            query = steps.send(await _ask(connection, query, now, within))
     except StopIteration as stop:
         answer: T = stop.value
         return answer
 
 
-def _ask(connection: _Connection, query: Query, now: Instant | None) -> Awaitable[list[Any]]:
+def _ask(
+    connection: _Connection, query: Query, now: Instant | None, within: float | None
+) -> Awaitable[list[Any]]:
     statement, params = query
     values = [now if name == "now" else params[name] for name in statement.params]
-    return connection.fetch(statement.sql, *values)
+    return connection.fetch(statement.sql, *values, timeout=within)

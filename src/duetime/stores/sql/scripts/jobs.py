@@ -33,33 +33,41 @@ class Enqueued(NamedTuple):
     """Where requests are stored, in their order, and which of them share a job with other arguments."""
 
     ids: list[JobId]
+    now: Instant
+    """The store's clock, where it is a server's."""
     clashes: Sequence[Clash] = ()
 
 
 def enqueue(
-    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+    sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = (), fresh: bool = False
 ) -> Script[Enqueued]:
-    """Store jobs, with what is noted of them, and tell the ids they are stored under."""
+    """Store jobs, with what is noted of them, and tell the ids they are stored under.
+
+    `fresh`: the database may refuse them all where one is stored already.
+    """
     if entries:
         yield Query(sql.add_entries, {"rows": rows.entries(entries)})
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
+    now = 0
     if free:
-        yield insertion(sql, free)
+        told = yield insertion(sql, free, fresh=fresh)
+        now = told[0][-1]
     occurrences = [(job.schedule, job.occurrence) for job in free if job.schedule is not None]
     if not keyed and not occurrences:
-        return Enqueued([job.id for job in jobs])
+        return Enqueued([job.id for job in jobs], now)
     stored: dict[object, JobId] = {}
     if occurrences:
         found = yield Query(sql.occurrence_ids, {"rows": rows.batch(occurrences)})
         stored = {(schedule, occurrence): job_id for schedule, occurrence, job_id in found}
     if not keyed:
-        return Enqueued([stored.get((job.schedule, job.occurrence), job.id) for job in jobs])
+        return Enqueued([stored.get((job.schedule, job.occurrence), job.id) for job in jobs], now)
     from duetime.stores.sql.scripts import keys
 
     placed = yield from keys.place(sql, keyed)
     return Enqueued(
         [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs],
+        placed.now,
         placed.clashes,
     )
 
@@ -118,10 +126,15 @@ def claim(
     return claims
 
 
+def quote_blobs(sql: Statements) -> Script[None]:
+    """Make jobs claimable that hold bytes where they should not."""
+    yield Query(sql.quote_blobs, {})
+
+
 def claims_under(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Claim]]:
     """Look up what a claim had handed out."""
     found = yield Query(sql.claims_under, {"worker": worker, "claim_id": claim_id})
-    return [rows.claim(row) for row in found]
+    return [rows.checked_claim(row) for row in found]
 
 
 def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
@@ -251,8 +264,8 @@ def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Sc
     }
     found = yield Query(sql.next_due, values)
     now, due_at, in_queues, at_gates, limited = found[0]
-    future = [moment for moment in (in_queues, at_gates) if moment is not None]
-    return NextDue(now, due_at, min(future, default=None), bool(limited))
+    future = [at for one in (in_queues, at_gates) if (at := rows.moment(one)) is not None]
+    return NextDue(now, rows.moment(due_at), min(future, default=None), bool(limited))
 
 
 def _is_success(change: Settlement) -> bool:

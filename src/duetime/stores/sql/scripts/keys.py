@@ -29,6 +29,7 @@ class Placed(NamedTuple):
     ids: Mapping[JobId, JobId]
     """The id of each request's job, by the id that was made for it."""
     clashes: Sequence[Clash]
+    now: Instant
 
 
 _Asked: TypeAlias = dict[JobId, tuple[NewJob, Key]]
@@ -48,11 +49,13 @@ def place(sql: Statements, jobs: Iterable[NewJob]) -> Script[Placed]:
     """Store jobs with keys as if they came one after another; raise `KeyTaken` for one that insists on its own."""
     ids: dict[JobId, JobId] = {}
     clashes: list[Clash] = []
+    now = 0
     for asked in _rounds(jobs):
         placed = yield from _place(sql, asked)
         ids |= placed.ids
         clashes += placed.clashes
-    return Placed(ids, clashes)
+        now = placed.now
+    return Placed(ids, clashes, now)
 
 
 def _rounds(jobs: Iterable[NewJob]) -> list[_Asked]:
@@ -98,7 +101,7 @@ def _place(sql: Statements, asked: _Asked) -> Script[Placed]:
             yield from _free(sql, verdicts[Verdict.TAKE_OVER].values())
         waiting = {job_id: pair for job_id, pair in waiting.items() if job_id not in ids}
         if not waiting:
-            return Placed(ids, clashes)
+            return Placed(ids, clashes, seen.now)
     raise _contended(waiting)
 
 

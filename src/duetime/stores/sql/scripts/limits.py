@@ -166,7 +166,7 @@ def seize(sql: Statements, demand: Demand, found: Survey, *, one_statement: bool
         taken = yield Query(
             sql.take_limited, {"worker": demand.worker, "claim_id": demand.claim_id, "rows": batch}
         )
-        claims = [rows.claim(row)._replace(queue_limited=row[5] in queues) for row in taken]
+        claims = [rows.checked_claim(row)._replace(queue_limited=row[5] in queues) for row in taken]
         claims.sort(key=lambda claim: (claim.priority, claim.due_at, claim.job_id))
         yield from _note(sql, claims, gates, queues)
     # Something may be left, and others may have had a gate locked just now: to look again costs little.

@@ -44,7 +44,7 @@ def release(sql: Statements, ids: Sequence[JobId], *, claim_id: str, force: bool
     listed = rows.batch((job_id,) for job_id in ids)
     taken = yield Query(sql.reclaim, {"rows": listed, "claim_id": claim_id, "force": int(force)})
     if taken:
-        yield from settle(sql, [_given_back(rows.claim(row[:-2]), row[-1]) for row in taken])
+        yield from settle(sql, [_given_back(rows.checked_claim(row[:-2]), row[-1]) for row in taken])
     answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
     for job_id, state in (yield Query(sql.standing, {"rows": listed})):
         answers[job_id] = _UNTOUCHED.get(State(state), ReleaseAnswer.FINISHED)

@@ -74,7 +74,7 @@ def due_schedules(sql: Statements, *, ahead: Micros, limit: int) -> Script[DueSc
     # Those that go on come first. One more of each than asked for tells whether others have to wait.
     going_on = (yield Query(sql.resuming_schedules, {"limit": limit + 1})) if resuming else []
     schedules = [rows.schedule(row) for row in (*going_on, *due)]
-    return DueSchedules(now, schedules, next_at, resumes_at).up_to(limit)
+    return DueSchedules(now, schedules, rows.moment(next_at), rows.moment(resumes_at)).up_to(limit)
 
 
 def fire(sql: Statements, firings: Sequence[Firing]) -> Script[Written]:

@@ -13,15 +13,16 @@ from duetime.errors import StoreMoved
 from duetime.model.blame import Suspect, blamed
 from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Token
+from duetime.model.oddities import mended
 from duetime.model.texts import clean_text
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.stores.base import Orphan, Peer, Pulse, Sight, Wants
+from duetime.stores.base import Orphan, Peer, Pulse, Rescue, Sight, Wants
 from duetime.stores.sql import rows
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.loader import Statements
 
 
-def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: bool) -> Script[Instant]:
+def register(sql: Statements, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
     """Add a living worker and return the store's clock; raise `StoreMoved` where the work goes on elsewhere."""
     values = {
         "id": worker.id,
@@ -35,7 +36,6 @@ def register(sql: Statements, worker: WorkerInfo, *, lease: Micros, session: boo
         "declares": msgspec.json.encode(worker.declares).decode(),
         "fires": int(worker.fires),
         "slots": worker.slots,
-        "session": int(session),
         "lease": lease,
     }
     found = yield Query(sql.register, values)
@@ -73,11 +73,18 @@ def pulse(
     if not renewed:
         found = yield Query(sql.clock, {})
         return Pulse(alive=False, now=found[0][0])
-    now, commands, limited, workers, newest, holds, due_at, fires_at, resumes_at, orphans = renewed[0]
+    now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
     held = (yield Query(sql.held_by, {"worker": worker})) if holds else []
+    due_at, fires_at, resumes_at = map(rows.moment, seen)
     sight = None if wants is None else Sight(due_at, fires_at, resumes_at, bool(orphans))
-    beat = _pulse(now, held, commands=bool(commands))
-    return replace(beat, limited=bool(limited), workers=workers, newest=newest, sight=sight)
+    return replace(
+        _pulse(now, held, commands=bool(commands)),
+        limited=bool(limited),
+        workers=workers,
+        newest=rows.moment(newest) or 0,
+        lease_ends=rows.moment(lease_ends),
+        sight=sight,
+    )
 
 
 def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
@@ -96,19 +103,16 @@ def retire(sql: Statements, worker: WorkerId) -> Script[None]:
     yield from _drop_commands(sql, [worker], reason="the worker stopped before it answered")
 
 
-def peers(sql: Statements, worker: WorkerId, host_key: str | None) -> Script[list[Peer]]:
-    """List the other living workers that can be looked at."""
-    found = yield Query(sql.peers, {"worker": worker, "host_key": host_key})
-    return [
-        Peer(id_, pid, started, same_host=bool(near), session_lost=bool(lost), has_session=bool(session))
-        for id_, pid, started, near, lost, session in found
-    ]
+def peers(sql: Statements, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[Peer]]:
+    """List the other living workers on a host, and those elsewhere whose lease ends soon."""
+    found = yield Query(sql.peers, {"worker": worker, "host_key": host_key, "soon": soon})
+    return [Peer(id_, pid, started, bool(near), left) for id_, pid, started, near, left in found]
 
 
-def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[None]:
-    """Mark workers as dead and drop what they were told in vain."""
+def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[list[WorkerId]]:
+    """Mark workers as dead, drop what they were told in vain, and return those that were alive."""
     buried = yield Query(sql.bury, {"rows": rows.batch((worker,) for worker in workers)})
-    yield from _drop_of_dead(sql, buried)
+    return (yield from _drop_of_dead(sql, buried))
 
 
 def forsaken(sql: Statements) -> Script[bool]:
@@ -117,24 +121,26 @@ def forsaken(sql: Statements) -> Script[bool]:
     return bool(found[0][0])
 
 
-def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Orphan]]:
+def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[Rescue]:
     """Mark workers dead whose lease is over and take over what workers that are not alive hold."""
     expired = yield Query(sql.expire, {})
-    yield from _drop_of_dead(sql, expired)
+    dead = yield from _drop_of_dead(sql, expired)
     orphans = yield Query(sql.orphans, {})
     if not orphans:
-        return []
+        return Rescue(dead, [])
     before = {row[0]: row for row in orphans}
     # Judged over all rows of a dead worker, also when another rescuer gets some of them.
     suspects = _suspects(orphans)
     values = {"worker": worker, "claim_id": claim_id, "rows": rows.batch(row[:2] for row in orphans)}
     adopted = yield Query(sql.adopt, values)
-    return [_orphan(row, before[row[0]], suspects) for row in adopted]
+    return Rescue(dead, [_orphan(row, before[row[0]], suspects) for row in adopted])
 
 
-def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[None]:
-    if dead:
-        yield from _drop_commands(sql, [row[0] for row in dead], reason="the worker died before it answered")
+def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[list[WorkerId]]:
+    workers = [row[0] for row in dead]
+    if workers:
+        yield from _drop_commands(sql, workers, reason="the worker died before it answered")
+    return workers
 
 
 def _drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
@@ -154,12 +160,12 @@ def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:
 
 def _suspects(orphans: Sequence[Row]) -> frozenset[JobId]:
     started: defaultdict[str | None, list[Suspect]] = defaultdict(list)
-    for job_id, _, worker, started_at, crashes in orphans:
-        if worker is not None and started_at is not None:
-            started[worker].append(Suspect(job_id, crashes))
+    for job_id, _, worker, started_at, crashes, is_due in orphans:
+        if worker is not None and (started_at is not None or is_due):
+            started[worker].append(mended(Suspect(job_id, crashes)))
     return frozenset(job_id for group in started.values() if (job_id := blamed(group)) is not None)
 
 
 def _orphan(row: Row, before: Row, suspects: frozenset[JobId]) -> Orphan:
-    job_id, _, worker, started_at, _ = before
-    return Orphan(rows.claim(row), worker or "", started_at, job_id in suspects)
+    job_id, _, worker, started_at, _, is_due = before
+    return mended(Orphan(rows.checked_claim(row), worker or "", started_at, job_id in suspects, bool(is_due)))

@@ -5,37 +5,84 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from typing import Final
+import time
+from typing import TYPE_CHECKING, Final
 
+from duetime.errors import StoreUnavailable
 from duetime.stores.base import Check
+from duetime.stores.sql.sqlite.checkpoint import LIMIT
 from duetime.stores.sql.sqlite.filesystem import StrPath, filesystem_type
-from duetime.stores.sql.sqlite.version import FIXED
+
+if TYPE_CHECKING:
+    from duetime.stores.sql.sqlite.database import Database
 
 MEGABYTE: Final = 1_000_000
 LEAST_FREE: Final = 100 * MEGABYTE
 """Less than so much on a disk is nearly nothing, in bytes."""
 
+_LOOKS: Final = 5
+_BETWEEN_LOOKS: Final = 0.2
+_LOCKS: Final = "/proc/locks"
+_READ_MARKS: Final = range(124, 128)
+"""The bytes of the file `-shm` that are locked by who reads from the log."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-def examine(connection: sqlite3.Connection, path: StrPath | None) -> list[Check]:
-    """Look at the version, the settings, the file and its content."""
+def examine(connection: sqlite3.Connection, database: Database) -> list[Check]:
+    """Look at the version, the settings, the file, its log and its content."""
     checks = [_version()]
-    if path is not None:
-        checks += [_durability(connection), _place(path), _mode(path)]
+    if (path := database.path) is not None:
+        checks += [_durability(connection), _log(connection, database, path), _place(path), _mode(path)]
     return [*checks, _integrity(connection)]
 
 
 def _version() -> Check:
-    fixed = sqlite3.sqlite_version_info >= FIXED
-    text = f"SQLite {sqlite3.sqlite_version}"
-    if fixed:
-        return Check(name="version", ok=True, detail=text)
+    return Check(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")
+
+
+def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> Check:
+    """Tell how large the log is, and if it is too large, whether a reader keeps it from being copied into the file."""
+    size = database.look()
+    text = f"{size / MEGABYTE:.1f} MB"
+    try:
+        if size <= LIMIT or _is_copied(connection, database):
+            return Check(name="log", ok=True, detail=text)
+    except StoreUnavailable as error:
+        return Check.refused("log", error)
+    readers = _readers(f"{os.path.realpath(path)}-shm")
     return Check(
-        name="version",
+        name="log",
         ok=False,
-        detail=f"{text} can damage a database that several processes write to at the same time",
-        fix="use SQLite 3.51.3 or later, one process per file, or PostgreSQL",
+        detail=f"{text}, and it grows as long as a transaction reads from an old view of the file",
+        fix=f"end it: process {' or '.join(readers)}" if readers else f"see who has it open: fuser -v {path}",
+    )
+
+
+def _is_copied(connection: sqlite3.Connection, database: Database) -> bool:
+    """Whether the log can be copied in full within a second."""
+    database.checkpoints.copy_most()
+    for _ in range(_LOOKS):
+        if database.checkpoints.copy(connection).in_full:
+            return True
+        time.sleep(_BETWEEN_LOOKS)
+    return False
+
+
+def _readers(shared: str) -> list[str]:
+    """Return the ids of the processes that read from the log, where the system tells."""
+    inode = f":{os.stat(shared).st_ino}"
+    try:
+        with open(_LOCKS, encoding="ascii") as file:
+            locks = [line.split() for line in file]
+    except OSError:
+        return []
+    # As in: 7: POSIX ADVISORY READ 4711 fd:01:1234 124 124
+    return sorted(
+        {
+            lock[4]
+            for lock in locks
+            if lock[1] == "POSIX" and lock[5].endswith(inode) and int(lock[6]) in _READ_MARKS
+        }
     )
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen
 from duetime.stores.sql.sqlite import filesystem
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpoints
+from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath
 from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.waiting import tries
 from duetime.stores.sql.sqlite.watch import Nudges
@@ -22,12 +23,14 @@ Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 _STATEMENTS: Final = 256
 _PATIENCE: Final = 10.0
+_READ: Final = "PRAGMA schema_version"
+"""Reads, from which moment on the log stays until the connection is closed."""
 
 
 class Database:
     """Opens and closes the threads; without a path, a database in memory that ends with them.
 
-    The log is checkpointed as SQLite does by itself, after a thousand pages and when the last connection closes.
+    Only `checkpoints` copies the log into the file, and SQLite itself when the last connection closes.
     """
 
     def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL", make: bool = True) -> None:
@@ -36,6 +39,8 @@ class Database:
         self.nudges = None if path is None else Nudges(path)
         """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
+        self._files: OpenFiles | None = None
+        self._checkpoints: Checkpoints | None = None
         self._writer: Lane | None = None
         self._reader: Lane | None = None
         self.turn = asyncio.Lock()
@@ -46,13 +51,20 @@ class Database:
     def writer(self) -> Lane:
         """The thread that writes."""
         if self._writer is None:
-            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+            raise _not_open()
         return self._writer
 
     @property
     def reader(self) -> Lane:
         """The thread that reads; the writing one itself where the database is in memory."""
         return self._reader or self.writer
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """What copies the log into the file."""
+        if self._checkpoints is None:
+            raise _not_open()
+        return self._checkpoints
 
     @property
     def lending(self) -> ThreadPoolExecutor:
@@ -67,15 +79,25 @@ class Database:
         """Start the threads and see that the file can be used."""
         if self._writer is not None:
             return
-        self._writer = Lane(self._connect_first, name="duetime-sqlite-write")
+        self._writer = Lane(self._connect_first, name="duetime-sqlite-write", look=self.look_at_log)
+        self._checkpoints = Checkpoints(self.connect_writer, on_writer=self._writer.later)
         try:
             await self._writer.start()
             if self.path is not None:
-                self._reader = Lane(self._connect_reader, name="duetime-sqlite-read")
+                self._reader = Lane(self._connect_reader, name="duetime-sqlite-read", look=self.look)
                 await self._reader.start()
         except BaseException:
             await self.close()
             raise
+
+    def look(self) -> int:
+        """Return the size of the log; raise `StoreLost` where the open file is not the one at the path any more."""
+        return 0 if self._files is None else self._files.look()
+
+    def look_at_log(self) -> None:
+        """Look, and have the log copied if it has grown."""
+        if self._files is not None and self._checkpoints is not None:
+            self._checkpoints.notice(self._files.look())
 
     async def sort_in_memory(self) -> None:
         """Have statements keep what they set aside where it takes the least, now that no migration sorts whole tables.
@@ -93,15 +115,21 @@ class Database:
         lanes, self._writer, self._reader = (self._writer, self._reader), None, None
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
+            if self._checkpoints is not None:
+                ends.push_async_callback(self._checkpoints.ended)
             for lane in lanes:
                 if lane is not None:
                     ends.push_async_callback(lane.close)
 
     def _connect_first(self) -> sqlite3.Connection:
         """Return the connection that makes the file, if it may be made."""
-        if self.path is not None:
-            filesystem.prepare(self.path, make=self._make)
-        return self.connect_writer()
+        if self.path is None:
+            return self.connect_writer()
+        filesystem.prepare(self.path, make=self._make)
+        self._files = OpenFiles(self.path)
+        connection = self.connect_writer()
+        self._files.note_log()
+        return connection
 
     def connect_writer(self) -> sqlite3.Connection:
         """Return a connection that can write."""
@@ -109,26 +137,45 @@ class Database:
             connection = self._connect()
             undo.callback(connection.close)
             if self.path is not None:
-                # Others may be in the way, as when many processes open a new file at once.
-                for wait in tries(
-                    lambda: connection.execute("PRAGMA journal_mode = WAL"), patience=_PATIENCE
-                ):
-                    time.sleep(wait)
+                _execute(connection, "PRAGMA journal_mode = WAL")
+                _execute(connection, _READ)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             undo.pop_all()
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
         connection = self._connect()
+        _execute(connection, _READ)
         connection.execute("PRAGMA query_only = 1")
         return connection
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(
-            ":memory:" if self.path is None else self.path,
+        if self._files is None and self.path is not None:
+            raise _not_open()
+        # Before, so that no file is made where one was deleted; after, so that it is the file we know.
+        self.look()
+        connection = sqlite3.connect(
+            ":memory:" if self._files is None else self._files.database,
             # Waiting is ours: see `lane`.
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=_STATEMENTS,
         )
+        with contextlib.ExitStack() as undo:
+            undo.callback(connection.close)
+            self.look()
+            for setting in SETTINGS:
+                connection.execute(setting)
+            undo.pop_all()
+        return connection
+
+
+def _not_open() -> NotOpen:
+    return NotOpen("the store is not open; use it inside `async with scheduler`")
+
+
+def _execute(connection: sqlite3.Connection, statement: str) -> None:
+    """Execute a statement, and try again while others are in the way, as when many processes open a new file at once."""
+    for wait in tries(lambda: connection.execute(statement).fetchall(), patience=_PATIENCE):
+        time.sleep(wait)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Final, Self, TypeVar
 
-from duetime.errors import NotOpen
+from duetime.errors import NotOpen, StoreLost
 from duetime.model.clock import Clock
 from duetime.model.instants import Micros
 from duetime.stores.base import Check, Hint
@@ -17,6 +17,7 @@ from duetime.stores.base.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
+from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.play import play_at, values_of
 from duetime.stores.sql.sqlite.version import require_version
 from duetime.stores.sql.sqlite.watch import commits
@@ -61,16 +62,14 @@ class SqliteDriver:
         *,
         atomic: bool = True,  # noqa: ARG002 -- it always is
         hint: Hint | None = None,
+        rows: int | None = 1,  # noqa: ARG002 -- no network can be silent
+        again: Callable[[], Script[T]] | None = None,  # noqa: ARG002 -- nor lose an answer
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         nudge = None if hint is None else self._nudge(hint)
         name, work, single = self._work(script)
-        try:
-            answer: T = await self._database.writer.do(
-                work, name=name, grouped=True, single=single, then=nudge
-            )
-        except TRANSLATED as error:
-            raise translate(error, self._database.path) from error
+        do = partial(self._database.writer.do, work, name=name, grouped=True, single=single, then=nudge)
+        answer: T = await self._do(self._database.writer, do)
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -82,22 +81,22 @@ class SqliteDriver:
         try:
             answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=nudge)
         except TRANSLATED as error:
+            if isinstance(error, sqlite3.Error) and self._database.writer.reads_any_text(error):
+                return self.write_blocking(script, hint=hint)
             raise translate(error, self._database.path) from error
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
 
-    async def read(self, script: Callable[[], Script[T]]) -> T:
+    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, beside the writer."""
         name, work, _ = self._work(script)
-        try:
-            answer: T = await self._database.reader.do(work, name=name)
-        except TRANSLATED as error:
-            raise translate(error, self._database.path) from error
-        return answer
+        return await self._do(self._database.reader, partial(self._database.reader.do, work, name=name))
 
     def borrow(self, tx: object) -> Borrowed:
         """Take a caller's connection, which is used in the thread of whoever asks."""
+        # The commit is the caller's, behind which we cannot look; those before it may have left a long log.
+        self._database.look_at_log()
         if isinstance(tx, sqlite3.Connection):
             from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
 
@@ -119,10 +118,6 @@ class SqliteDriver:
         from duetime.stores.sql.sqlite.lent import LentSqlite
 
         return LentSqlite(self._database, clock=self._clock, timeout=timeout)
-
-    async def hold(self, worker: str) -> bool:  # noqa: ARG002 -- a file has no sessions
-        """Say that the end of a connection cannot be seen."""
-        return False
 
     def sibling(self) -> Self:
         """Return a view on the same threads, which serve any event loop."""
@@ -157,12 +152,21 @@ class SqliteDriver:
         # Here, because no worker needs it, and what tells the space on a disk loads all that unpacks archives.
         from duetime.stores.sql.sqlite.checks import examine
 
-        path = self._database.path
+        database = self._database
         try:
-            found: list[Check] = await self._database.writer.do(lambda connection: examine(connection, path))
+            found: list[Check] = await database.writer.do(lambda connection: examine(connection, database))
         except TRANSLATED as error:
-            raise translate(error, path) from error
+            raise translate(error, database.path) from error
         return found
+
+    async def _do(self, lane: Lane, do: Callable[[], Awaitable[T]]) -> T:
+        """Have something done in a thread; again if it only met bytes that are no text."""
+        try:
+            return await do()
+        except TRANSLATED as error:
+            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
+                return await self._do(lane, do)
+            raise translate(error, self._database.path) from error
 
     def _nudge(self, hint: Hint) -> Callable[[], None] | None:
         """Return what tells other processes of a hint, if it is urgent and there are any."""
@@ -200,7 +204,7 @@ class SqliteDriver:
                         subscriber.put(Hint("any"))
                 except NotOpen:
                     return
-                except sqlite3.Error:
+                except (sqlite3.Error, StoreLost):
                     self._hearing[subscriber] = False
                     # Hints may be lost: whoever relied on them must know, and polls.
                     subscriber.put(Hint("any"))

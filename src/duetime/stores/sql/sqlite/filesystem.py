@@ -7,7 +7,7 @@ import os
 import re
 from typing import Final, TypeAlias
 
-from duetime.errors import NoSuchFile, StoreUnusable
+from duetime.errors import NoSuchFile, StoreLost, StoreUnusable
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
@@ -50,6 +50,56 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     for place in (folder, path):
         if not os.access(place, os.W_OK):
             raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
+
+
+class OpenFiles:
+    """An open database and its log, by their paths and by what these led to when they were opened."""
+
+    def __init__(self, path: StrPath) -> None:
+        # Absolute, because the process may change its folder.
+        self.database = os.path.abspath(path)
+        self._log = log_of(path)
+        found = os.stat(self.database)
+        self._device, self._inode = found.st_dev, found.st_ino
+        self._inode_of_log: int | None = None
+
+    def note_log(self) -> None:
+        """Include the log, which is there from the first read of a connection until the last one is closed."""
+        # Without shared memory, as on some file systems, SQLite keeps another journal.
+        with contextlib.suppress(FileNotFoundError):
+            self._inode_of_log = os.stat(self._log).st_ino
+
+    def look(self) -> int:
+        """Return the size of the log, or raise `StoreLost` where a path does not lead to what is open.
+
+        By `stat` alone: to open and close a file that SQLite has locked would drop the locks of this process. In few
+        steps, because it is done for every commit.
+        """
+        path = self.database
+        try:
+            found = os.stat(path)
+            if found.st_ino == self._inode and found.st_dev == self._device:
+                if self._inode_of_log is None:
+                    return 0
+                path = self._log
+                found = os.stat(path)
+                if found.st_ino == self._inode_of_log:
+                    return found.st_size
+        except OSError as error:
+            raise _lost(path) from error
+        raise _lost(path)
+
+
+def _lost(path: str) -> StoreLost:
+    return StoreLost(
+        f"{path} was deleted or replaced while it was open, and what is written there is lost; nothing more is "
+        "accepted: put it back or restore a backup, then restart every process that uses it"
+    )
+
+
+def log_of(path: StrPath) -> str:
+    """Return the path of the log: SQLite follows links, and keeps it beside the file itself."""
+    return f"{os.path.realpath(path)}-wal"
 
 
 def folder_of(path: StrPath) -> str:

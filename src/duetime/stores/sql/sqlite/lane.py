@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from duetime.errors import NotOpen, StoreUnavailable
+from duetime.errors import NotOpen, StoreLost, StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.stores.sql.sqlite.errors import is_busy
 from duetime.stores.sql.sqlite.waiting import become_writer, wait_to_write
@@ -28,6 +28,7 @@ _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
 """A group stops taking in scripts here, so that the first of it does not wait long for its answer."""
 _PATIENCE: Final = 10.0
+_LENIENT: Final = partial(str, encoding="utf-8", errors="replace")
 """How long other processes may keep us from writing before we give up, in seconds."""
 
 
@@ -67,8 +68,16 @@ class Task:
 class Lane:
     """Runs tasks one after another in a thread of its own; usable from any thread of this process."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], *, name: str) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        *,
+        name: str,
+        look: Callable[[], object] | None = None,
+    ) -> None:
+        """Call `look` after each commit or read, and before the answer; if it raises `StoreLost`, that is the answer."""
         self._connect = connect
+        self._look = look
         self._pid = os.getpid()
         self._queue: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -140,6 +149,22 @@ class Lane:
         self._put(task)
         return task.future.result()
 
+    def later(self, work: Work) -> None:
+        """Run work on the connection when its turn comes, outside of any transaction; its answer is dropped."""
+        with contextlib.suppress(NotOpen):
+            self._put(Task(work, "", grouped=False))
+
+    def reads_any_text(self, error: sqlite3.Error) -> bool:
+        """Whether an error was that bytes are no text, and from now on they are read with replacements.
+
+        What is no text must not take the rows beside it along. From the start this would cost every row a little time.
+        """
+        connection = self._connection
+        if connection is None or "decode to UTF-8" not in str(error) or connection.text_factory is _LENIENT:
+            return False
+        connection.text_factory = _LENIENT
+        return True
+
     def writes_since(self, moment: float) -> bool:
         """Whether it writes, or has written since a moment of the monotonic clock."""
         return self._writing or self._wrote_at > moment
@@ -181,7 +206,7 @@ class Lane:
             with self._in_use:
                 if self._connection is None:
                     return False
-                self._write(self._connection, task)
+                self._checked(self._write(self._connection, task))
         finally:
             self._callers.discard(caller)
         return True
@@ -211,7 +236,7 @@ class Lane:
                     self._connection = None
                     connection.close()
                     return
-                done = self._do(connection, task, backlog)
+                done = self._checked(self._do(connection, task, backlog))
             _answer(done)
             _follow(done)
             # Freed here, so that nothing is kept alive while the thread waits.
@@ -234,6 +259,16 @@ class Lane:
         finally:
             self._wrote_at = time.monotonic()
             self._writing = False
+
+    def _checked(self, done: list[Task]) -> list[Task]:
+        """Make what went into a file that is gone fail."""
+        if self._look is not None:
+            try:
+                self._look()
+            except StoreLost as error:
+                for task in done:
+                    task.error = error
+        return done
 
     def _refuse(self, error: BaseException) -> None:
         while (task := self._queue.get()) is not None:

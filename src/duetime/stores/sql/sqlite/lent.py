@@ -119,6 +119,7 @@ class LentSqlite:
                 failpoint("before:transaction")
                 self._open().execute("COMMIT")
                 failpoint("after:transaction")
+                self._database.look()
         finally:
             self._close()
 

@@ -21,7 +21,7 @@ FROM (
       AND j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
       AND j.due_at <= {now} + :ahead
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+      AND {holdable}
       AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
       AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
       AND NOT EXISTS (
@@ -42,6 +42,32 @@ UPDATE {jobs} SET
     state = 'running', fence = fence + 1, claim_id = :claim_id, worker = :worker,
     started_at = CASE WHEN :unstarted = 0 THEN {now} END
 WHERE rowid IN (SELECT value FROM json_each(:chosen))
+
+-- name: quote_blobs
+-- Turn bytes in waiting jobs into text: JSON cannot hold bytes, so they would break every claim beside them.
+UPDATE {jobs} SET
+    payload = CASE typeof(payload) WHEN 'blob' THEN quote(payload) ELSE payload END,
+    failures = CASE typeof(failures) WHEN 'blob' THEN quote(failures) ELSE failures END,
+    crashes = CASE typeof(crashes) WHEN 'blob' THEN quote(crashes) ELSE crashes END,
+    blames = CASE typeof(blames) WHEN 'blob' THEN quote(blames) ELSE blames END,
+    on_crash = CASE typeof(on_crash) WHEN 'blob' THEN quote(on_crash) ELSE on_crash END,
+    retries = CASE typeof(retries) WHEN 'blob' THEN quote(retries) ELSE retries END,
+    timeout = CASE typeof(timeout) WHEN 'blob' THEN quote(timeout) ELSE timeout END,
+    schedule = CASE typeof(schedule) WHEN 'blob' THEN quote(schedule) ELSE schedule END,
+    occurrence = CASE typeof(occurrence) WHEN 'blob' THEN quote(occurrence) ELSE occurrence END,
+    cancel_requested_at = CASE typeof(cancel_requested_at) WHEN 'blob' THEN quote(cancel_requested_at) ELSE cancel_requested_at END,
+    unique_key = CASE typeof(unique_key) WHEN 'blob' THEN quote(unique_key) ELSE unique_key END,
+    tags = CASE typeof(tags) WHEN 'blob' THEN quote(tags) ELSE tags END,
+    parent = CASE typeof(parent) WHEN 'blob' THEN quote(parent) ELSE parent END,
+    callbacks = CASE typeof(callbacks) WHEN 'blob' THEN quote(callbacks) ELSE callbacks END,
+    expires_at = CASE typeof(expires_at) WHEN 'blob' THEN quote(expires_at) ELSE expires_at END,
+    result_ttl = CASE typeof(result_ttl) WHEN 'blob' THEN quote(result_ttl) ELSE result_ttl END,
+    failure_ttl = CASE typeof(failure_ttl) WHEN 'blob' THEN quote(failure_ttl) ELSE failure_ttl END
+WHERE state = 'pending' AND 'blob' IN (
+    typeof(payload), typeof(failures), typeof(crashes), typeof(blames), typeof(on_crash), typeof(retries),
+    typeof(timeout), typeof(schedule), typeof(occurrence), typeof(cancel_requested_at), typeof(unique_key),
+    typeof(tags), typeof(parent), typeof(callbacks), typeof(expires_at), typeof(result_ttl), typeof(failure_ttl)
+)
 
 -- name: has_schema
 -- Tell whether there are any tables of ours.

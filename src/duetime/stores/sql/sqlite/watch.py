@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import Protocol
 
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.filesystem import StrPath, log_of
 from duetime.stores.sql.sqlite.inotify import LogEvents, touch
 
 DataVersion = Callable[[], Awaitable[int]]
@@ -59,7 +58,7 @@ class Nudges:
     """What tells other processes of new jobs, through their watches of the log."""
 
     def __init__(self, path: StrPath) -> None:
-        self._log = _log(path)
+        self._log = log_of(path)
         self._sent = 0
 
     def send(self) -> None:
@@ -185,14 +184,10 @@ class PollPace:
         await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
 
 
-def _log(path: StrPath) -> str:
-    return f"{os.fspath(path)}-wal"
-
-
 @contextlib.contextmanager
 def _pace(path: StrPath, on_touch: Callable[[], None], pace: EventPace) -> Generator[Pace]:
     try:
-        events = LogEvents(_log(path), on_write=pace.notice, on_touch=on_touch)
+        events = LogEvents(log_of(path), on_write=pace.notice, on_touch=on_touch)
     except (OSError, NotImplementedError):
         # No inotify on this system or none left for this user, or an event loop that cannot watch files.
         yield PollPace()

@@ -4,7 +4,7 @@
 -- What a job is that asks for nothing special.
 (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task, :queue, :priority, :on_crash,
-        CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {now})
+        CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {stored_at})
 
 -- name: enqueue_one
 -- Store a job that asks for nothing special, without the cost of a batch.
@@ -20,7 +20,7 @@ INSERT INTO {jobs} {one}
 (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS text), CAST(:queue AS text),
        CAST(:priority AS bigint), CAST(:on_crash AS text), CAST(:retries AS bigint), CAST(:timeout AS bigint),
-       'pending', {now_once}
+       'pending', {stored_at_once}
 
 -- fragment: at_one_time
 -- Jobs that fall due together, from an object of their arguments by id: to read rows of a batch takes longer.
@@ -59,7 +59,7 @@ INSERT INTO {jobs} {alike}
 INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
                     occurrence, state, reason, span_first, span_count, created_at, finished_at)
 SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now_once} + r.delay), r.queue, r.priority, r.on_crash,
-       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now_once},
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {stored_at_once},
        CASE WHEN r.state = 'pending' THEN NULL ELSE {now_once} END
 FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
       on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
@@ -74,7 +74,7 @@ INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retrie
                     unique_key, keep_key, key_until, parent, tags, expires_at, callbacks, result_ttl,
                     failure_ttl, gate)
 SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now_once} + r.delay), r.queue, r.priority, r.on_crash,
-       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {now_once},
+       r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {stored_at_once},
        CASE WHEN r.state = 'pending' THEN NULL ELSE {now_once} END,
        r.unique_key, r.keep_key, {now_once} + r.key_period, r.parent, r.tags,
        coalesce(r.expires_at, coalesce(r.due_at, {now_once} + r.delay) + r.expires), r.callbacks, r.result_ttl,
@@ -100,6 +100,11 @@ JOIN {jobs} AS j ON j.schedule = r.schedule AND j.occurrence = r.occurrence AND 
 AND {known_task}
 AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
 
+-- fragment: holdable
+-- True for what may be claimed by a worker that does not start it at once; before it is due, only what no request under
+-- its key can replace.
+(:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0)) AND (:ahead = 0 OR j.unique_key IS NULL)
+
 -- name: claim
 -- Choose jobs of one queue, for `take`, and hand them over packed in one row.
 SELECT coalesce(json_arrayagg(json_array(
@@ -111,12 +116,16 @@ FROM (
     SELECT * FROM {jobs} AS j {index claim}
     WHERE j.queue = json_value(:queues, '$[0][0]') AND {first_of} AND j.priority < :below_priority
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
+      AND {holdable}
       AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = json_value(:queues, '$[0][0]')
                       AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL))
     ORDER BY j.priority, j.due_at, j.id LIMIT :limit
     {skip_locked j}
 ) AS j
+
+-- name: quote_blobs
+-- Write down as text what is bytes in jobs that wait. Columns that have a type hold none.
+SELECT {now}
 
 -- name: take
 -- Mark jobs as claimed, where choosing them and marking them are two steps of one transaction.

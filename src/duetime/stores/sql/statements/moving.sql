@@ -9,7 +9,7 @@ name, paused_at, paused_reason, most, rate_count, rate_period, starts
 name, task, most, rate_count, rate_period, starts, seen_at
 
 -- fragment: whole_worker
--- A whole worker, but for its session, which ends with its connection.
+-- A whole worker.
 id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, started_at, beat_at,
 lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 

@@ -7,9 +7,9 @@ EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS 
 -- name: register
 -- Add a living worker; registering twice under one id renews it, unless it was declared dead. Tell whether the work goes on
 -- elsewhere; costs no statement of its own.
-INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, session,
+INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots,
                        started_at, beat_at, lease_until)
-VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots, :session,
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots,
         {now}, {now}, {now} + :lease)
 ON CONFLICT (id) DO UPDATE SET
     beat_at = CASE WHEN {workers}.state = 'alive' THEN excluded.beat_at ELSE {workers}.beat_at END,
@@ -61,6 +61,7 @@ WHERE id = :worker AND state = 'alive'
 RETURNING beat_at, {commands_wait}, {limits_in_use},
     (SELECT count(*) FROM {workers} AS w WHERE w.state = 'alive'),
     (SELECT max(w.started_at) FROM {workers} AS w WHERE w.state = 'alive'),
+    (SELECT min(w.lease_until) FROM {workers} AS w WHERE w.state = 'alive' AND w.id <> :worker),
     EXISTS (SELECT 1 FROM {jobs} AS h WHERE h.state = 'running' AND h.worker = :worker),
     {next_job},
     CASE WHEN :schedules = 1 THEN (
@@ -88,9 +89,10 @@ UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0
 WHERE id = :worker AND state = 'alive'
 
 -- name: peers
--- List the other living workers whose processes can be looked at from here.
-SELECT id, pid, pid_started, true, false, false
-FROM {workers} WHERE state = 'alive' AND id <> :worker AND host_key = :host_key
+-- List the other living workers whose processes can be looked at from here, or whose lease ends soon.
+SELECT id, pid, pid_started, coalesce(host_key = :host_key, false), lease_until - {now}
+FROM {workers}
+WHERE state = 'alive' AND id <> :worker AND (host_key = :host_key OR lease_until < {now} + :soon)
 
 -- name: bury
 -- Mark workers as dead.
@@ -114,7 +116,7 @@ RETURNING {workers}.id
 
 -- name: orphans
 -- List the claims of workers that are not alive, or that nobody knows.
-SELECT j.id, j.fence, j.worker, j.started_at, j.crashes
+SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now}
 FROM {jobs} AS j
 WHERE j.state = 'running'
   AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')

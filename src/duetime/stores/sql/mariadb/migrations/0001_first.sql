@@ -144,7 +144,6 @@ CREATE TABLE IF NOT EXISTS {workers} (
     declares longtext,
     fires smallint NOT NULL DEFAULT 0,
     slots integer NOT NULL,
-    session smallint NOT NULL DEFAULT 0,
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
     lease_until bigint NOT NULL,

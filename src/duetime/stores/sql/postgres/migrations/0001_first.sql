@@ -122,7 +122,6 @@ CREATE TABLE {workers} (
     version text NOT NULL,
     queues text NOT NULL,
     slots integer NOT NULL,
-    session smallint NOT NULL DEFAULT 0,
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
     lease_until bigint NOT NULL,

@@ -122,7 +122,6 @@ CREATE TABLE {workers} (
     version text NOT NULL,
     queues text NOT NULL,
     slots integer NOT NULL,
-    session integer NOT NULL DEFAULT 0,
     started_at integer NOT NULL,
     beat_at integer NOT NULL,
     lease_until integer NOT NULL,

@@ -1,0 +1,232 @@
+"""Database URLs: one way to read them, and one to show them without their secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from duetime.errors import ConfigError
+from duetime.model.shown import shown
+
+EXAMPLES: Final = (
+    "sqlite:///jobs.db, postgresql://user:password@host/database, mariadb://user:password@host/database "
+    "or redis://host:6379/0"
+)
+LONGEST: Final = 4_096
+"""Characters of a URL."""
+MOST_SHOWN: Final = 20_000
+"""Characters of a text that are searched for passwords and shown; the longest traceback that is kept has fewer."""
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}")
+_AUTHORITY_END: Final = re.compile(r"[/?#]")
+_NAME: Final = re.compile(r"[^\s\"<>@\[\\\]^`{|}]+")
+_PORTS: Final = range(1, 65_536)
+_HIDDEN: Final = "***"
+_SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
+"""What is in the names of options whose values are not shown."""
+# Neither goes back over what it has read: lines of any length are searched.
+_URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
+"""In quotes, as in a line of source code, a password may contain spaces."""
+_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[\w%.-]{1,60})=)[^\s&]*")
+_FIRST_WORD: Final = re.compile(r"\A\S+")
+_LAST_WORD: Final = re.compile(r"(?<!\S)\S+\Z")
+_ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
+
+
+class Host(NamedTuple):
+    """One place of a URL; a name that begins with a slash is a folder with a socket."""
+
+    name: str
+    port: int | None
+
+    def __str__(self) -> str:
+        name = f"[{self.name}]" if ":" in self.name else self.name
+        return name if self.port is None else f"{name}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Url:
+    """A URL of a server, decoded."""
+
+    scheme: str
+    user: str | None
+    password: str | None = field(repr=False)
+    hosts: tuple[Host, ...]
+    path: str
+    """What stands behind the hosts, with its slash."""
+    options: dict[str, str] = field(repr=False)
+
+
+class _Parts(NamedTuple):
+    """A URL as it was written."""
+
+    scheme: str
+    login: str | None
+    hosts: str
+    path: str
+    query: str
+
+
+def scheme_of(url: object) -> str:
+    """Return the scheme in lower case; raise `ConfigError` if this is no URL, or an endless one."""
+    if isinstance(url, str) and len(url) > LONGEST:
+        raise ConfigError(f"a database URL has at most {LONGEST:,} characters; this one has {len(url):,}")
+    scheme, colon, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
+    if not colon or not _SCHEME.fullmatch(scheme):
+        raise ConfigError(f"a database URL looks like {EXAMPLES}; this one has no ://")
+    return scheme.lower()
+
+
+def parse(url: str, *, options: Collection[str] | None = None) -> Url:
+    """Read the URL of a server, which may have these options, or any.
+
+    Raises `ConfigError` for anything that is not certain, such as a password with a bare slash: read in another way, it
+    would be taken for a host or a port, and a part of it be sent or shown. No message repeats what may be a password.
+    """
+    parts = _split(url)
+    user, colon, password = (parts.login or "").partition(":")
+    found = Url(
+        scheme=parts.scheme,
+        user=unquoted(user) or None,
+        password=unquoted(password) if colon else None,
+        hosts=parse_hosts(parts.hosts),
+        path=unquoted(parts.path),
+        options=parse_options(parts.query, options),
+    )
+    if "\0" in "".join((found.user or "", found.password or "", found.path, *found.options.values())):
+        raise ConfigError("the URL has a NUL (%00) in it, which no server accepts; remove it")
+    return found
+
+
+def parse_hosts(text: str) -> tuple[Host, ...]:
+    """Read hosts and their ports, parted by commas."""
+    if not text:
+        return ()
+    places = text.split(",")
+    if len(places) > 1 and not all(places):
+        raise ConfigError("the URL has an empty place in its list of hosts; write host1:port,host2:port")
+    return tuple(map(_host, places))
+
+
+def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
+    """Read the part behind the question mark; refuse unknown names and empty values."""
+    if not query:
+        return {}
+    from urllib.parse import parse_qsl
+
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in options.items():
+        if known is not None and name not in known:
+            raise ConfigError(
+                f"the URL has the unknown option {shown(name)}; options are {', '.join(sorted(known))}"
+            )
+        if not value:
+            raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
+    return options
+
+
+def unquoted(text: str) -> str:
+    """Return a text with its percent-encoded characters decoded."""
+    if "%" not in text:
+        return text
+    from urllib.parse import unquote
+
+    return unquote(text)
+
+
+def redact(url: str) -> str:
+    """Return a URL to show: without its password, and all but its scheme hidden if it cannot be read."""
+    scheme, colon, rest = url.partition("://")
+    hidden = f"{scheme}://{_HIDDEN}" if colon and _SCHEME.fullmatch(scheme) else _HIDDEN
+    try:
+        if scheme_of(url).partition("+")[0] == "sqlite":
+            # A path may contain anything; only a mistaken URL of this kind has a host.
+            return url if rest[:1] in {"", "/", "?"} else hidden
+        parts = _split(url)
+        parse_hosts(parts.hosts)
+    except ConfigError:
+        return hidden
+    user, colon, _ = (parts.login or "").partition(":")
+    login = "" if parts.login is None else f"{user}{colon and ':' + _HIDDEN}@"
+    query = "&".join(map(_redacted_option, parts.query.split("&")))
+    return f"{parts.scheme}://{login}{parts.hosts}{parts.path}{query and '?' + query}"
+
+
+def redact_text(text: str) -> str:
+    """Return a text with the passwords of the URLs in it hidden, cut in its middle if it is very long."""
+    if len(text) > MOST_SHOWN:
+        text = _cut(text)
+    if "://" not in text and "=" not in text:
+        return text
+    return _OPTION_IN_TEXT.sub(_redacted_match, _URL_IN_TEXT.sub(_redacted_login, text))
+
+
+def _cut(text: str) -> str:
+    """Return the beginning and the end of a text, without the words that the cut goes through: one may be a URL."""
+    half = MOST_SHOWN // 2
+    head, tail = _LAST_WORD.sub("", text[:half]), _FIRST_WORD.sub("", text[-half:])
+    return f"{head}… {len(text) - len(head) - len(tail):,} characters cut …{tail}"
+
+
+def _split(url: str) -> _Parts:
+    scheme = scheme_of(url)
+    if " " in url or not url.isprintable():
+        raise ConfigError(f"the URL has a space, a line break or a control character in it; {_ENCODE}")
+    rest = url.partition("://")[2]
+    end = _AUTHORITY_END.search(rest)
+    authority, behind = (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
+    if "#" in behind or "@" in behind:
+        raise ConfigError(
+            f"the URL has a bare /, ? or # before its last @, or a bare # or @ behind its host; {_ENCODE}, and elsewhere "
+            "write %23 for # and %40 for @"
+        )
+    login, at, hosts = authority.rpartition("@")
+    path, _, query = behind.partition("?")
+    return _Parts(scheme, login if at else None, hosts, path, query)
+
+
+def _host(place: str) -> Host:
+    if place.startswith("["):
+        name, bracket, behind = place[1:].partition("]")
+        colon, port = behind[:1], behind[1:]
+        good = bool(bracket) and ":" in name and colon in {"", ":"}
+    else:
+        name, _, port = place.partition(":")
+        good = ":" not in port
+    name = unquoted(name)
+    if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable() and _resolvable(name)):
+        raise ConfigError(
+            f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
+        )
+    if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
+        # Not repeated: without a host, this is where a password is.
+        raise ConfigError(
+            f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {EXAMPLES}"
+        )
+    return Host(name or "localhost", int(port) if port else None)
+
+
+def _resolvable(name: str) -> bool:
+    """Whether a name can be asked for at all; otherwise drivers raise an error that says nothing."""
+    try:
+        name.removesuffix(".").encode("idna")
+    except UnicodeError:
+        return name.startswith("/")
+    return True
+
+
+def _redacted_option(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    return f"{name}{equals}{_HIDDEN}" if equals and _SECRETS.search(unquoted(name)) else pair
+
+
+def _redacted_match(found: re.Match[str]) -> str:
+    return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquoted(found["name"])) else found[0]
+
+
+def _redacted_login(found: re.Match[str]) -> str:
+    url = found[0]
+    colon, at = url.find(":", url.index("://") + len("://")), url.rfind("@")
+    return f"{url[:colon]}:{_HIDDEN}{url[at:]}" if 0 < colon < at else url
