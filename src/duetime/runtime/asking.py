@@ -52,8 +52,13 @@ class Asking:
         return found
 
     async def look_up(self, claim_id: str) -> list[Claim]:
-        """Return what a question had brought whose answer was lost; nothing if this worker has another name by now."""
-        return await self._store.claims_under(self._identity.worker_id, claim_id)
+        """Return what a claim whose answer was lost has brought; nothing if the lease was lost meanwhile."""
+        worker = self._identity.worker_id
+        found = await self._store.claims_under(worker, claim_id)
+        if worker != self._identity.worker_id:
+            return []
+        self.unanswered.remove(claim_id)
+        return found
 
     def awaits(self, token: Token) -> bool:
         """Whether a claim may still be on its way here."""

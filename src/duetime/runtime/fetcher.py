@@ -358,7 +358,6 @@ class Fetcher(Service):
                     self.hold.add(claim)
                 else:
                     self._begin([claim], unmarked=True)
-            self._asking.unanswered.pop(0)
 
     async def _start_waiting(self) -> None:
         """Give free slots to held claims whose time has come, after whatever more urgent is due."""

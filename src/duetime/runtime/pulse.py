@@ -178,7 +178,9 @@ class Pulsation:
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
-                pause = share * self._lease.beat if await self._beat() else self._lease.retry
+                pause = (
+                    share * self._lease.beat if await self._beat() else min(self._lease.retry, self._left())
+                )
                 next_beat, share = monotonic() + int(pause * SECOND), 1.0
             elif self._asked or self._watch.lag >= BLOCK_LIMIT:
                 # A loop that is blocked passes no hints on.
@@ -205,8 +207,11 @@ class Pulsation:
         self._deadline = sent + self._lease.length - self._lease.margin
 
     async def _beat(self) -> bool:
-        """Renew the lease; past its end by our own clock everything is stopped, whatever the store would say."""
+        """Renew the lease; past the deadline by our own clock everything is stopped, whatever the store would say."""
         sent, mono = boottime(), monotonic()
+        if sent >= self._deadline:
+            await self._start_over("its lease was not renewed in time")
+            return False
         # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
         answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
@@ -219,8 +224,6 @@ class Pulsation:
             return False
         except Exception as error:  # noqa: BLE001 - a pulse that ends is a worker that dies
             _tell("the lease could not be renewed: %s", error=error)
-            if boottime() > self._deadline:
-                await self._start_over("its lease ran out while the database could not be reached")
             return False
         if not pulse.alive:
             await self._start_over("it was declared dead")
@@ -235,8 +238,11 @@ class Pulsation:
 
     def _in_time(self) -> asyncio.Timeout:
         """Bound a call by a heartbeat, and by the moment at which the worker gives up unless its lease is renewed."""
-        left = (self._deadline - boottime()) / SECOND
-        return asyncio.timeout(max(self._lease.retry, min(self._lease.beat, left)))
+        return asyncio.timeout(min(self._lease.beat, self._left()))
+
+    def _left(self) -> float:
+        """Seconds until the worker gives up unless its lease is renewed."""
+        return max(0.0, (self._deadline - boottime()) / SECOND)
 
     async def _attend(self) -> None:
         try:

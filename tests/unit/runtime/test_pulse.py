@@ -16,7 +16,7 @@ from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime import pulse as module
 from duetime.runtime.identity import Identity
 from duetime.runtime.pulse import Lease, Pulsation
-from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.timekeeper import Timekeeper, boottime
 from duetime.stores.base import Pulse, Store, Wants
 
 
@@ -216,6 +216,32 @@ def test_a_worker_that_is_declared_dead_after_its_loop_has_ended_leaves_no_threa
 
 
 async def test_a_worker_whose_lease_ran_out_by_its_own_clock_stops_without_being_told() -> None:
+    store, listener = PulsingStore(*[StoreUnavailable("for long")] * 200), Listener()
+    pulse = pulsation(store, listener, lease=150 * MILLISECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.lost.wait(), 5)
+    await pulse.stop()
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_worker_that_wakes_up_after_its_deadline_stops_before_it_asks_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store, listener = PulsingStore(), Listener()
+    pulse = pulsation(store, listener, lease=3600 * SECOND)
+    await pulse.start()
+    await asyncio.wait_for(listener.attended.get(), 5)
+    now = boottime()
+    monkeypatch.setattr(module, "boottime", lambda: now + 3600 * SECOND)
+    # Had it asked first, the store would have renewed the lease.
+    await asyncio.wait_for(listener.lost.wait(), 5)
+    await pulse.stop()
+
+
+async def test_a_worker_whose_store_refuses_at_once_gives_up_at_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Lease, "retry", 3600.0)
     store, listener = PulsingStore(*[StoreUnavailable("for long")] * 200), Listener()
     pulse = pulsation(store, listener, lease=150 * MILLISECOND)
     await pulse.start()
