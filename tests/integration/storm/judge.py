@@ -124,7 +124,7 @@ def _overlapping(history: History) -> Iterator[str]:
         for earlier, later in pairwise(runs):
             if history.awake_after(earlier, later.began):
                 overlap = (min(earlier.finished, later.finished) - later.began) / SECOND
-                yield f"job {job} ran in {earlier.pid} and {later.pid} at once for {overlap:.1f} s"
+                yield f"job {job} ran in {earlier.pid} and {later.pid} at once for {overlap:.3f} s"
 
 
 def _repeated(facts: Facts, history: History) -> Iterator[str]:

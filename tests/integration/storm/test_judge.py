@@ -83,7 +83,7 @@ def test_a_job_that_is_gone_or_never_ends_is_lost() -> None:
 
 def test_two_runs_at_once_are_found() -> None:
     twice = (entry("start", 1), entry("start", 2, pid=OTHER), entry("end", 3), entry("end", 4, pid=OTHER))
-    assert "at once for 1.0 s" in found(*twice, job=record(result=OTHER))[0]
+    assert "at once for 1.000 s" in found(*twice, job=record(result=OTHER))[0]
 
 
 def test_a_run_after_the_death_of_the_first_is_right() -> None:
