@@ -52,7 +52,10 @@ def table(reports: Sequence[Report]) -> str:
         *((fault, partial(_count, fault=fault)) for fault in faults),
         ("jobs accepted", lambda report: f"{report.jobs:,}"),
         ("of these succeeded", lambda report: f"{report.succeeded:,}"),
-        ("failed, because their task may not be repeated", lambda report: f"{report.not_repeated:,}"),
+        (
+            "ended with their worker, because their task may not be repeated",
+            lambda report: f"{report.not_repeated:,}",
+        ),
         ("failed, because too many workers died around them", lambda report: f"{report.given_up:,}"),
         ("runs that were repeated after a crash", lambda report: f"{report.repeated:,}"),
         ("calls of `enqueue` that raised and were repeated", lambda report: f"{report.failed_calls:,}"),

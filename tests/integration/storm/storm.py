@@ -195,7 +195,7 @@ class _Storm:
             failed_calls=self._failed_calls,
             slowest_call=self._slowest_call,
             succeeded=ends[True, State.SUCCEEDED] + ends[False, State.SUCCEEDED],
-            not_repeated=ends[True, State.FAILED],
+            not_repeated=ends[True, State.FAILED] + ends[True, State.CANCELLED],
             given_up=ends[False, State.FAILED],
             faults=self._faults,
             violations=violations(facts),
