@@ -28,8 +28,9 @@ _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
 """A group stops taking in scripts here, so that the first of it does not wait long for its answer."""
 _PATIENCE: Final = 10.0
-_LENIENT: Final = partial(str, encoding="utf-8", errors="replace")
 """How long other processes may keep us from writing before we give up, in seconds."""
+_LENIENT: Final = partial(str, encoding="utf-8", errors="replace")
+"""Reads bytes that are no text with replacements."""
 
 
 @dataclass(slots=True, eq=False)
