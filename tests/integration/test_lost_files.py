@@ -16,6 +16,7 @@ import pytest
 
 from duetime import Scheduler, Task, current_job
 from duetime.errors import StoreError, StoreLost
+from duetime.stores.sql.sqlite import filesystem
 from duetime.stores.sql.sqlite.database import Database
 from tests.integration.callers import Calling, by_async_session, by_session, by_sqlite3
 from tests.integration.kit import until
@@ -59,6 +60,12 @@ def in_another_process(code: str, path: Path) -> subprocess.CompletedProcess[str
 
 Loss = Callable[[Path], None]
 LOSSES = (delete, delete_all, delete_log, replace, move_folder)
+
+
+@pytest.fixture(autouse=True)
+def each_commit_looks_at_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looks at the log are a few milliseconds apart, and these tests are quicker than that."""
+    monkeypatch.setattr(filesystem, "LOG_LOOKS", 0.0)
 
 
 @pytest.fixture

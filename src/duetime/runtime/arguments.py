@@ -60,7 +60,7 @@ class Arguments:
             )
             raise PayloadTooLarge(text)
         # The object that names the arguments is no part of them.
-        if (problem := excess(raw, deepest=MAX_DEPTH + 1)) is not None:
+        if len(raw) > MAX_DEPTH and (problem := excess(raw, deepest=MAX_DEPTH + 1)) is not None:
             raise self._unfit(given, problem)
         try:
             rebuilt = self._decoder.decode(raw)

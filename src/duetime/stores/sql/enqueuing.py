@@ -62,7 +62,7 @@ class Enqueuing:
         if entries or not _is_single(jobs):
             script = partial(on_jobs.enqueue, self._sql, jobs, entries=entries)
             return self._hinted(jobs, await self._driver.write(script, rows=len(jobs), again=script))
-        soon = due_soon(jobs, self._now())
+        soon = self._soon(jobs)
         if soon is None:
             asking = partial(self._asking, jobs)
             return self._hinted(jobs, await self._fresh_first(asking, rows=len(jobs)))
@@ -75,7 +75,7 @@ class Enqueuing:
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId] | None:
         """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
-        soon = due_soon(jobs, self._now())
+        soon = self._soon(jobs)
         if soon is not None and not entries and _is_single(jobs):
             script = self._lone(jobs) or self._single(jobs)
             return self._driver.write_blocking(script, hint=_JOBS if soon else None)
@@ -124,6 +124,11 @@ class Enqueuing:
         if due_soon(jobs, self._now() or done.now):
             self.hint(jobs)
         return _ids(done)
+
+    def _soon(self, jobs: Sequence[NewJob]) -> bool | None:
+        """Tell whether a job falls due soon, without the clock where it is not needed; `None` if only a server can tell."""
+        soon = due_soon(jobs, None)
+        return due_soon(jobs, self._now()) if soon is None else soon
 
     def _now(self) -> Instant | None:
         """Return the store's clock where it is that of this host; a server tells its own with its answer."""

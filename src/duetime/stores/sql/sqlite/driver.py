@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Final, Self, TypeVar
 
@@ -17,7 +17,6 @@ from duetime.stores.base.subscribers import Subscriber, Subscribers
 from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
-from duetime.stores.sql.sqlite.lane import Lane
 from duetime.stores.sql.sqlite.play import play_at, values_of
 from duetime.stores.sql.sqlite.version import require_version
 from duetime.stores.sql.sqlite.watch import commits
@@ -68,8 +67,13 @@ class SqliteDriver:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         nudge = None if hint is None else self._nudge(hint)
         name, work, single = self._work(script)
-        do = partial(self._database.writer.do, work, name=name, grouped=True, single=single, then=nudge)
-        answer: T = await self._do(self._database.writer, do)
+        lane = self._database.writer
+        try:
+            answer: T = await lane.do(work, name=name, grouped=True, single=single, then=nudge)
+        except TRANSLATED as error:
+            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
+                return await self.write(script, hint=hint)
+            raise translate(error, self._database.path) from error
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -91,7 +95,14 @@ class SqliteDriver:
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, beside the writer."""
         name, work, _ = self._work(script)
-        return await self._do(self._database.reader, partial(self._database.reader.do, work, name=name))
+        lane = self._database.reader
+        try:
+            answer: T = await lane.do(work, name=name)
+        except TRANSLATED as error:
+            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
+                return await self.read(script)
+            raise translate(error, self._database.path) from error
+        return answer
 
     def borrow(self, tx: object) -> Borrowed:
         """Take a caller's connection, which is used in the thread of whoever asks."""
@@ -158,15 +169,6 @@ class SqliteDriver:
         except TRANSLATED as error:
             raise translate(error, database.path) from error
         return found
-
-    async def _do(self, lane: Lane, do: Callable[[], Awaitable[T]]) -> T:
-        """Have something done in a thread; again if it only met bytes that are no text."""
-        try:
-            return await do()
-        except TRANSLATED as error:
-            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
-                return await self._do(lane, do)
-            raise translate(error, self._database.path) from error
 
     def _nudge(self, hint: Hint) -> Callable[[], None] | None:
         """Return what tells other processes of a hint, if it is urgent and there are any."""

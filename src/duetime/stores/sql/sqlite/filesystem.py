@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import time
 from typing import Final, TypeAlias
 
 from duetime.errors import NoSuchFile, StoreLost, StoreUnusable
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
+LOG_LOOKS: Final = 0.002
+"""Seconds from one look at the log to the next."""
 _MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _NETWORK = frozenset({
@@ -62,6 +65,8 @@ class OpenFiles:
         found = os.stat(self.database)
         self._device, self._inode = found.st_dev, found.st_ino
         self._inode_of_log: int | None = None
+        self._size_of_log = 0
+        self._next_look_at_log = 0.0
 
     def note_log(self) -> None:
         """Include the log, which is there from the first read of a connection until the last one is closed."""
@@ -72,22 +77,30 @@ class OpenFiles:
     def look(self) -> int:
         """Return the size of the log, or raise `StoreLost` where a path does not lead to what is open.
 
-        By `stat` alone: to open and close a file that SQLite has locked would drop the locks of this process. In few
-        steps, because it is done for every commit.
+        By `stat` alone: to open and close a file that SQLite has locked would drop the locks of this process.
         """
-        path = self.database
         try:
-            found = os.stat(path)
-            if found.st_ino == self._inode and found.st_dev == self._device:
-                if self._inode_of_log is None:
-                    return 0
-                path = self._log
-                found = os.stat(path)
-                if found.st_ino == self._inode_of_log:
-                    return found.st_size
+            found = os.stat(self.database)
         except OSError as error:
-            raise _lost(path) from error
-        raise _lost(path)
+            raise _lost(self.database) from error
+        if found.st_ino != self._inode or found.st_dev != self._device:
+            raise _lost(self.database)
+        return self._look_at_log()
+
+    def _look_at_log(self) -> int:
+        """Do the same for the log, at most every few milliseconds: without it, earlier commits are lost just the same."""
+        now = time.monotonic()
+        if self._inode_of_log is None or now < self._next_look_at_log:
+            return self._size_of_log
+        try:
+            found = os.stat(self._log)
+        except OSError as error:
+            raise _lost(self._log) from error
+        if found.st_ino != self._inode_of_log:
+            raise _lost(self._log)
+        self._size_of_log = found.st_size
+        self._next_look_at_log = now + LOG_LOOKS
+        return found.st_size
 
 
 def _lost(path: str) -> StoreLost:
