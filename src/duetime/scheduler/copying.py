@@ -212,13 +212,13 @@ class _Work(NamedTuple):
 
 async def _walk(store: Store, kind: Kind) -> AsyncIterator[_Stretch]:
     """Yield all records of a kind by key, a few at a time if they are heavy."""
-    after, most, weight = "", 0, 0
+    after, most, heavy = "", 0, 0
     while True:
-        most = copying.next_stretch(most, weight)
+        most = copying.next_stretch(most, heavy)
         records = await store.stretch(kind, after=after, until=LAST_KEY, limit=most)
         is_last = len(records) < most
         until = LAST_KEY if is_last else records[-1].key
         yield _Stretch(after, until, records)
         if is_last:
             return
-        after, weight = until, copying.weight(records)
+        after, heavy = until, copying.weight(records)

@@ -6,12 +6,14 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from duetime.stores.base import Hint
-from duetime.stores.redis.calls import Calls
+
+if TYPE_CHECKING:
+    from duetime.stores.redis.calls import Calls
 
 log = logging.getLogger("duetime.store")
 

@@ -178,16 +178,16 @@ class SqlStore(Queueing, Commanding, Scheduling, Moving):
         return claims
 
     async def _claim_packed(self, demand: Demand) -> list[Claim]:
-        def claim() -> Script[list[Claim]]:
+        def script() -> Script[list[Claim]]:
             return on_jobs.claim(self._sql, demand, one_statement=False)
 
         try:
-            return await self._driver.write(claim, rows=demand.limit)
+            return await self._driver.write(script, rows=demand.limit)
         except StoreError as error:
             if "BLOB" not in str(error):
                 raise
         await self._driver.write(lambda: on_jobs.quote_blobs(self._sql))
-        return await self._driver.write(claim, rows=demand.limit)
+        return await self._driver.write(script, rows=demand.limit)
 
     @cached_property
     def _backlogs(self) -> Backlogs:

@@ -19,10 +19,7 @@ from duetime.stores.sql.postgres.connect import STATEMENT_TIMEOUT, Connection, C
 from duetime.stores.sql.postgres.errors import is_lost, was_never_sent
 from duetime.stores.sql.postgres.play import play
 
-if TYPE_CHECKING:
-    _Connection = asyncpg.Connection[asyncpg.Record]
-else:
-    _Connection = asyncpg.Connection
+_Connection = asyncpg.Connection[asyncpg.Record] if TYPE_CHECKING else asyncpg.Connection
 
 T = TypeVar("T")
 
