@@ -10,7 +10,7 @@ from benchmarks.ledger import now
 if TYPE_CHECKING:
     # Not loaded here: the memory of a worker is measured with this module in it.
     from duetime.stores.base import Hint, Store
-    from duetime.stores.redis.calls import Calls
+    from duetime.stores.redis.connection import FunctionCalls
     from duetime.stores.sql.driver import Driver, Script
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Tap:
 class CallTap:
     """Calls to Redis of which every one is noted before it is passed on."""
 
-    def __init__(self, calls: Calls, sent: list[Sent]) -> None:
+    def __init__(self, calls: FunctionCalls, sent: list[Sent]) -> None:
         self._calls = calls
         self._sent = sent
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from benchmarks.watch import Watch
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
-from duetime.stores.base import Demand, Store
+from duetime.stores.base import ClaimRequest, Store
 
 
 class Stopwatch:
@@ -28,7 +28,7 @@ class Stopwatch:
         async with asyncio.timeout(within):
             return await self._took
 
-    async def claim(self, demand: Demand) -> list[Claim]:
+    async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Claim, and note when that was first asked for."""
         if self._watch is None:
             self._watch = Watch()

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.ledger import now
 from duetime import Scheduler, current_job
-from duetime.model.instants import from_datetime
+from duetime.model.time import from_datetime
 from duetime.scheduler.task import AsyncTask
 
 TICK = "benchmarks.tick"

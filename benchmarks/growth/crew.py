@@ -14,7 +14,7 @@ from benchmarks import children
 from benchmarks.growth.notes import Pen
 from benchmarks.subject import TICK
 from duetime import Scheduler, current_job
-from duetime.model.instants import from_datetime
+from duetime.model.time import from_datetime
 from duetime.scheduler.task import AsyncTask
 
 WAIT = 0.005

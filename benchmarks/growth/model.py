@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from duetime.runtime import crowd
+from duetime.runtime.fleet_pacing import REQUEST_SPACING, SMALL_FLEET
 
 FEW = 4
 """From so many workers on, the looks of the fleet at itself do not become more."""
@@ -163,7 +163,7 @@ class Model:
             idle_server=idle,
             connections=self.connections(workers),
             answers=answers,
-            answers_per_second=answers / (crowd.SPACING * max(1.0, (workers - crowd.FEW) / 2)),
+            answers_per_second=answers / (REQUEST_SPACING * max(1.0, (workers - SMALL_FLEET) / 2)),
             most_jobs=most,
             wal=most * self.wal_per_job,
         )

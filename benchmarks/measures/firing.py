@@ -12,8 +12,8 @@ from benchmarks.places import Limits, Place
 from benchmarks.sizes import Sizes
 from benchmarks.subject import Subject
 from duetime.model.triggers.every import Every
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
 
 _DAY = 86_400_000_000
 _LEAD = 60_000_000

@@ -19,8 +19,8 @@ from benchmarks.processes import processor_seconds
 from benchmarks.sizes import BATCH, Sizes
 from benchmarks.subject import TICK, Subject
 from benchmarks.working import working
-from duetime.model.instants import to_datetime
-from duetime.model.schedule import Change, Misfire, Overlap, StoredSchedule
+from duetime.model.schedule.record import Misfire, Overlap, ScheduleUpdate, StoredSchedule
+from duetime.model.time import to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import Every
@@ -146,7 +146,7 @@ async def store_rules(
         stored = (
             replace(_schedule(n, rule), overlap=overlap, misfire=misfire) for n, rule in enumerate(rules)
         )
-        changes = [Change(before=None, after=schedule) for schedule in stored]
+        changes = [ScheduleUpdate(before=None, after=schedule) for schedule in stored]
         for start in range(0, len(changes), BATCH):
             await scheduler.store.write_schedules(changes[start : start + BATCH])
         assert now() < before, "storing took longer than the lead"

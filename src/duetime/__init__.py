@@ -5,33 +5,33 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from duetime.lazily import from_homes
+from duetime.lazy_names import lazy_getattr
 from duetime.model.callbacks import Ended
-from duetime.model.event import Event, EventKind
-from duetime.model.limit import Limit, Rate
+from duetime.model.events import Event, EventKind
+from duetime.model.limits import Limit, Rate
+from duetime.model.outcome import Cancel, Retry, Snooze
 from duetime.model.retry import computed, exponential, fixed
-from duetime.model.signals import Cancel, Retry, Snooze
 from duetime.model.states import State
-from duetime.runtime.context import JobContext, current_job
-from duetime.scheduler.handle import JobHandle
+from duetime.runtime.running.context import JobContext, current_job
+from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 
 if TYPE_CHECKING:
     from duetime import calendars
-    from duetime.model.registries import Registry
+    from duetime.model.queues import Registry
     from duetime.model.reports import LogPart
     from duetime.model.triggers.at import at
     from duetime.model.triggers.cron import cron
     from duetime.model.triggers.every import every
     from duetime.model.triggers.preview import Upcoming
     from duetime.model.triggers.rrule import rrule
-    from duetime.scheduler.explaining import Explanation, ScheduleExplanation
-    from duetime.scheduler.forecast_records import Forecast
+    from duetime.scheduler.explanations import Explanation, ScheduleExplanation
+    from duetime.scheduler.forecast import Forecast
     from duetime.scheduler.job_class import Job
-    from duetime.scheduler.pages import Page
-    from duetime.scheduler.porting import ScheduleExport, ScheduleImport
+    from duetime.scheduler.jobs import Page
     from duetime.scheduler.records import AttemptRecord, CommandRecord, JobRecord, QueueRecord, WorkerRecord
+    from duetime.scheduler.schedule_files import ScheduleExport, ScheduleImport
     from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 
 __all__ = [
@@ -81,18 +81,18 @@ _LATER: Final = {
     "AttemptRecord": "duetime.scheduler.records",
     "Backfill": "duetime.scheduler.schedule_records",
     "CommandRecord": "duetime.scheduler.records",
-    "Explanation": "duetime.scheduler.explaining",
-    "Forecast": "duetime.scheduler.forecast_records",
+    "Explanation": "duetime.scheduler.explanations",
+    "Forecast": "duetime.scheduler.forecast",
     "Job": "duetime.scheduler.job_class",
     "JobRecord": "duetime.scheduler.records",
     "LogPart": "duetime.model.reports",
-    "Page": "duetime.scheduler.pages",
+    "Page": "duetime.scheduler.jobs",
     "QueueRecord": "duetime.scheduler.records",
-    "Registry": "duetime.model.registries",
+    "Registry": "duetime.model.queues",
     "ScheduleChange": "duetime.scheduler.schedule_records",
-    "ScheduleExplanation": "duetime.scheduler.explaining",
-    "ScheduleExport": "duetime.scheduler.porting",
-    "ScheduleImport": "duetime.scheduler.porting",
+    "ScheduleExplanation": "duetime.scheduler.explanations",
+    "ScheduleExport": "duetime.scheduler.schedule_files",
+    "ScheduleImport": "duetime.scheduler.schedule_files",
     "ScheduleRecord": "duetime.scheduler.schedule_records",
     "Upcoming": "duetime.model.triggers.preview",
     "WorkerRecord": "duetime.scheduler.records",
@@ -104,7 +104,7 @@ _LATER: Final = {
 """Where the names live that are loaded when they are first asked for: most processes use few of them, and each has a price in memory."""
 
 if not TYPE_CHECKING:
-    _load = from_homes(globals(), _LATER)
+    _load = lazy_getattr(globals(), _LATER)
 
     def __getattr__(name: str) -> object:
         return import_module("duetime.calendars") if name == "calendars" else _load(name)

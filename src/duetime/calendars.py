@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from duetime.model.calendars import Calendar, blackout, days_off, holidays, weekdays, weekends
+from duetime.model.triggers.calendars import Calendar, blackout, days_off, holidays, weekdays, weekends
 
 __all__ = ["Calendar", "blackout", "days_off", "holidays", "weekdays", "weekends"]

@@ -26,7 +26,7 @@ import duetime.runtime.worker
 from duetime import Scheduler
 
 # How long a stop waits for what does not end; the tests are in a hurry.
-duetime.runtime.draining.LAST_WAIT = duetime.runtime.worker.LAST_WAIT = 0.2
+duetime.runtime.worker.DRAIN_TIMEOUT = 0.2
 
 scheduler = Scheduler("sqlite:///jobs.db")
 something = 7

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.cli.doctor import doctor
+from duetime.cli.database import doctor
 from tests.acceptance.kit import duetime
 from tests.unit.test_import import HEAVY
 

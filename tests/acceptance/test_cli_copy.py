@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from duetime.cli import copy
-from duetime.model.whole import Kind
+from duetime.cli.database import _progress_bar
+from duetime.model.store_copy import RecordKind
 from tests.acceptance.kit import URL, duetime, from_json
 
 HERE, THERE = "sqlite:///jobs.db", "sqlite:///there.db"
@@ -136,7 +136,7 @@ def test_somebody_at_a_terminal_sees_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with copy._bar(10) as progress:
-        progress(Kind.JOBS, 5)
-        progress(Kind.AUDIT, 7)
+    with _progress_bar(10) as progress:
+        progress(RecordKind.JOBS, 5)
+        progress(RecordKind.AUDIT, 7)
     assert "50%" in capsys.readouterr().err

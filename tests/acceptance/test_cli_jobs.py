@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from duetime import Scheduler
-from duetime.model.durations import DAY
-from duetime.model.instants import SECOND
-from duetime.scheduler import releasing
+from duetime.model.time import DAY, SECOND
+from duetime.scheduler import jobs as releasing
 from duetime.testing.conformance.kit import hire, put, take_one
 from tests.acceptance.kit import URL, duetime, from_json, until, worker
 
@@ -191,7 +190,7 @@ def test_a_worker_that_does_not_give_a_job_back_is_told_of(
             await take_one(scheduler.store, ahead=DAY)
             return job_id
 
-    monkeypatch.setattr(releasing, "PATIENCE", SECOND // 20)
+    monkeypatch.setattr(releasing, "RELEASE_TIMEOUT", SECOND // 20)
     job_id = asyncio.run(claim_ahead())
     result = duetime("jobs", "release", job_id, *URL)
     assert (result.exit_code, "does not give it back; --force" in result.stdout) == (1, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.cli import confirming
+from duetime.cli import output as confirming
 from tests.acceptance.kit import URL, duetime, from_json
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -64,7 +64,7 @@ def test_a_purge_needs_a_yes_and_can_be_tried_first() -> None:
 @pytest.mark.parametrize(("typed", "code"), [("mail", 0), ("male", 2)])
 def test_on_a_terminal_the_name_is_asked_for(typed: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (job_id,) = enqueue()
-    monkeypatch.setattr(confirming, "somebody_there", lambda: True)
+    monkeypatch.setattr(confirming, "is_interactive", lambda: True)
     result = duetime("queues", "purge", "mail", *URL, stdin=f"{typed}\n")
     assert result.exit_code == code
     assert (from_json("jobs", "show", job_id, *URL)["state"] == "cancelled") == (code == 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from duetime.errors import StoreUnavailable
-from duetime.model.clock import SystemClock
+from duetime.model.time import SystemClock
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.dialect import SQLITE

@@ -9,7 +9,7 @@ import pytest
 from duetime.model.outcome import Failed, Outcome, Succeeded
 from duetime.model.retry import retry_policy
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Wants
+from duetime.stores.base import PulseQuery
 from duetime.testing.conformance.kit import LEASE, job, rescue, settlement, take
 from tests.bench.taps import JOBS, Tapped, tapping
 
@@ -96,7 +96,7 @@ async def test_a_worker_that_waits_asks_once_when_to_look_again(tap: Tapped) -> 
 
 
 async def test_a_heartbeat_is_one_statement_and_two_while_the_worker_holds_jobs(tap: Tapped) -> None:
-    wants = Wants(queues=("default",), tasks=("greet",), schedules=True, orphans=True)
+    wants = PulseQuery(queues=("default",), tasks=("greet",), schedules=True, orphans=True)
     assert (await tap.store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)).alive
     assert tap.names() == ["pulse"]
     await tap.claimed()

@@ -12,10 +12,10 @@ import asyncpg
 import pytest
 import pytest_asyncio
 
-from duetime.model.clock import Clock
+from duetime.model.time import Clock
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
-from duetime.stores.sql.loader import TABLES
+from duetime.stores.sql.statements.loader import TABLES
 from duetime.testing.conformance import MakeStore, TestRandomLives
 from tests.support.mariadb import connected, fetch
 from tools.servers import MariaDb, Postgres

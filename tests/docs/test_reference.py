@@ -12,14 +12,14 @@ import pytest
 import duetime
 from duetime import errors, testing
 from duetime.cli import main
-from duetime.cli.failures import ExitCode
-from duetime.model.event import EventKind
-from duetime.model.schedule_options import ScheduleOptionValues
+from duetime.cli.output import ExitCode
+from duetime.model.events import EventKind
+from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
-from duetime.runtime import job_log
+from duetime.runtime.settling.job_log import RECORD_FIELDS
 from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.serving import WorkerSettings
+from duetime.scheduler.scheduler_worker import WorkerSettings
 from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
 from tools import layout
@@ -116,7 +116,7 @@ def test_every_logger_and_every_field_of_a_record_about_a_job_is_listed() -> Non
     assert names("logging.md", "| Logger |") == {*re.findall(r'getLogger\("(duetime[^"]*)"\)', sources)} - {
         "duetime"
     }
-    assert names("logging.md", "| Field |") == {*job_log.FIELDS}
+    assert names("logging.md", "| Field |") == {*RECORD_FIELDS}
     outcomes = {kind.removeprefix("job.") for kind in EventKind if kind.startswith("job.")} - {"started"}
     page = (REFERENCE / "logging.md").read_text(encoding="utf-8")
     assert [outcome for outcome in outcomes if f"`{outcome}`" not in page] == []

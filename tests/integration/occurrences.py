@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from duetime import Scheduler
-from duetime.model.declaring import declare
-from duetime.model.instants import MILLISECOND, Instant, Micros
-from duetime.model.schedule_options import schedule_options
+from duetime.model.schedule.actions import declare
+from duetime.model.schedule.options import schedule_options
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import MILLISECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every
-from duetime.runtime.context import current
-from duetime.scheduler.registry import Declared
+from duetime.runtime.running.context import current_run
+from duetime.scheduler.registry import ScheduleDefinition
 from duetime.stores.base import Store
 from tests.integration.kit import until
 
@@ -42,7 +42,7 @@ class Runs:
             scheduler.task(name="work", **options)(work)
 
     async def _work(self) -> None:
-        occurrence = current.get().claim.occurrence or 0
+        occurrence = current_run.get().claim.occurrence or 0
         self.started.append(occurrence)
         self.running += 1
         self.peak = max(self.peak, self.running)
@@ -83,7 +83,9 @@ async def put(
     options = schedule_options(policy)  # type: ignore[arg-type]
     handler = scheduler.tasks[task]
     payload = handler.arguments.encode(args, {})
-    declared = Declared(name=name, handler=handler, trigger=trigger, payload=payload, options=options)
+    declared = ScheduleDefinition(
+        name=name, handler=handler, trigger=trigger, payload=payload, options=options
+    )
     change = declare(None, replace(declared.at(now), owner="user"), who="test", now=now)
     assert change is not None
     assert await store.write_schedules([change]) == {name}

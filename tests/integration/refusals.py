@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.errors import StoreError
-from duetime.stores.base import Check
+from duetime.stores.base import DoctorCheck
 from duetime.stores.open import open_store
 
 
@@ -17,7 +17,7 @@ async def refusal(url: str) -> StoreError:
     return refused.value
 
 
-async def finding(url: str, name: str) -> Check:
+async def finding(url: str, name: str) -> DoctorCheck:
     """Return what the doctor says of one thing."""
     store = open_store(url)
     await store.open(check=False)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from duetime import Ended, Limit, Scheduler, cron, current_job
-from duetime.model.instants import from_datetime
-from duetime.runtime.context import current
+from duetime.model.time import from_datetime
+from duetime.runtime.running.context import current_run
 from tests.integration import ledger
 
 _LOOK = 0.005
@@ -161,7 +161,7 @@ async def serve(customer: int, gate: str | None = None) -> None:
 
 async def call_service() -> None:
     """Write down when the store let this run start."""
-    claim = current.get().claim
+    claim = current_run.get().claim
     ledger.write("passed", job=claim.job_id, task=claim.task, due_at=claim.claimed_at)
 
 

@@ -11,8 +11,8 @@ import pytest
 from duetime import Scheduler, cron
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.stores.base import JobFilter
 from duetime.testing.clock import FakeClock
 

@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.model.states import State
 from duetime.model.triggers.at import At
 from duetime.model.triggers.every import Every
-from duetime.runtime import patience
+from duetime.runtime.claiming import hints as patience
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records
 
@@ -59,8 +59,8 @@ async def test_jobs_that_run_in_turn_start_at_their_time_though_there_is_always_
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Neither a look now and then nor a pulse is to find them.
-    monkeypatch.setattr(patience, "POLL_HEARING", 3600.0)
-    monkeypatch.setattr(patience, "POLL_DEAF", 3600.0)
+    monkeypatch.setattr(patience, "POLL_WITH_HINTS", 3600.0)
+    monkeypatch.setattr(patience, "POLL_WITHOUT_HINTS", 3600.0)
     scheduler = Scheduler(store_url)
 
     @scheduler.task(name="noise")

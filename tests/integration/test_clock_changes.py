@@ -43,7 +43,7 @@ async def test_a_process_with_new_zone_data_fires_by_the_new_rules(
         # Both are an hour ahead in winter; one of them has no summer time.
         place = Zone(ZoneInfo(rules))
         place.key = "Europe/Berlin"
-        monkeypatch.setattr(zones, "_load", lambda _key, place=place: place)
+        monkeypatch.setattr(zones, "_load_zone", lambda _key, place=place: place)
         scheduler = Scheduler(store_url, clock=clock)
         scheduler.schedule(cron("30 2 * * *", tz="Europe/Berlin"), name="s")(
             scheduler.task(name="report")(report)

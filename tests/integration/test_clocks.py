@@ -12,13 +12,12 @@ import asyncpg
 import pytest
 
 from duetime import Scheduler, cron
-from duetime.model.instants import SECOND, Instant
-from duetime.model.job import Key
+from duetime.model.job import JobTerms, Key
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND, Instant
 from duetime.stores.base import Hint, Store
 from duetime.testing.conformance.kit import (
     declare,
@@ -70,7 +69,7 @@ async def several_kinds(store: Store, due_at: Instant) -> None:
 
 
 async def a_rich_one(store: Store, due_at: Instant) -> None:
-    await put(store, due_at=due_at, terms=Terms(expires=SECOND))
+    await put(store, due_at=due_at, terms=JobTerms(expires=SECOND))
 
 
 async def one_with_a_key(store: Store, due_at: Instant) -> None:

@@ -14,9 +14,9 @@ import pytest
 from duetime import JobContext, Scheduler, Snooze
 from duetime.errors import ConfigError, InvalidTask, JobFailed
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
 from duetime.model.job import NewJob
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from tests.integration import cpu_tasks
 from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.cpu_tasks import Order, Seen
@@ -229,7 +229,7 @@ async def test_a_module_that_starts_a_worker_when_it_is_imported_does_not_do_so_
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpu(scheduler, cpu_tasks.who)
-    monkeypatch.setattr("duetime.runtime.children.address.importing", lambda: "app")
+    monkeypatch.setattr("duetime.runtime.running.children.task_location.module_being_imported", lambda: "app")
     with pytest.raises(ConfigError, match=r'app starts a worker .* `if __name__ == "__main__":`'):
         await scheduler.worker().__aenter__()
 

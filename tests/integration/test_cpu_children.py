@@ -11,8 +11,8 @@ import pytest
 from duetime import Scheduler
 from duetime.errors import JobCancelled, JobFailed
 from duetime.model.states import State
-from duetime.runtime.children.child import Child
-from duetime.runtime.liveness import is_gone
+from duetime.runtime.identity import is_gone
+from duetime.runtime.running.children.process import ChildProcess
 from tests.integration import cpu_tasks
 from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.kit import Fleet, until
@@ -29,13 +29,13 @@ async def test_a_timeout_kills_that_child_and_no_other(
     scheduler: Scheduler, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck_task, wait, gate = cpu(scheduler, spin), cpu(scheduler, wait_in_thread), fleet.gate()
-    kill, killed = Child.kill, set[int]()
+    kill, killed = ChildProcess.kill, set[int]()
 
-    def noted(child: Child) -> None:
+    def noted(child: ChildProcess) -> None:
         killed.add(child.pid)
         kill(child)
 
-    monkeypatch.setattr(Child, "kill", noted)
+    monkeypatch.setattr(ChildProcess, "kill", noted)
     async with scheduler, scheduler.worker(cpu_children=2):
         calm = await wait.enqueue(gate.path)
         stuck = await stuck_task.options(timeout="300ms").enqueue()

@@ -8,9 +8,9 @@ from signal import SIGCONT
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.states import State
-from duetime.runtime.crowd import Crowd
+from duetime.model.time import SECOND
+from duetime.runtime.fleet_pacing import FleetPacing
 from tests.integration.kit import Fleet, FleetAt, until
 
 ELSEWHERE = "another-host/pid:[1]"
@@ -110,7 +110,7 @@ async def test_also_the_workers_of_a_large_fleet_notice_that_a_lease_is_over(
     postgres_url: str, fleet_at: FleetAt, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A few of many: each believes that there are fifty that take turns.
-    monkeypatch.setattr(Crowd, "workers", property(lambda _: 50, lambda _, __: None), raising=False)
+    monkeypatch.setattr(FleetPacing, "workers", property(lambda _: 50, lambda _, __: None), raising=False)
     fleet = fleet_at(postgres_url)
     app, gate = fleet.app(), fleet.gate()
     async with app.scheduler, AsyncExitStack() as heirs:

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack
 import pytest
 
 from duetime import Scheduler
-from duetime.model.instants import Instant
-from duetime.model.schedule import StoredSchedule
+from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
+from duetime.model.time import Instant
 from duetime.model.triggers.every import Every
-from duetime.runtime.context import current
+from duetime.runtime.running.context import current_run
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, accounted, put, records
 
@@ -24,7 +24,7 @@ def failing(url: str, tries: list[Instant]) -> Scheduler:
 
     @scheduler.task(name="failing")
     async def fail() -> None:
-        tries.append(current.get().claim.occurrence or 0)
+        tries.append(current_run.get().claim.occurrence or 0)
         raise LookupError("nothing here")
 
     return scheduler

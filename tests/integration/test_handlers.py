@@ -12,11 +12,11 @@ import pytest
 from duetime import Scheduler, current_job
 from duetime.errors import JobFailed, ResultExpired
 from duetime.model.ids import new_job_id, new_token
-from duetime.model.instants import MILLISECOND, from_datetime
 from duetime.model.job import NewJob
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.stores.base import Demand
+from duetime.model.time import MILLISECOND, from_datetime
+from duetime.stores.base import ClaimRequest
 from tests.integration.kit import Fleet, until
 from tests.integration.tasks import wait_in_thread
 
@@ -306,7 +306,7 @@ async def test_a_claim_that_the_store_has_and_nobody_knows_of_counts_as_a_crash(
 
     async with scheduler, scheduler.worker(lease="2s") as worker:
         job = await quick.options(queue="elsewhere").enqueue()
-        demand = Demand(
+        demand = ClaimRequest(
             worker=worker.id, claim_id=new_token(), queues=(("elsewhere", 1),), limit=1, tasks=("quick",)
         )
         assert len(await scheduler.store.claim(demand)) == 1
@@ -334,7 +334,7 @@ async def test_a_job_is_claimed_before_its_time_and_started_at_it(
         store = scheduler.store
         claim = store.claim
 
-        async def spy(demand: Demand) -> list[Any]:
+        async def spy(demand: ClaimRequest) -> list[Any]:
             claims = await claim(demand)
             events.extend(("claim", item.claimed_at) for item in claims)
             return claims

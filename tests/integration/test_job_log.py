@@ -109,7 +109,7 @@ async def test_the_death_of_a_worker_and_the_job_that_failed_by_it_are_a_line_ea
 async def test_a_worker_that_stops_with_outcomes_it_could_not_store_says_how_many(
     sqlite_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duetime.runtime.worker.LAST_WAIT", 0.1)
+    monkeypatch.setattr("duetime.runtime.worker.DRAIN_TIMEOUT", 0.1)
     scheduler = Scheduler(sqlite_url)
 
     @scheduler.task(name="greet")

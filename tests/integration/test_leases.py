@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.states import State
-from duetime.runtime.janitor import Janitor
+from duetime.model.time import SECOND
+from duetime.runtime.upkeep.janitor import Janitor
 from duetime.stores.base import Store
 from tests.integration.kit import PATIENCE, Fleet, until
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 
 import pytest
 
-from duetime.model.instants import MILLISECOND
 from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.time import MILLISECOND
 from tests.integration.kit import Fleet, until
 from tests.integration.ledger import Entry
 

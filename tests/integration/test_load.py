@@ -11,9 +11,9 @@ from time import monotonic
 
 import pytest
 
-from duetime.model.instants import from_datetime
 from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.time import from_datetime
 from tests.integration.kit import Fleet, FleetAt, Gate, until
 from tests.integration.nursery import ROOT
 from tests.integration.tasks import App

@@ -10,20 +10,17 @@ from typing import Any
 import asyncpg
 import pytest
 
-from duetime.model.command import CommandKind, NewCommand
-from duetime.model.durations import DAY, MINUTE
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
-from duetime.model.job import Claim, Key
-from duetime.model.limit import Gate
+from duetime.model.job import Claim, JobTerms, Key
+from duetime.model.limits import Gate
 from duetime.model.outcome import Failed, Snoozed, Succeeded
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.retry import fixed
-from duetime.model.terms import Terms
-from duetime.model.worker import WorkerStats
+from duetime.model.time import DAY, MINUTE, SECOND
+from duetime.model.worker import CommandKind, NewCommand, WorkerStats
 from duetime.runtime.options import WorkerOptions
-from duetime.stores.base import Hint, Store, Wants
+from duetime.stores.base import Hint, PulseQuery, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.store import SqlStore
@@ -64,7 +61,7 @@ async def claim(store: Store, **changes: Any) -> Claim:
 
 
 async def beat(store: Store, _clock: FakeClock) -> None:
-    wants = Wants(queues=(OWN,), tasks=(TASK,), schedules=True, orphans=True)
+    wants = PulseQuery(queues=(OWN,), tasks=(TASK,), schedules=True, orphans=True)
     assert (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)).alive
 
 
@@ -140,7 +137,7 @@ async def prune(store: Store, clock: FakeClock) -> None:
     await store.report([], [NewLogPart(gone.token, 1, 1, "line")])
     assert await finish(store, gone, now=clock.now())
     clock.advance(1)
-    emptied = await claim(store, terms=Terms(failure_ttl=0))
+    emptied = await claim(store, terms=JobTerms(failure_ttl=0))
     assert await finish(store, emptied, Failed(error="no"), now=clock.now())
     assert (await store.prune(Retention(before=clock.now()), after=before)).jobs == 1
     assert (await read(store, emptied.job_id)).error is None

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime.model.instants import SECOND, Instant, from_datetime
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND, Instant, from_datetime
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, until
 from tests.integration.ledger import starts_by_job

@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from duetime import Scheduler, cron
-from duetime.model.durations import HOUR
-from duetime.model.instants import Instant
-from duetime.model.schedule import Change
+from duetime.model.schedule.record import ScheduleUpdate
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import HOUR, Instant
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records
 
@@ -130,7 +129,7 @@ async def test_a_pause_with_an_end_goes_on_by_itself_and_leaves_one_record(store
         (before,) = await store.get_schedules(["hourly"])
         until = clock.now() + 4 * HOUR
         pause = replace(before, paused_at=clock.now(), paused_by="ann", paused_until=until)
-        assert await store.write_schedules([Change(before=before, after=pause)])
+        assert await store.write_schedules([ScheduleUpdate(before=before, after=pause)])
         await drain(scheduler, until="6h")
         (after,) = await store.get_schedules(["hourly"])
         assert (after.paused_at, after.paused_by, after.paused_until) == (None, None, None)
@@ -149,6 +148,6 @@ async def test_a_time_that_zone_data_has_moved_is_put_right_when_a_worker_starts
         (before,) = await store.get_schedules(["hourly"])
         assert before.next_at is not None
         moved = replace(before, next_at=None if wrong is None else before.next_at + wrong)
-        assert await store.write_schedules([Change(before=before, after=moved)])
+        assert await store.write_schedules([ScheduleUpdate(before=before, after=moved)])
         await drain(scheduler, until="2h")
         assert told(await records(store, "hourly")) == [(RAN, None, 1)] * 2

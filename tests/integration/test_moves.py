@@ -11,10 +11,10 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import InvalidDuration, InvalidOption, JobActive, JobEnded, JobNotFound
-from duetime.model.instants import SECOND
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.scheduler import releasing
+from duetime.model.time import SECOND
+from duetime.scheduler import jobs as releasing
 from tests.integration.kit import Fleet, until
 from tests.integration.test_claim_ahead import held_before, note_at
 
@@ -111,7 +111,7 @@ async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another_by_force(
         frozen = await fleet.start(window="60s")
         [job_id] = await held_before(app.scheduler.store, partial(note_at, app))
         frozen.signal(SIGSTOP)
-        monkeypatch.setattr(releasing, "PATIENCE", SECOND // 2)
+        monkeypatch.setattr(releasing, "RELEASE_TIMEOUT", SECOND // 2)
         with pytest.raises(TimeoutError, match="force=True"):
             await app.scheduler.jobs.release(job_id)
         assert await app.scheduler.jobs.release(job_id, force=True) == "released"

@@ -13,8 +13,8 @@ import pytest
 from duetime import Scheduler, every
 from duetime.errors import StoreError
 from duetime.model.states import State
-from duetime.runtime.firing import ScheduleFirer
-from duetime.scheduler.checks import check_schedules
+from duetime.runtime.upkeep.firing import ScheduleFirer
+from duetime.scheduler.explanations import check_schedules
 from duetime.testing import FakeClock
 from tests.support.edits import edit
 from tests.unit.runtime.kit import NoHealth

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime import Ended, Scheduler
-from duetime.cli.jobs import _values
+from duetime.cli.jobs import _job_values
 from duetime.errors import InvalidArguments, InvalidOption, JobFailed, ResultExpired, ResultUnreadable
 from duetime.model.ids import new_job_id
 from duetime.model.job import DEFAULT_QUEUE, NewJob
@@ -17,8 +17,8 @@ from duetime.model.outcome import Succeeded
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.worker import WorkerStats
-from duetime.scheduler.handle import JobHandle
-from duetime.stores.base import Wants
+from duetime.scheduler.job_handle import JobHandle
+from duetime.stores.base import PulseQuery
 from duetime.testing.conformance.kit import LEASE, TASK, finish, hire, job, take, take_one
 from tests.integration.kit import until
 from tests.support.edits import edit
@@ -69,7 +69,7 @@ async def test_what_cannot_be_read_is_shown_as_such_and_hides_no_other_job(
         assert first.result_error.startswith("the stored result cannot be read")
         assert len(first.result_error) < 300
         assert await scheduler.jobs.get(odd) == first
-        json.dumps(_values(first))
+        json.dumps(_job_values(first))
         assert "succeeded" in str(await scheduler.jobs.explain(odd)).lower()
         assert await scheduler.jobs.attempts(odd)
         again = await scheduler.jobs.rerun(odd)
@@ -186,7 +186,7 @@ async def test_a_time_beyond_the_calendar_hides_no_job(scheduler: Scheduler, col
         assert {record.id for record in await scheduler.jobs.list()} == {odd, sound}
         await scheduler.jobs.upcoming()
         await scheduler.jobs.explain(odd)
-        json.dumps(_values(await scheduler.jobs.get(odd)))
+        json.dumps(_job_values(await scheduler.jobs.get(odd)))
 
 
 NUMBERS = (
@@ -211,7 +211,7 @@ async def test_a_number_that_is_something_else_hides_no_job_in_sqlite(
         await scheduler.jobs.upcoming()
         await scheduler.jobs.explain(odd)
         await scheduler.jobs.attempts(odd)
-        json.dumps(_values(await scheduler.jobs.get(odd)))
+        json.dumps(_job_values(await scheduler.jobs.get(odd)))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ async def test_a_text_that_is_something_else_hides_no_job_in_sqlite(
         odd, sound = await scheduler.store.enqueue([job(), job()])
         await edit(sqlite_url, "job", odd, column, value)
         assert {record.id for record in await scheduler.jobs.list()} == {odd, sound}
-        json.dumps(_values(await scheduler.jobs.get(odd)))
+        json.dumps(_job_values(await scheduler.jobs.get(odd)))
 
 
 @pytest.mark.covers("unreadable-row")
@@ -304,7 +304,7 @@ async def test_a_time_that_is_none_is_no_time_to_look_again_in_sqlite(
         for column in ("started_at", "lease_until"):
             await edit(sqlite_url, "worker", "odd", column, value)
         assert (await store.next_due([DEFAULT_QUEUE], [TASK])).due_at is None
-        wants = Wants(queues=(DEFAULT_QUEUE,), tasks=(TASK,), schedules=True, orphans=True)
+        wants = PulseQuery(queues=(DEFAULT_QUEUE,), tasks=(TASK,), schedules=True, orphans=True)
         beat = await store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)
         assert beat.sight is not None
         assert (beat.sight.due_at, beat.lease_ends, beat.newest) == (None, None, 0)

@@ -12,13 +12,12 @@ import pytest
 from benchmarks.statements import tapped
 from duetime import Scheduler, cron
 from duetime.calendars import blackout, days_off, holidays, weekends
-from duetime.model.passed import MOST_STEPS, MOST_WALKED
+from duetime.model.schedule.occurrences import MOST_STEPS, MOST_WALKED
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_fields import Fields
-from duetime.runtime import firing
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.model.triggers.cron_expression import CronFields
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ROUND_LIMIT, ScheduleFirer
 from duetime.stores.base import Store
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records
@@ -88,13 +87,13 @@ def note_steps(patch: pytest.MonkeyPatch) -> Counter[str]:
     steps = Counter[str]()
 
     def note(name: str) -> None:
-        original = getattr(Fields, name)
+        original = getattr(CronFields, name)
 
-        def noted(fields: Fields, *walls: int) -> object:
+        def noted(fields: CronFields, *walls: int) -> object:
             steps[name] += 1
             return original(fields, *walls)
 
-        patch.setattr(Fields, name, noted)
+        patch.setattr(CronFields, name, noted)
 
     note("first_from")
     note("count")
@@ -120,7 +119,7 @@ async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_po
     clock.advance("30s")
     async with scheduler:
         sent, asked = tapped(scheduler.store), Asked(monkeypatch)
-        full = -(-SCHEDULES // firing.LIMIT)
+        full = -(-SCHEDULES // ROUND_LIMIT)
         rounds = await recover(scheduler.store, most=full + 2)
         written = Counter(name for _, kind, name in sent if kind == "write")
         assert asked.total() <= SCHEDULES * MOST_ASKED

@@ -98,7 +98,7 @@ async def test_a_refused_request_leaves_the_transaction_usable_and_without_a_job
 ) -> None:
     async with scheduler, calling(sql_url) as caller:
         with monkeypatch.context() as patch:
-            patch.setattr("duetime.stores.sql.scripts.jobs.insertion", misled)
+            patch.setattr("duetime.stores.sql.enqueue.insertion", misled)
             with pytest.raises(Misled):
                 await task.options(tx=caller.tx).enqueue(1)
         job = await task.options(tx=caller.tx).enqueue(2)

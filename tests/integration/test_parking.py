@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, State, cron
-from duetime.model.parking import GRACE
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.parking import Parker
+from duetime.model.schedule.parking import UNDECLARED_GRACE
+from duetime.runtime.upkeep.firing import ScheduleFirer
+from duetime.runtime.upkeep.parking import ScheduleParker
 from duetime.testing.clock import FakeClock
 from tests.unit.runtime.kit import NoHealth
 
@@ -29,7 +29,7 @@ class Deployment:
         """A version that was up, longer ago than anybody waits for it."""
         async with self.running(*names):
             pass
-        self.clock.advance(timedelta(microseconds=GRACE))
+        self.clock.advance(timedelta(microseconds=UNDECLARED_GRACE))
 
     def version(self, *names: str, tasks: tuple[str, ...] = ("work",)) -> Scheduler:
         """A version whose code declares these schedules."""
@@ -52,7 +52,7 @@ class Deployment:
 
 
 async def look(scheduler: Scheduler, *, times: int = 2) -> None:
-    parker = Parker(scheduler.store, NoHealth(), declared=scheduler.declared, tasks=scheduler.tasks)
+    parker = ScheduleParker(scheduler.store, NoHealth(), declared=scheduler.declared, tasks=scheduler.tasks)
     for _ in range(times):
         await parker.round()
 
@@ -73,7 +73,11 @@ async def test_a_schedule_that_has_vanished_from_the_code_is_parked_and_shown(de
         await look(scheduler)
         assert await states(scheduler) == {"both": "active", "new": "active", "old": "parked"}
         old = await scheduler.schedules.get("old")
-        assert (old.parked, old.parked_at, old.next_at) == (True, NOON + timedelta(microseconds=GRACE), None)
+        assert (old.parked, old.parked_at, old.next_at) == (
+            True,
+            NOON + timedelta(microseconds=UNDECLARED_GRACE),
+            None,
+        )
         [change, *_] = await scheduler.schedules.history("old")
         assert (change.verb, change.who) == ("park", "duetime")
 
@@ -97,7 +101,9 @@ async def test_it_takes_two_looks_so_that_a_worker_that_is_about_to_start_is_not
 async def test_what_was_deleted_stays_so_until_a_worker_begins_anew(deployment: Deployment) -> None:
     async with deployment.running("mine") as scheduler:
         await scheduler.schedules.delete("mine")
-        parker = Parker(scheduler.store, NoHealth(), declared=scheduler.declared, tasks=scheduler.tasks)
+        parker = ScheduleParker(
+            scheduler.store, NoHealth(), declared=scheduler.declared, tasks=scheduler.tasks
+        )
         await parker.round()
         assert await states(scheduler) == {}
         parker.declare_again()

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, cron, every
-from duetime.model.instants import from_datetime
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.model.time import from_datetime
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.stores.base import JobFilter
 from duetime.testing.clock import FakeClock
 

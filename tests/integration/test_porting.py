@@ -16,7 +16,7 @@ import pytest
 
 from duetime import Scheduler, calendars, cron, every
 from duetime.errors import InvalidImport, InvalidOption, MissingDriver, ScheduleNotFound
-from duetime.model.schedule import Change
+from duetime.model.schedule.record import ScheduleUpdate
 
 YEAR = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -55,7 +55,7 @@ async def fill(scheduler: Scheduler) -> None:
 
 async def change(scheduler: Scheduler, name: str, **fields: Any) -> None:
     (row,) = await scheduler.store.get_schedules([name])
-    assert await scheduler.store.write_schedules([Change(before=row, after=replace(row, **fields))])
+    assert await scheduler.store.write_schedules([ScheduleUpdate(before=row, after=replace(row, **fields))])
 
 
 async def exported(scheduler: Scheduler, style: str = "json") -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from duetime import JobRecord, LogPart, Scheduler, current_job
 from duetime.errors import JobFailed, JobNotFound
-from duetime.model.log_book import HEAD_BYTES, HEAD_LINES, TAIL_BYTES, TAIL_LINES
+from duetime.model.reports import HEAD_BYTES, HEAD_LINES, TAIL_BYTES, TAIL_LINES
 from tests.integration.kit import Fleet, until
 
 log = logging.getLogger("app")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from duetime import Scheduler, current_job
-from duetime.stores.sql.sqlite.checkpoint import LIMIT, LONG
+from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT, LONG_LOG
 from tests.acceptance.kit import duetime
 
 PROCESSES = 4
@@ -69,7 +69,7 @@ def test_every_connection_has_automatic_checkpoints_off(
             job = await write.enqueue("lent")
             await job.result(timeout=10)
             # Enough for checkpoints, the last of them with connections of its own.
-            for _ in range(LIMIT // 100_000 + 2):
+            for _ in range(LOG_LIMIT // 100_000 + 2):
                 await scheduler.enqueue_many([write.options(delay="1h").call("x" * 100_000)])
 
     asyncio.run(work())
@@ -85,7 +85,7 @@ def test_every_connection_has_automatic_checkpoints_off(
         before = len(settings)
         assert duetime(*command).exit_code == 0
         assert len(settings) > before
-    assert set(settings) == {(0, LIMIT)}
+    assert set(settings) == {(0, LOG_LIMIT)}
     assert len(settings) == Closely.made
 
 
@@ -118,4 +118,4 @@ async def test_four_processes_that_write_all_the_time_leave_the_file_sound(tmp_p
     assert all(accepted)
     # It was restarted again and again, and never became long.
     assert len(generations) > SECONDS
-    assert largest < 2 * LONG
+    assert largest < 2 * LONG_LOG

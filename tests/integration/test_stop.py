@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.errors import NotOpen
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.runtime.pulse import Lease
+from duetime.runtime.upkeep.pulse import LeaseTiming
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, Gate, WorkerProcess, until
 from tests.integration.tasks import wait_in_thread
@@ -113,7 +113,7 @@ async def test_a_thread_that_ends_after_the_worker_was_stopped_is_still_recorded
 ) -> None:
     """An embedded worker stops while its process lives on: the thread is waited for in the background."""
     # Often, under a long lease: none is lost on a machine that stalls.
-    monkeypatch.setattr(Lease, "beat", 0.5)
+    monkeypatch.setattr(LeaseTiming, "beat", 0.5)
     scheduler = Scheduler(store_url)
     task = scheduler.task(name="wait_in_thread")(wait_in_thread)
     gate: Gate = fleet.gate()

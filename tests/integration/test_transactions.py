@@ -11,7 +11,7 @@ import pytest
 
 from duetime import Ended, EventKind, Scheduler, State, current_job, failpoints
 from duetime.model.outcome import Settlement
-from duetime.stores.sql.loan import SqlLoan
+from duetime.stores.sql.transactions.handler import SqlHandlerTransaction
 from tests.integration.effects import ask, effects, run
 from tests.integration.kit import until
 
@@ -101,14 +101,14 @@ async def test_a_request_to_stop_that_comes_after_the_commit_changes_nothing(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     committed, gate = asyncio.Event(), asyncio.Event()
-    complete = SqlLoan.complete
+    complete = SqlHandlerTransaction.complete
 
-    async def complete_slowly(self: SqlLoan, settlement: Settlement) -> None:
+    async def complete_slowly(self: SqlHandlerTransaction, settlement: Settlement) -> None:
         await complete(self, settlement)
         committed.set()
         await gate.wait()
 
-    monkeypatch.setattr(SqlLoan, "complete", complete_slowly)
+    monkeypatch.setattr(SqlHandlerTransaction, "complete", complete_slowly)
     heard: list[str] = []
     kinds = [kind for kind in EventKind if kind.startswith("job.")]
     scheduler.events.subscribe(lambda event: heard.append(event.kind), *kinds)

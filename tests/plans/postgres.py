@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.loader import load
 from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.statements.loader import load
 from tests.plans.kit import DUE, LATER
 from tests.support.databases import Databases
 

@@ -13,9 +13,9 @@ import pytest_asyncio
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.loader import load, load_hints
 from duetime.stores.sql.mariadb.dialect import MARIADB
-from duetime.stores.sql.pooled.cursors import CursorConnector, Session
+from duetime.stores.sql.pool.cursor_connection import CursorConnection, CursorConnector
+from duetime.stores.sql.statements.loader import load, load_hints
 from tests.plans.kit import (
     BATCH,
     DUE,
@@ -72,7 +72,7 @@ async def fill(url: str) -> None:
 class Reader:
     """Runs statements in a transaction that comes to nothing, and counts the rows that they make the server read."""
 
-    def __init__(self, connector: CursorConnector, session: Session) -> None:
+    def __init__(self, connector: CursorConnector, session: CursorConnection) -> None:
         self._connector = connector
         self._session = session
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.postgres.connect import Connector
+from duetime.stores.sql.postgres.connection import PostgresConnector
 from tests.plans.kit import (
     BATCH,
     DUE,
@@ -170,7 +170,7 @@ async def test_a_plan_from_before_there_were_jobs_does_not_read_all_of_them_when
 ) -> None:
     await connection.execute("ALTER TABLE duetime_jobs SET (autovacuum_enabled = false)")
     await connection.execute("VACUUM ANALYZE duetime_jobs")
-    ours = await Connector(postgres_url).connect()
+    ours = await PostgresConnector(postgres_url).connect()
     await ours.execute("SET plan_cache_mode = force_generic_plan")
     await prepare(ours, statement)
     await explain_prepared(ours, statement, values)

@@ -12,9 +12,9 @@ import pytest
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.loader import load
+from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from duetime.stores.sql.sqlite.play import by_row
+from duetime.stores.sql.statements.loader import load
 from tests.plans.kit import BATCH, DUE, LATER, NEXT_DUE, ROWS, claim_values, find_values, pulse_values
 
 SQL = load(SQLITE, "duetime")

@@ -9,14 +9,14 @@ from unittest.mock import patch
 
 import pytest
 
-from duetime.model.instants import SECOND
-from duetime.runtime import firing
+from duetime.model.time import SECOND
+from duetime.runtime.upkeep import firing
 
 
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no round of firing be cut into pieces because it takes long."""
-    monkeypatch.setattr(firing, "_BREATH", 3600 * SECOND)
+    monkeypatch.setattr(firing, "_YIELD_AFTER", 3600 * SECOND)
 
 
 @contextmanager

@@ -7,20 +7,21 @@ from datetime import UTC, date, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from duetime.model.calendars import Calendar, Holidays, Joined, Span, Weekdays, Window
-from duetime.model.instants import SECOND, from_datetime
+from duetime.model.time import SECOND, from_datetime
 from duetime.model.triggers.at import At
-from duetime.model.triggers.at_most import AtMost
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.between import Between
+from duetime.model.triggers.calendars import (
+    Calendar,
+    DailyBlackout,
+    Holidays,
+    JoinedCalendars,
+    SingleBlackout,
+    Weekdays,
+)
+from duetime.model.triggers.combined import AtMost, Between, Except, Intersection, Jitter, Union
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.every import Every
-from duetime.model.triggers.intersection import Intersection
-from duetime.model.triggers.jitter import Jitter
-from duetime.model.triggers.minus import Except
+from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
-from duetime.model.triggers.steps import Steps
-from duetime.model.triggers.union import Union
 
 BEGIN = from_datetime(datetime(2025, 1, 1, tzinfo=UTC))
 DAY = 86_400 * SECOND
@@ -44,7 +45,7 @@ EVERIES = st.builds(
     end=st.none() | INSTANTS,
 )
 STEPS = st.builds(
-    Steps,
+    CalendarSteps,
     months=st.integers(1, 40),
     start=INSTANTS,
     end=st.none() | INSTANTS,
@@ -65,7 +66,7 @@ WINDOWS = (
     .filter(lambda times: times[0] != times[1])
     .flatmap(
         lambda times: st.builds(
-            Window, start=st.just(times[0]), end=st.just(times[1]), days=WEEKDAYS, tz=st.none() | ZONES
+            DailyBlackout, start=st.just(times[0]), end=st.just(times[1]), days=WEEKDAYS, tz=st.none() | ZONES
         )
     )
 )
@@ -79,11 +80,11 @@ HOLIDAYS = st.builds(
     tz=st.none() | ZONES,
 )
 SPANS = st.tuples(INSTANTS, st.integers(1, 100)).map(
-    lambda at: Span(start=at[0], end=at[0] + at[1] * DAY // 7)
+    lambda at: SingleBlackout(start=at[0], end=at[0] + at[1] * DAY // 7)
 )
 CALENDARS: st.SearchStrategy[Calendar] = st.recursive(
     WINDOWS | HOLIDAYS | SPANS | st.builds(Weekdays, days=WEEKDAYS, tz=st.none() | ZONES),
-    lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda parts: Joined(tuple(parts))),
+    lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda parts: JoinedCalendars(tuple(parts))),
     max_leaves=4,
 )
 

@@ -24,9 +24,8 @@ from duetime import (
     every,
     exponential,
 )
-from duetime.model.triggers.every import Every
-from duetime.model.triggers.steps import Steps
-from duetime.scheduler.blocking_handle import BlockingHandle
+from duetime.model.triggers.every import CalendarSteps, Every
+from duetime.scheduler.sync import BlockingHandle
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
 
@@ -211,8 +210,8 @@ async def a_worker_has_typed_settings() -> None:
 
 def triggers_combine_with_triggers_and_calendars() -> None:
     assert_type(every("1h"), Every)
-    assert_type(every(months=1, tz="Europe/Riga"), Steps)
-    assert_type(every(years=1, missing="skip"), Steps)
+    assert_type(every(months=1, tz="Europe/Riga"), CalendarSteps)
+    assert_type(every(years=1, missing="skip"), CalendarSteps)
     scheduler.schedule((every("1h") | cron("0 9 * * *")).at_most(3).jitter("1m"))
     scheduler.schedule(every("1h") & cron("0 9 * * *") - calendars.weekends())
     every(months=1, minutes=5)  # type: ignore[call-overload]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import duetime
-from duetime.scheduler import later
+from duetime.scheduler import lazy
 
 REACHED = ("BlockingScheduler", "Jobs", "Pruning", "Queues", "Schedules", "Workers")
 """Classes whose objects a scheduler hands out."""
@@ -15,7 +15,7 @@ REACHED = ("BlockingScheduler", "Jobs", "Pruning", "Queues", "Schedules", "Worke
 
 def annotated() -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield all that is public and has annotations: what tools such as injectors and generators of documents read."""
-    for module, names in ((duetime, duetime.__all__), (later, REACHED)):
+    for module, names in ((duetime, duetime.__all__), (lazy, REACHED)):
         for name in names:
             found = getattr(module, name)
             if inspect.isclass(found):

@@ -1,4 +1,4 @@
-"""`duetime cron`."""
+"""`duetime cron`: a cron expression in words, and its next times."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from datetime import UTC, datetime
 
 import click
 
-from duetime.cli import options
+from duetime.cli.options import json_option, read_moment
+from duetime.cli.output import say, say_json, say_table
 from duetime.cli.schedule_view import upcoming_values
-from duetime.cli.text import say, say_json, say_table
-from duetime.model.instants import from_datetime
+from duetime.model.time import from_datetime
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.cron import cron as read_cron
 from duetime.model.triggers.preview import Upcoming, preview
 
-_MOST = 1_000
+_MOST_TIMES = 1_000
 
 
 @click.command(short_help="Say a cron expression in words and list its next times.")
 @click.argument("expression")
 @click.option("--tz", default="UTC", show_default=True, help="The zone of its times, by IANA name.")
-@click.option("--count", default=10, show_default=True, type=click.IntRange(1, _MOST), help="How many times.")
-@click.option("--after", type=options.moment, help="List what comes after this; else from now on.")
+@click.option(
+    "--count", default=10, show_default=True, type=click.IntRange(1, _MOST_TIMES), help="How many times."
+)
+@click.option("--after", type=read_moment, help="List what comes after this; else from now on.")
 @click.option("--name", default="", help="The schedule's name, from which H is drawn.")
-@options.as_json
+@json_option
 def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: str, as_json: bool) -> None:
     """Say a cron expression in words and list its next times, with a note where the clock changes.
 
@@ -45,10 +47,10 @@ def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: 
     if isinstance(rule, Cron) and rule.fields.hashed and not name:
         say("H is drawn from the schedule's name; give it with --name to see its own times")
     say("")
-    say_table(("LOCAL", "UTC", "NOTE"), (_row(one) for one in found))
+    say_table(("LOCAL", "UTC", "NOTE"), (_time_row(one) for one in found))
 
 
-def _row(one: Upcoming) -> tuple[str, ...]:
+def _time_row(one: Upcoming) -> tuple[str, ...]:
     return (
         f"{one.local:%a} {one.local.isoformat(' ')}",
         one.at.replace(tzinfo=None).isoformat(" "),

@@ -1,26 +1,352 @@
-"""A connection for commands that know a URL and no scheduler."""
+"""Commands about the database itself: `duetime migrate`, `doctor`, `prune`, `copy` and `reopen`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypedDict, Unpack
 
-from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
-from duetime.stores.base import Store
+import click
+
+from duetime.cli.loading import client, connected_store
+from duetime.cli.options import by_option, database_options, dry_run_option, json_option, read_duration
+from duetime.cli.output import ExitCode, say, say_json, say_table
+from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
+from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
+from duetime.model.store_copy import RecordKind
+from duetime.model.time import parse_duration
+from duetime.model.urls import redact, redact_text
+from duetime.scheduler.explanations import check_schedules
+from duetime.scheduler.schedule_changes import actor_name
+from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
+from duetime.stores.base import DoctorCheck, SchemaStatus
 from duetime.stores.open import open_store
 
 
-@asynccontextmanager
-async def connected(url: str | None, namespace: str, *, make: bool = False) -> AsyncGenerator[Store, None]:
-    """Connect to a database whatever its tables are like; unless `make`, a SQLite file must be there."""
-    store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=make)
-    await store.open(check=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaFound:
+    """What the tables were like, and what they lack as SQL."""
+
+    status: SchemaStatus
+    sql: str
+
+
+@click.command()
+@database_options
+@click.option("--sql", is_flag=True, help="Print the statements that are missing and change nothing.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Change nothing; exit with 1 if something is missing, with 4 if there is no database.",
+)
+@json_option
+def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json: bool) -> None:
+    """Create or update the tables.
+
+    Any number of processes may do this at once, and a scheduler does it by itself when it opens, unless it was
+    made with auto_migrate=False.
+
+    \b
+      duetime migrate --url postgresql://me@db.example/app
+      duetime migrate --sql > step.sql          for someone else to apply
+      duetime migrate --check                   in a deployment, before the new code starts
+    """  # noqa: D301
+    if sql and check:
+        raise click.UsageError("give either --sql or --check, not both")
+    before = asyncio.run(_find_and_migrate(url, namespace, apply=not sql and not check))
+    status = before.status
+    if as_json:
+        say_json(_migrate_values(before, show_sql=sql, applied=not sql and not check))
+    elif sql:
+        click.echo(before.sql, nl=False)
+    else:
+        say(_migrate_sentence(status, check=check))
+    # Tables that are newer than the code fit as little as older ones.
+    if (check and status.found != status.wanted) or status.found > status.wanted:
+        raise click.exceptions.Exit(ExitCode.FAILURE)
+
+
+async def _find_and_migrate(url: str | None, namespace: str, *, apply: bool) -> SchemaFound:
+    async with connected_store(url, namespace, make=apply) as store:
+        looked = SchemaFound(status=await store.schema_status(), sql=await store.pending_sql())
+        if apply and looked.status.pending:
+            await store.migrate()
+        return looked
+
+
+def _migrate_values(looked: SchemaFound, *, show_sql: bool, applied: bool) -> dict[str, object]:
+    status = looked.status
+    values: dict[str, object] = {
+        "found": status.found,
+        "wanted": status.wanted,
+        "missing": list(status.pending),
+        "applied": applied and bool(status.pending),
+    }
+    return values | {"sql": looked.sql} if show_sql else values
+
+
+def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
+    if status.found > status.wanted:
+        return (
+            f"the tables are version {status.found}, this code knows up to {status.wanted}: upgrade duetime"
+        )
+    if not status.pending:
+        return f"the tables are up to date, version {status.found}"
+    steps = ", ".join(status.pending)
+    return f"missing: {steps}; run `duetime migrate`" if check else f"applied: {steps}"
+
+
+@click.command(short_help="Look for weak settings and schedules that nobody fires.")
+@click.argument("database", metavar="[URL]", required=False)
+@database_options
+@json_option
+def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
+    """Look for what weakens a promise: settings of the database, schedules that nobody fires; and say how to mend it.
+
+    \b
+      duetime doctor postgresql://me@db.example/app
+      duetime doctor --json
+    """  # noqa: D301
+    code = ExitCode.FAILURE
     try:
-        yield store
+        checks = asyncio.run(_run_checks(database or url, namespace))
+    except StoreError as error:
+        checks, code = [DoctorCheck.refused("database", error)], ExitCode.DATABASE
+    if as_json:
+        say_json([_check_values(check) for check in checks])
+    else:
+        say_table(("CHECK", "", "FINDING"), (_check_row(check) for check in checks))
+    if not all(check.ok for check in checks):
+        raise click.exceptions.Exit(code)
+
+
+async def _run_checks(url: str | None, namespace: str) -> list[DoctorCheck]:
+    async with connected_store(url, namespace) as store:
+        checks = await store.doctor()
+        status = await store.schema_status()
+        if status.moved is not None:
+            return [*checks, DoctorCheck.refused("moved", StoreMoved(status.moved))]
+        # Tables of another version are not looked into.
+        return [*checks, await check_schedules(store)] if status.found == status.wanted else checks
+
+
+def _check_values(check: DoctorCheck) -> dict[str, object]:
+    fix = None if check.fix is None else redact_text(check.fix)
+    return {"name": check.name, "ok": check.ok, "detail": redact_text(check.detail), "fix": fix}
+
+
+def _check_row(check: DoctorCheck) -> tuple[str, str, str]:
+    finding = check.detail if check.ok or check.fix is None else f"{check.detail}. Fix: {check.fix}"
+    return check.name, "ok" if check.ok else "FAILED", redact_text(finding)
+
+
+@click.command(short_help="Remove the records of old jobs.")
+@database_options
+@click.option(
+    "--older-than",
+    type=read_duration,
+    required=True,
+    metavar="DURATION",
+    help="How long ago they must have ended, such as 30d.",
+)
+@click.option(
+    "--keep-per-schedule",
+    type=int,
+    default=DEFAULT_KEEP_PER_SCHEDULE,
+    show_default=True,
+    help="How many of the latest jobs of each schedule stay in any case.",
+)
+@click.option("--dry-run", is_flag=True, help="Only count what would go.")
+@json_option
+def prune(
+    *,
+    url: str | None,
+    namespace: str,
+    older_than: timedelta,
+    keep_per_schedule: int,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Remove the records of jobs that ended long ago, and say how many there were.
+
+    Workers do the same by themselves after 30 days, unless told otherwise. What has not ended is never removed.
+
+    \b
+      duetime prune --older-than 30d --dry-run
+      duetime prune --older-than 12h
+    """  # noqa: D301
+
+    async def run() -> int:
+        async with client(url, namespace) as scheduler:
+            return await scheduler.prune(
+                older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run
+            )
+
+    removed = asyncio.run(run())
+    if as_json:
+        say_json({"jobs": removed, "dry_run": dry_run})
+    else:
+        jobs = "1 job" if removed == 1 else f"{removed} jobs"
+        say(f"{'would remove' if dry_run else 'removed'} {jobs}")
+
+
+class CopyEnds(TypedDict):
+    """Which two stores."""
+
+    source: str
+    target: str
+    namespace: str
+    target_namespace: str | None
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--namespace", default="duetime", show_default=True, help="Which Duetime in the source.")
+@click.option("--target-namespace", help="Which Duetime in the target; else called as in the source.")
+@click.option("--drain", is_flag=True, help="Have the workers of the source stop first, as after a signal.")
+@click.option(
+    "--wait",
+    type=read_duration,
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long --drain waits for them.",
+)
+@by_option
+@dry_run_option
+@json_option
+def copy(
+    *,
+    drain: bool,
+    wait: timedelta,
+    by: str | None,
+    dry_run: bool,
+    as_json: bool,
+    **named: Unpack[CopyEnds],
+) -> None:
+    """Copy everything from one database to another of any kind, and compare both.
+
+    Schedules, jobs in any state, tries, logs, results, queues, limits, workers that have ended, and who did what: all
+    as they are, ids and times included. SOURCE and TARGET are URLs. The target must be empty, or have the beginning of
+    this very copy: after an interruption, run the same command again. Of the source, nothing is changed, but it is noted
+    there in the end that the work goes on in the target: no worker starts there any more, and nothing is enqueued.
+
+    \b
+      duetime copy sqlite:///jobs.db postgresql://me@db.example/app --dry-run
+      duetime copy sqlite:///jobs.db postgresql://me@db.example/app --drain
+    """  # noqa: D301
+
+    async def run() -> CopyReport:
+        async with _open_both(**named, make=not dry_run) as (source, target):
+            jobs = sum((await source.store.counts()).values())
+            if target is None or dry_run:
+                with _progress_bar(jobs) as progress:
+                    return await rehearse_copy(source, target, drain=drain, progress=progress)
+            patience = parse_duration(wait, what="wait") if drain else None
+            with _progress_bar(2 * jobs) as progress:
+                return await copy_store(source, target, drain=patience, who=actor_name(by), progress=progress)
+
+    copied = asyncio.run(run())
+    if as_json:
+        say_json(_copy_values(copied, dry_run=dry_run))
+    else:
+        rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
+        say_table(("KIND", "RECORDS", "CHECKSUM"), rows)
+        say(_copy_sentence(copied, dry_run=dry_run))
+        if not dry_run:
+            say(
+                "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
+            )
+
+
+@asynccontextmanager
+async def _open_both(
+    *, source: str, target: str, namespace: str, target_namespace: str | None, make: bool
+) -> AsyncGenerator[tuple[NamedStore, NamedStore | None], None]:
+    """Open both stores; in place of a target without tables there is nothing, unless they are made."""
+    there = target_namespace or namespace
+    async with connected_store(source, namespace) as store:
+        if (await store.schema_status()).found == 0:
+            raise CopyRefused(
+                f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
+            )
+    async with _open_fitting(source, namespace) as first:
+        new = True
+        with suppress(NoSuchFile):
+            async with connected_store(target, there, make=make) as store:
+                new = (await store.schema_status()).found == 0
+                if new and make:
+                    await store.migrate()
+        if new and not make:
+            yield first, None
+            return
+        async with _open_fitting(target, there) as second:
+            yield first, second
+
+
+@asynccontextmanager
+async def _open_fitting(url: str, namespace: str) -> AsyncGenerator[NamedStore, None]:
+    """Open a store whose tables must fit."""
+    store = open_store(url, namespace=namespace, auto_migrate=False)
+    await store.open()
+    try:
+        yield NamedStore(store, redact(url) if namespace == "duetime" else f"{redact(url)} ({namespace})")
     finally:
         await store.close()
 
 
-def client(url: str | None, namespace: str) -> Scheduler:
-    """Return a client without tasks; it refuses tables that do not fit instead of changing them."""
-    return Scheduler(url or DEFAULT_URL, namespace=namespace, auto_migrate=False)
+@contextmanager
+def _progress_bar(jobs: int) -> Generator[CopyProgress, None, None]:
+    """Show how far it is, by the jobs that were come past, where somebody looks at standard error."""
+    if not sys.stderr.isatty():
+        yield lambda _kind, _count: None
+        return
+    with click.progressbar(length=jobs, label="jobs", file=sys.stderr) as bar:
+        yield lambda kind, count: bar.update(count) if kind is RecordKind.JOBS else None
+
+
+def _copy_sentence(copied: CopyReport, *, dry_run: bool) -> str:
+    if dry_run:
+        return "a copy was begun and would go on" if copied.resumed else "all this would be copied"
+    before = " in this run, the others before" if copied.resumed else ""
+    return f"source and target are the same; {copied.written} record(s) written{before}"
+
+
+def _copy_values(copied: CopyReport, *, dry_run: bool) -> dict[str, object]:
+    kinds = {
+        kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in copied.tallies.items()
+    }
+    return {"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds}
+
+
+@click.command(short_help="Work again on a database that was copied elsewhere.")
+@click.argument("database", metavar="[URL]", required=False)
+@database_options
+@json_option
+def reopen(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
+    """Let workers and producers in again after `duetime copy` from this database.
+
+    What waited when it was copied waits in both places, and runs in both if workers run in both. Processes that were
+    refused before must be started again.
+
+    \b
+      duetime reopen sqlite:///jobs.db
+    """  # noqa: D301
+
+    async def run() -> str | None:
+        async with connected_store(database or url, namespace) as store:
+            moved = (await store.schema_status()).moved
+            if moved is not None:
+                await store.set_moved(None)
+            return moved
+
+    moved = asyncio.run(run())
+    if as_json:
+        say_json({"reopened": moved is not None, "moved": moved})
+    else:
+        say("nothing has kept workers off it" if moved is None else f"open again, though {moved}")

@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
-from duetime.cli import options
 from duetime.cli.loading import known_task, load_scheduler
-from duetime.cli.text import say, say_json
+from duetime.cli.options import json_option, read_duration, read_moment
+from duetime.cli.output import say, say_json
 from duetime.model.task import JobOptionValues, job_options
-from duetime.scheduler.arguments import Arguments, read_arguments
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.task import Request
+from duetime.scheduler.task import CallArguments, Request, read_arguments
 
 
 @click.command()
@@ -23,12 +22,12 @@ from duetime.scheduler.task import Request
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
 @click.option(
-    "--delay", type=options.duration, metavar="DURATION", help="Run it this long from now: 10s, 1h30m."
+    "--delay", type=read_duration, metavar="DURATION", help="Run it this long from now: 10s, 1h30m."
 )
-@click.option("--at", type=options.moment, metavar="MOMENT", help="Run it then: 2030-01-31T09:00:00+01:00.")
+@click.option("--at", type=read_moment, metavar="MOMENT", help="Run it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--queue", help="Put it into this queue instead of the task's own.")
 @click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
-@options.as_json
+@json_option
 def enqueue(
     *,
     target: str,
@@ -68,7 +67,7 @@ def enqueue(
         say(job.id)
 
 
-async def _store(scheduler: Scheduler, request: Request[..., Any], call: Arguments) -> JobRecord:
+async def _store(scheduler: Scheduler, request: Request[..., Any], call: CallArguments) -> JobRecord:
     async with scheduler:
         handle = await request.enqueue(*call.args, **call.kwargs)
         return await handle.record()

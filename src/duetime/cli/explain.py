@@ -1,4 +1,4 @@
-"""`duetime explain`."""
+"""`duetime explain`: why a job or a schedule has not run."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from datetime import datetime
 import click
 import msgspec
 
-from duetime.cli import options
-from duetime.cli.database import client
-from duetime.cli.text import say_json, say_lines
+from duetime.cli.loading import client
+from duetime.cli.options import database_options, json_option, read_wall_moment
+from duetime.cli.output import say_json, say_lines
 from duetime.errors import JobNotFound, ScheduleNotFound
-from duetime.scheduler.explaining import Explanation, ScheduleExplanation
+from duetime.scheduler.explanations import Explanation, ScheduleExplanation
 from duetime.scheduler.scheduler import Scheduler
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
 
 @click.command(short_help="Tell why a job or a schedule has not run.")
-@options.database
+@database_options
 @click.argument("subject", metavar="ID|SCHEDULE")
 @click.option(
     "--at",
-    type=options.wall_moment,
+    type=read_wall_moment,
     metavar="MOMENT",
     help="What became of a schedule then; in its own zone unless it names one, the whole minute without seconds.",
 )
-@options.as_json
+@json_option
 def explain(*, url: str | None, namespace: str, subject: str, at: datetime | None, as_json: bool) -> None:
     """Tell in sentences what happened to a job or a schedule, and why it has not run.
 
@@ -40,7 +40,7 @@ def explain(*, url: str | None, namespace: str, subject: str, at: datetime | Non
 
     async def read() -> Explanation | ScheduleExplanation:
         async with client(url, namespace) as scheduler:
-            return await _explained(scheduler, subject, at)
+            return await _explain_job_or_schedule(scheduler, subject, at)
 
     found = asyncio.run(read())
     if as_json:
@@ -49,7 +49,7 @@ def explain(*, url: str | None, namespace: str, subject: str, at: datetime | Non
         say_lines(str(found))
 
 
-async def _explained(
+async def _explain_job_or_schedule(
     scheduler: Scheduler, subject: str, at: datetime | None
 ) -> Explanation | ScheduleExplanation:
     """Explain a job if there is one of this id, else a schedule of this name; only these have other times."""

@@ -1,4 +1,4 @@
-"""What a worker says while it works: log lines on standard error, for people or for machines."""
+"""Log lines of a worker on standard error, for people or for machines."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import click
 
-from duetime.model.shown import printable
+from duetime.model.text import printable
 from duetime.model.urls import redact_text
-from duetime.runtime import job_log
+from duetime.runtime.settling.job_log import RECORD_FIELDS, log
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Format: TypeAlias = Literal["console", "json"]
+LogFormat: TypeAlias = Literal["console", "json"]
 
 
 class ConsoleFormatter(logging.Formatter):
@@ -28,7 +28,7 @@ class ConsoleFormatter(logging.Formatter):
         moment = datetime.fromtimestamp(record.created).astimezone()
         time = moment.isoformat(sep=" ", timespec="milliseconds")
         line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
-        return "\n".join([printable(redact_text(line)), *_indented(_details(record).splitlines())])
+        return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
 
 
 class JsonFormatter(logging.Formatter):
@@ -43,14 +43,14 @@ class JsonFormatter(logging.Formatter):
             "message": redact_text(record.getMessage()),
             "pid": record.process,
         }
-        if record.name == job_log.log.name:
-            values |= {name: getattr(record, name, None) for name in job_log.FIELDS}
-        if details := _details(record):
+        if record.name == log.name:
+            values |= {name: getattr(record, name, None) for name in RECORD_FIELDS}
+        if details := _traceback_text(record):
             values["exception"] = details
         return json.dumps(values)
 
 
-def options(command: F) -> F:
+def log_options(command: F) -> F:
     """Add the options that say how much to log, and how."""
     level = click.option(
         "--log-level",
@@ -69,14 +69,14 @@ def options(command: F) -> F:
     return level(style(command))
 
 
-def configure(level: str, style: Format) -> None:
+def configure_logging(level: str, style: LogFormat) -> None:
     """Send every log line of this process to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(ConsoleFormatter() if style == "console" else JsonFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 
 
-def _details(record: logging.LogRecord) -> str:
+def _traceback_text(record: logging.LogRecord) -> str:
     # Records of jobs and of child processes bring their traceback as text.
     parts = [record.exc_text] if record.exc_text else []
     parts += [logging.Formatter().formatException(record.exc_info)] if record.exc_info and not parts else []

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any, TypeVar
 import click
 
 from duetime.errors import InvalidDuration
-from duetime.model import durations
+from duetime.model.time import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def duration(text: str) -> timedelta:
+def read_duration(text: str) -> timedelta:
     """Read a length of time: `10s`, `1h30m`, or a number of seconds."""
     given: str | float = text
     with contextlib.suppress(ValueError):
         given = float(text)
     try:
-        return timedelta(microseconds=durations.parse(given, what="it"))
+        return timedelta(microseconds=parse_duration(given, what="it"))
     except InvalidDuration:
         message = f"{text!r} is no duration; write 10s, 1h30m or a number of seconds"
         raise click.BadParameter(message) from None
 
 
-def moment(text: str) -> datetime:
+def read_moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, which must name its zone."""
     example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
-    read = _iso(text, example)
+    read = _read_iso(text, example)
     if read.utcoffset() is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {example}")
     return read
 
 
-def moment_or_duration(text: str) -> datetime | timedelta:
+def read_moment_or_duration(text: str) -> datetime | timedelta:
     """Read a length of time, or a point in time in ISO 8601, which must name its zone."""
     with contextlib.suppress(click.BadParameter):
-        return duration(text)
+        return read_duration(text)
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -48,18 +48,18 @@ def moment_or_duration(text: str) -> datetime | timedelta:
         raise click.BadParameter(
             f"{text!r} is neither a duration nor a point in time; write {example}"
         ) from None
-    return moment(text)
+    return read_moment(text)
 
 
-def wall_moment(text: str) -> datetime:
+def read_wall_moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, perhaps without a zone."""
     with contextlib.suppress(ValueError):
         date.fromisoformat(text)
         raise click.BadParameter(f"{text!r} is a whole day; say the time, too, such as '{text} 03:00'")
-    return _iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
+    return _read_iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
 
 
-def database(command: F) -> F:
+def database_options(command: F) -> F:
     """Add the options that say which database."""
     url = click.option(
         "--url",
@@ -73,33 +73,33 @@ def database(command: F) -> F:
     return url(namespace(command))
 
 
-def _iso(text: str, example: str) -> datetime:
+def _read_iso(text: str, example: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-dry_run = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 
-app = click.option(
+app_option = click.option(
     "--app",
     metavar="MODULE:OBJECT",
     help="The code that other arguments are checked by; its database is meant.",
 )
 
-by = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
+by_option = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
 
 
-def schedule_names(command: F) -> F:
+def schedule_names_argument(command: F) -> F:
     """Take names of schedules; `-` stands for those on standard input, the first word of each line."""
     names = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_read_names)
     return names(command)
 
 
-def job_ids(command: F) -> F:
+def job_ids_argument(command: F) -> F:
     """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
     ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=read_ids)
     return ids(command)

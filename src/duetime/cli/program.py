@@ -1,4 +1,4 @@
-"""The program `duetime`."""
+"""The program `duetime`: its commands, and what becomes of their errors."""
 
 from __future__ import annotations
 
@@ -8,27 +8,51 @@ import traceback
 from typing import Any
 
 import click
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from duetime.cli.completion import completion
-from duetime.cli.copy import copy
 from duetime.cli.cron import cron
-from duetime.cli.demo import demo
-from duetime.cli.doctor import doctor
+from duetime.cli.database import copy, doctor, migrate, prune, reopen
 from duetime.cli.enqueue import enqueue
 from duetime.cli.explain import explain
-from duetime.cli.failures import ExitCode, Failure, as_failure
 from duetime.cli.jobs import jobs
-from duetime.cli.migrate import migrate
-from duetime.cli.prune import prune
+from duetime.cli.output import CommandFailure, ExitCode, as_command_failure, safe_lines
 from duetime.cli.queues import queues
-from duetime.cli.reopen import reopen
-from duetime.cli.scheduler import scheduler
 from duetime.cli.schedules import schedules
-from duetime.cli.text import safe_lines
 from duetime.cli.top import top
-from duetime.cli.worker import worker
+from duetime.cli.worker import scheduler, worker
 from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
+
+_SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
+
+
+@click.command(short_help="Print what a shell needs to complete commands.")
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def completion(ctx: click.Context, /, *, shell: str) -> None:
+    """Print a script that lets a shell complete commands and options.
+
+    \b
+      eval "$(duetime completion bash)"                    # in ~/.bashrc; zsh likewise
+      duetime completion fish | source                     # in config.fish
+    """  # noqa: D301
+    program = ctx.find_root().command
+    click.echo(_SHELLS[shell](program, {}, "duetime", "_DUETIME_COMPLETE").source())
+
+
+@click.command(short_help="Start an example web application.")
+@click.option(
+    "--port", envvar="PORT", type=int, default=10001, show_default=True, help="Also from the variable PORT."
+)
+def demo(*, port: int) -> None:
+    """Start a web application with schedules and jobs, in four processes on one SQLite file.
+
+    It listens on this machine only, keeps its jobs in duetime-demo.db in this folder, and prints what to try.
+    Needs duetime[web].
+    """
+    from duetime.demo import run
+
+    raise click.exceptions.Exit(run(port))
 
 
 class Program(click.Group):
@@ -38,10 +62,10 @@ class Program(click.Group):
         """Run a command; what the library raises ends it with a message and a code."""
         try:
             return super().invoke(ctx)
-        except (DuetimeError, Failure) as error:
+        except (DuetimeError, CommandFailure) as error:
             if ctx.params.get("debug"):
                 _say_traceback()
-            raise (as_failure(error) if isinstance(error, DuetimeError) else error) from None
+            raise (as_command_failure(error) if isinstance(error, DuetimeError) else error) from None
         except click.ClickException as error:
             # Of the command line itself: it repeats words, and one of them may be a URL.
             vars(error)["message"] = safe_lines(error.message)

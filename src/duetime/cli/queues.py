@@ -1,4 +1,4 @@
-"""`duetime queues`."""
+"""`duetime queues`: list, pause, resume and empty queues."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from datetime import datetime
 import click
 import msgspec
 
-from duetime.cli import options
-from duetime.cli.confirming import confirm
-from duetime.cli.database import client
-from duetime.cli.text import relative, say, say_json, say_table, shortened
-from duetime.model import durations
-from duetime.model.instants import to_datetime
-from duetime.model.limit import Rate
-from duetime.model.names import check_name
-from duetime.model.registries import Registry
+from duetime.cli.loading import client
+from duetime.cli.options import database_options, dry_run_option, json_option
+from duetime.cli.output import confirm, relative_time, say, say_json, say_table, shortened
+from duetime.model.limits import Rate
+from duetime.model.queues import Registry
+from duetime.model.text import check_name
+from duetime.model.time import describe_duration, to_datetime
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
 
@@ -36,8 +34,8 @@ def queues() -> None:
 
 
 @queues.command("list")
-@options.database
-@options.as_json
+@database_options
+@json_option
 def list_queues(*, url: str | None, namespace: str, as_json: bool) -> None:
     """List queues with how many jobs are where.
 
@@ -50,19 +48,19 @@ def list_queues(*, url: str | None, namespace: str, as_json: bool) -> None:
 
     found, now = asyncio.run(read())
     if as_json:
-        say_json([_values(queue) for queue in found])
+        say_json([_queue_values(queue) for queue in found])
     elif found:
         head = ("QUEUE", *(registry.upper() for registry in Registry), "LIMIT", "PAUSED")
-        say_table(head, (_row(queue, now) for queue in found))
+        say_table(head, (_queue_row(queue, now) for queue in found))
     else:
         say("no queues")
 
 
 @queues.command()
-@options.database
+@database_options
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the queue, for others to read.")
-@options.as_json
+@json_option
 def pause(
     *, url: str | None, namespace: str, names: tuple[str, ...], reason: str | None, as_json: bool
 ) -> None:
@@ -72,13 +70,13 @@ def pause(
         await scheduler.queues.pause(name, reason=reason)
         return "paused"
 
-    _each(url, namespace, names, act, as_json=as_json)
+    _answer_for_each(url, namespace, names, act, as_json=as_json)
 
 
 @queues.command()
-@options.database
+@database_options
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
-@options.as_json
+@json_option
 def resume(*, url: str | None, namespace: str, names: tuple[str, ...], as_json: bool) -> None:
     """Hand out jobs of queues again."""
 
@@ -86,16 +84,16 @@ def resume(*, url: str | None, namespace: str, names: tuple[str, ...], as_json: 
         await scheduler.queues.resume(name)
         return "resumed"
 
-    _each(url, namespace, names, act, as_json=as_json)
+    _answer_for_each(url, namespace, names, act, as_json=as_json)
 
 
 @queues.command()
-@options.database
+@database_options
 @click.argument("name", metavar="QUEUE")
 @click.option("--reason", default="purged", show_default=True, help="Kept with each job.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
-@options.dry_run
-@options.as_json
+@dry_run_option
+@json_option
 def purge(
     *, url: str | None, namespace: str, name: str, reason: str, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -128,7 +126,7 @@ def purge(
         say(f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled")
 
 
-def _each(
+def _answer_for_each(
     url: str | None,
     namespace: str,
     names: tuple[str, ...],
@@ -152,24 +150,24 @@ def _each(
         say(f"{name}  {answer}")
 
 
-def _row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
-    values = _values(queue)
+def _queue_row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
+    values = _queue_values(queue)
     numbers = (f"{values[name]}{'+' if name in queue.at_least else ''}" for name in Registry)
-    paused = "" if queue.paused_at is None else f"{relative(queue.paused_at, now)}"
+    paused = "" if queue.paused_at is None else f"{relative_time(queue.paused_at, now)}"
     if queue.paused_reason:
         paused += f": {shortened(queue.paused_reason, _REASON_WIDTH)}"
     limit = " ".join(str(values[name]) for name in ("limit", "rate") if values[name] is not None)
     return (queue.name, *numbers, limit, paused)
 
 
-def _rate(rate: Rate) -> str:
-    return f"{rate.count}/{durations.describe(rate.period)}"
+def _rate_text(rate: Rate) -> str:
+    return f"{rate.count}/{describe_duration(rate.period)}"
 
 
-def _values(queue: QueueRecord) -> dict[str, object]:
+def _queue_values(queue: QueueRecord) -> dict[str, object]:
     """Return a queue as JSON values."""
     values: dict[str, object] = msgspec.to_builtins(queue)
     values["at_least"] = sorted(queue.at_least)
     values["limit"] = None if queue.limit is None else queue.limit.most
-    values["rate"] = None if queue.rate is None else _rate(queue.rate)
+    values["rate"] = None if queue.rate is None else _rate_text(queue.rate)
     return values

@@ -11,29 +11,26 @@ from typing import get_args
 
 import click
 
-from duetime.cli import options
-from duetime.cli.database import client
-from duetime.cli.failures import ExitCode, Failure
-from duetime.cli.loading import load_scheduler
-from duetime.cli.text import say, say_json
-from duetime.scheduler.documents import LONGEST, Format
-from duetime.scheduler.porting import ScheduleExport, ScheduleImport
+from duetime.cli.loading import client, load_scheduler
+from duetime.cli.options import by_option, database_options, dry_run_option, json_option
+from duetime.cli.output import CommandFailure, ExitCode, say, say_json
+from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ScheduleExport, ScheduleImport
 from duetime.scheduler.scheduler import Scheduler
 
 _SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".crontab": "crontab", ".cron": "crontab"}
 
-_format = click.option(
+_format_option = click.option(
     "--format",
     "style",
-    type=click.Choice(get_args(Format)),
+    type=click.Choice(get_args(FileFormat)),
     help="What kind of file; else as the file's name says, else json.",
 )
 
 
 @click.command()
-@options.database
+@database_options
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@_format
+@_format_option
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 def export(
     *, url: str | None, namespace: str, names: tuple[str, ...], style: str | None, output: Path | None
@@ -48,7 +45,7 @@ def export(
       duetime schedules export nightly weekly --output schedules.yaml
       duetime schedules export --format crontab
     """  # noqa: D301
-    kind = style or _kind(output)
+    kind = style or _format_by_name(output)
 
     async def read() -> ScheduleExport:
         async with client(url, namespace) as scheduler:
@@ -58,20 +55,20 @@ def export(
     if output is None:
         click.echo(made.text, nl=False)
     else:
-        _write(output, made.text)
+        _write_file(output, made.text)
         say(f"{made.count} schedule(s) written to {output}")
     for note in made.notes:
         say(note, err=True)
 
 
 @click.command("import")
-@options.database
+@database_options
 @click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
-@_format
+@_format_option
 @click.option("--no-check", is_flag=True, help="Take tasks and arguments as they are, without the code.")
-@options.by
-@options.dry_run
-@options.as_json
+@by_option
+@dry_run_option
+@json_option
 def import_(
     *,
     url: str | None,
@@ -101,10 +98,10 @@ def import_(
             if no_check
             else "give MODULE:OBJECT and a file, or --no-check and a file"
         )
-        raise Failure(message, ExitCode.USAGE)
-    text = _read(name)
+        raise CommandFailure(message, ExitCode.USAGE)
+    text = _read_file(name)
     scheduler = client(url, namespace) if no_check else load_scheduler(targets[0])
-    kind = style or _kind(None if name == "-" else Path(name))
+    kind = style or _format_by_name(None if name == "-" else Path(name))
     source = "standard input" if name == "-" else name
 
     async def act(scheduler: Scheduler) -> ScheduleImport:
@@ -114,10 +111,10 @@ def import_(
             )
 
     done = asyncio.run(act(scheduler))
-    _tell(done, source, dry_run=dry_run, as_json=as_json)
+    _say_import(done, source, dry_run=dry_run, as_json=as_json)
 
 
-def _tell(done: ScheduleImport, source: str, *, dry_run: bool, as_json: bool) -> None:
+def _say_import(done: ScheduleImport, source: str, *, dry_run: bool, as_json: bool) -> None:
     """Say what became of each schedule of a file."""
     if as_json:
         say_json({"dry_run": dry_run, "schedules": dict(done.schedules), "notes": list(done.notes)})
@@ -131,24 +128,24 @@ def _tell(done: ScheduleImport, source: str, *, dry_run: bool, as_json: bool) ->
         say(f"{source}: {note}", err=True)
 
 
-def _kind(path: Path | None) -> str:
+def _format_by_name(path: Path | None) -> str:
     if path is None:
         return "json"
     return "crontab" if path.name == "crontab" else _SUFFIXES.get(path.suffix.lower(), "json")
 
 
-def _read(name: str) -> str:
+def _read_file(name: str) -> str:
     """Read a file, and not more of it than is taken."""
     try:
         if name == "-":
-            return sys.stdin.read(LONGEST + 1)
+            return sys.stdin.read(MAX_FILE_LENGTH + 1)
         with Path(name).open(encoding="utf-8", newline="") as file:
-            return file.read(LONGEST + 1)
+            return file.read(MAX_FILE_LENGTH + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
+        raise CommandFailure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
 
 
-def _write(path: Path, text: str) -> None:
+def _write_file(path: Path, text: str) -> None:
     """Write a file that only its owner can read, since arguments may be secret, and all of it or nothing."""
     try:
         if path.exists() and not path.is_file():
@@ -165,4 +162,4 @@ def _write(path: Path, text: str) -> None:
             Path(made).unlink()
             raise
     except OSError as error:
-        raise Failure(f"{path} cannot be written: {error}", ExitCode.FAILURE) from None
+        raise CommandFailure(f"{path} cannot be written: {error}", ExitCode.FAILURE) from None

@@ -1,4 +1,4 @@
-"""`duetime top`."""
+"""`duetime top`: what goes on, gathered in one look and drawn as lines that fit a terminal."""
 
 from __future__ import annotations
 
@@ -6,29 +6,129 @@ import asyncio
 import contextlib
 import shutil
 import sys
-from collections.abc import Generator
-from datetime import timedelta
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import click
+import msgspec
 
-from duetime.cli import options
-from duetime.cli.database import client
-from duetime.cli.text import say_json
-from duetime.cli.view import as_values, draw, look
+from duetime.cli.loading import client
+from duetime.cli.options import database_options, json_option, read_duration
+from duetime.cli.output import relative_time, say_json, shortened, table_lines
+from duetime.model.time import to_datetime
+from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
+from duetime.scheduler.scheduler import Scheduler
+
+_MOST_RUNNING = 30
+_MOST_UPCOMING = 10
+_BAR_WIDTH = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopView:
+    """What there is to see at one moment."""
+
+    now: datetime
+    queues: Sequence[QueueRecord]
+    workers: Sequence[WorkerRecord]
+    """Those that are alive."""
+    running: Sequence[JobRecord]
+    upcoming: Sequence[JobRecord]
+
+
+async def read_view(scheduler: Scheduler) -> TopView:
+    """Read everything once."""
+    claimed = await scheduler.jobs.list(state="running", limit=_MOST_RUNNING)
+    return TopView(
+        now=to_datetime(await scheduler.store.now()),
+        queues=await scheduler.queues.list(),
+        workers=[worker for worker in await scheduler.workers.list() if worker.state == "alive"],
+        running=[job for job in claimed if job.started_at is not None],
+        upcoming=await scheduler.jobs.upcoming(limit=_MOST_UPCOMING),
+    )
+
+
+def view_values(view: TopView) -> object:
+    """Return a view as JSON values."""
+    return msgspec.to_builtins(view, enc_hook=str)
+
+
+def view_lines(view: TopView, *, width: int) -> Iterator[str]:
+    """Yield the lines of a view, none wider than the terminal."""
+    slots = sum(worker.slots for worker in view.workers)
+    # Workers say how many they run only with each heartbeat.
+    taken = sum(queue.active for queue in view.queues)
+    count = "1 worker" if len(view.workers) == 1 else f"{len(view.workers)} workers"
+    yield _cut_to_width(
+        f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {count}, {taken} of {slots} slots taken", width
+    )
+    sections = (
+        (("QUEUE", "QUEUED", "ACTIVE", "SCHEDULED", "FAILED", ""), map(_queue_row, view.queues)),
+        (
+            ("WORKER", "HOST", "PID", "SLOTS", "DONE", "HEARD", ""),
+            (_worker_row(w, view.now) for w in view.workers),
+        ),
+        (
+            ("RUNNING", "TASK", "FOR", "TRY", "PROGRESS", ""),
+            (_running_row(job, view.now) for job in view.running),
+        ),
+        (("NEXT", "TASK", "QUEUE", "DUE"), (_upcoming_row(job, view.now) for job in view.upcoming)),
+    )
+    for head, rows in sections:
+        yield ""
+        for line in table_lines(head, rows):
+            yield _cut_to_width(line, width)
+
+
+def _queue_row(queue: QueueRecord) -> tuple[str, ...]:
+    note = "" if not queue.paused else f"paused: {queue.paused_reason or 'no reason given'}"
+    counts = (queue.queued, queue.active, queue.scheduled, queue.failed)
+    return (queue.name, *map(str, counts), note)
+
+
+def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
+    note = (
+        f"paused: {worker.paused_reason or 'no reason given'}" if worker.paused else worker.last_error or ""
+    )
+    slots = f"{worker.running}/{worker.slots}"
+    heard = relative_time(worker.heartbeat_at, now)
+    return worker.id, worker.host, str(worker.pid), slots, str(worker.done), heard, shortened(note, 60)
+
+
+def _running_row(job: JobRecord, now: datetime) -> tuple[str, ...]:
+    since = "" if job.started_at is None else relative_time(job.started_at, now).removesuffix(" ago")
+    return job.id, job.task, since, str(job.attempt), _progress_bar(job.progress), job.progress_note or ""
+
+
+def _upcoming_row(job: JobRecord, now: datetime) -> tuple[str, ...]:
+    return job.id, job.task, job.queue, relative_time(job.due_at, now)
+
+
+def _progress_bar(progress: float | None) -> str:
+    if progress is None:
+        return ""
+    full = int(progress * _BAR_WIDTH)
+    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)} {progress:4.0%}"
+
+
+def _cut_to_width(line: str, width: int) -> str:
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
 
 # The other screen of a terminal, without a cursor; the first one comes back as it was.
-_ENTER = "\x1b[?1049h\x1b[?25l"
-_LEAVE = "\x1b[?25h\x1b[?1049l"
-_HOME = "\x1b[H"
+_ENTER_SCREEN = "\x1b[?1049h\x1b[?25l"
+_LEAVE_SCREEN = "\x1b[?25h\x1b[?1049l"
+_CURSOR_HOME = "\x1b[H"
 _END_OF_LINE = "\x1b[K\n"
-_BELOW = "\x1b[J"
+_CLEAR_BELOW = "\x1b[J"
 
 
 @click.command(short_help="Watch queues, workers and jobs live.")
-@options.database
-@click.option("--every", type=options.duration, default="1s", show_default=True, help="How often to look.")
+@database_options
+@click.option("--every", type=read_duration, default="1s", show_default=True, help="How often to look.")
 @click.option("--once", is_flag=True, help="Look once and end, as without a terminal.")
-@options.as_json
+@json_option
 def top(*, url: str | None, namespace: str, every: timedelta, once: bool, as_json: bool) -> None:
     """Watch queues, workers, running jobs with their progress, and what falls due next, until Ctrl-C.
 
@@ -37,31 +137,33 @@ def top(*, url: str | None, namespace: str, every: timedelta, once: bool, as_jso
       duetime top --once --json
     """  # noqa: D301
     live = sys.stdout.isatty() and not once and not as_json
-    with _screen() if live else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
+    with _alternate_screen() if live else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_watch(url, namespace, every=every.total_seconds() if live else None, as_json=as_json))
 
 
 async def _watch(url: str | None, namespace: str, *, every: float | None, as_json: bool) -> None:
     async with client(url, namespace) as scheduler:
         while True:
-            view = await look(scheduler)
+            view = await read_view(scheduler)
             if as_json:
-                say_json(as_values(view))
+                say_json(view_values(view))
             elif every is None:
-                click.echo("\n".join(draw(view, width=shutil.get_terminal_size().columns)))
+                click.echo("\n".join(view_lines(view, width=shutil.get_terminal_size().columns)))
             else:
                 columns, lines = shutil.get_terminal_size()
-                seen = list(draw(view, width=columns))[: lines - 1]
-                click.echo(_HOME + "".join(line + _END_OF_LINE for line in seen) + _BELOW, nl=False)
+                seen = list(view_lines(view, width=columns))[: lines - 1]
+                click.echo(
+                    _CURSOR_HOME + "".join(line + _END_OF_LINE for line in seen) + _CLEAR_BELOW, nl=False
+                )
             if every is None:
                 return
             await asyncio.sleep(every)
 
 
 @contextlib.contextmanager
-def _screen() -> Generator[None]:
-    click.echo(_ENTER, nl=False)
+def _alternate_screen() -> Generator[None]:
+    click.echo(_ENTER_SCREEN, nl=False)
     try:
         yield
     finally:
-        click.echo(_LEAVE, nl=False)
+        click.echo(_LEAVE_SCREEN, nl=False)

@@ -1,28 +1,77 @@
-"""`duetime worker`."""
+"""`duetime worker` and `duetime scheduler`: run until signals stop them."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib
 import importlib.util
 import logging
 import os
+import signal
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any
+from types import FrameType
+from typing import Any, Self
 
 import click
 
-from duetime.cli import logs, options
-from duetime.cli.failures import ExitCode, Failure
 from duetime.cli.loading import load_scheduler
-from duetime.cli.stopping import StopSignals
+from duetime.cli.logs import LogFormat, configure_logging, log_options
+from duetime.cli.options import read_duration
+from duetime.cli.output import CommandFailure, ExitCode
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.model.urls import redact
 from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.serving import WorkerSettings
+from duetime.scheduler.scheduler_worker import WorkerSettings
 
 log = logging.getLogger("duetime.cli")
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS_TO_EXIT_AT_ONCE = 3
+_EXIT_CODE_OF_SIGNAL = 128
+
+
+class StopSignals:
+    """Catches SIGINT and SIGTERM while it is entered, in the main thread of a running event loop."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._first = asyncio.Event()
+        self._second: Callable[[], None] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        for number in _STOP_SIGNALS:
+            # Not loop.add_signal_handler, which Windows lacks and which a blocked loop would never call.
+            self._before[number] = signal.signal(number, self._caught)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    async def first(self) -> None:
+        """Wait for the first signal."""
+        await self._first.wait()
+
+    def on_second(self, act: Callable[[], None]) -> None:
+        """Say what to do when a second signal comes."""
+        self._second = act
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._count += 1
+        if self._count >= _SIGNALS_TO_EXIT_AT_ONCE:
+            os._exit(_EXIT_CODE_OF_SIGNAL + number)
+        self._loop.call_soon_threadsafe(self._act, self._count, signal.Signals(number).name)
+
+    def _act(self, count: int, name: str) -> None:
+        if count == 1:
+            log.info("%s: stopping; a second signal cancels what still runs", name)
+            self._first.set()
+        elif self._second is not None:
+            log.info("%s again: cancelling what still runs", name)
+            self._second()
 
 
 @click.command()
@@ -37,7 +86,7 @@ log = logging.getLogger("duetime.cli")
 )
 @click.option(
     "--grace",
-    type=options.duration,
+    type=read_duration,
     default="30s",
     show_default=True,
     metavar="DURATION",
@@ -57,7 +106,7 @@ log = logging.getLogger("duetime.cli")
 )
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
-@logs.options
+@log_options
 def worker(
     *,
     target: str,
@@ -70,7 +119,7 @@ def worker(
     no_schedules: bool,
     no_job_logs: bool,
     log_level: str,
-    log_format: logs.Format,
+    log_format: LogFormat,
 ) -> None:
     """Run due jobs and fire schedules until stopped.
 
@@ -87,7 +136,7 @@ def worker(
     """  # noqa: D301
     settings: WorkerSettings = {
         "concurrency": concurrency,
-        "queues": dict(map(_queue, queues)) or [DEFAULT_QUEUE],
+        "queues": dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE],
         "grace": grace,
         "cpu_children": cpu_children,
         "cpu_max_jobs": cpu_max_jobs,
@@ -101,38 +150,38 @@ def worker(
         if no_schedules
         else "running jobs and firing schedules"
     )
-    serve(target, settings, says=says, log_level=log_level, log_format=log_format)
+    run_until_stopped(target, settings, says=says, log_level=log_level, log_format=log_format)
 
 
-def serve(
-    target: str, settings: WorkerSettings, *, says: str, log_level: str, log_format: logs.Format
+def run_until_stopped(
+    target: str, settings: WorkerSettings, *, says: str, log_level: str, log_format: LogFormat
 ) -> None:
     """Run a worker in a process of its own until it is stopped."""
-    logs.configure(log_level, log_format)
+    configure_logging(log_level, log_format)
     scheduler = load_scheduler(target)
     if not scheduler.tasks:
         log.warning("%s has no tasks; import the modules that define them where it is made", target)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        if unfinished := runner.run(_work(scheduler, settings, says)):
+        if unfinished := runner.run(_run_worker(scheduler, settings, says)):
             # Waiting for what does not end is no stop; whoever runs next rescues it.
             log.error("%d job(s) did not end; this process ends without them", unfinished)
             logging.shutdown()
             os._exit(ExitCode.FAILURE)
 
 
-async def _work(scheduler: Scheduler, settings: WorkerSettings, says: str) -> int:
+async def _run_worker(scheduler: Scheduler, settings: WorkerSettings, says: str) -> int:
     """Run a worker until it is stopped and return how many of its jobs would not end."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
             log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), says)
             signals.on_second(running.hurry)
-            await _either(signals.first(), running.asked_to_stop())
+            await _first_of(signals.first(), running.asked_to_stop())
     if running.lost is not None:
         raise running.lost
     return running.stats().running
 
 
-async def _either(*events: Coroutine[Any, Any, None]) -> None:
+async def _first_of(*events: Coroutine[Any, Any, None]) -> None:
     """Wait for the first of these."""
     waiting = [asyncio.ensure_future(event) for event in events]
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -140,12 +189,14 @@ async def _either(*events: Coroutine[Any, Any, None]) -> None:
         waiter.cancel()
 
 
-def _queue(text: str) -> tuple[str, int | None]:
+def _read_queue_limit(text: str) -> tuple[str, int | None]:
     name, separator, limit = text.partition("=")
     if not separator:
         return name, None
     if not limit.isdecimal():
-        raise Failure(f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE)
+        raise CommandFailure(
+            f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE
+        )
     return name, int(limit)
 
 
@@ -155,3 +206,26 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
     return factory
+
+
+@click.command(short_help="Fire schedules, and leave jobs to workers.")
+@click.argument("target", metavar="MODULE:OBJECT")
+@log_options
+def scheduler(*, target: str, log_level: str, log_format: LogFormat) -> None:
+    """Fire schedules until stopped, and run no jobs.
+
+    Workers fire schedules, too, unless they are started with --no-schedules; any number of processes may do so, and
+    each occurrence still makes one job. This one is for those who want them apart: it stores the schedules of the
+    code, makes their jobs when they are due, and takes over what dead workers have left.
+
+    \b
+      duetime scheduler jobs:scheduler
+      duetime worker jobs:scheduler --no-schedules
+    """  # noqa: D301
+    run_until_stopped(
+        target,
+        {"jobs": False, "dedicated": True},
+        says="firing schedules and running no jobs",
+        log_level=log_level,
+        log_format=log_format,
+    )

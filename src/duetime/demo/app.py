@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from duetime import Scheduler, cron, current_job, every
-from duetime.demo.lines import print_run, things_to_try
+from duetime.demo.output import print_run, things_to_try
 
 DELAY = float(os.environ.get("DEMO_DELAY", "10"))
 SHELVES = 15

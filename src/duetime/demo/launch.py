@@ -14,7 +14,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from duetime.demo.lines import welcome
+from duetime.demo.output import welcome
 from duetime.errors import DuetimeError
 
 HOST = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Who did what, and when."""
+"""Audit entries: who did what, and when."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from duetime.model.ids import new_job_id
-from duetime.model.instants import Instant
-from duetime.model.shown import shown
+from duetime.model.text import shown
+from duetime.model.time import Instant
 
 ITSELF = "duetime"
 """Who did what nobody asked for, such as the pause after failures in a row."""
@@ -29,7 +29,7 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEntry:
+class StoredAuditEntry:
     """Something that was done."""
 
     id: str

@@ -9,14 +9,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 
 from duetime.errors import InvalidOption
-from duetime.model.bounds import MAX_READ, is_deeper
 from duetime.model.ids import new_job_id
-from duetime.model.instants import to_datetime
-from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, NewJob, OnCrash
-from duetime.model.names import check_name
-from duetime.model.shown import shown
+from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, JobTerms, NewJob, OnCrash, split_tags
+from duetime.model.json_bounds import MAX_READ, is_deeper
 from duetime.model.states import State
-from duetime.model.terms import Terms, split_tags
+from duetime.model.text import check_name, shown
+from duetime.model.time import to_datetime
 
 if TYPE_CHECKING:
     from duetime.model.stored import StoredJob
@@ -126,7 +124,7 @@ def call_back(job: StoredJob) -> NewJob | None:
             queue=check_name(spec["queue"], what="queue"),
             priority=spec["priority"],
             on_crash=spec["on_crash"],
-            terms=Terms.from_text(spec["terms"]),
+            terms=JobTerms.from_text(spec["terms"]),
             parent=job.id,
         )
         sound = FIRST_PRIORITY <= new.priority <= LAST_PRIORITY and new.on_crash in get_args(OnCrash)

@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 
-from duetime.model.instants import MILLISECOND, Instant
+from duetime.model.time import MILLISECOND, Instant
 
 _TAIL_BITS = 62
 _VARIANT = 0b10 << _TAIL_BITS

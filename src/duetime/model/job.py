@@ -1,16 +1,83 @@
-"""Jobs as values: what is asked for, and what is claimed."""
+"""Jobs as values: what is asked for, what is claimed, and the seldom used terms that both carry."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from dataclasses import asdict, dataclass, fields
+from types import NoneType
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
-from duetime.model.durations import MINUTE
-from duetime.model.instants import Instant, Micros
-from duetime.model.names import check_text
+from duetime.errors import InvalidOption
 from duetime.model.states import State
-from duetime.model.terms import PLAIN, Terms
+from duetime.model.text import check_text, shown
+from duetime.model.time import MINUTE, Instant, Micros
+
+FOREVER: Final = -1
+"""A time to live that never ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTerms:
+    """The seldom used terms of a job."""
+
+    expires: Micros | None = None
+    """How long after its due time a job still matters."""
+    tags: tuple[str, ...] = ()
+    callbacks: str | None = None
+    """What to enqueue when the job ends, as JSON that stands for itself."""
+    gate: str | None = None
+    """The fleet-wide limit the job runs under."""
+    result_ttl: Micros | None = None
+    """How long the result is kept after success: `None` as long as the record, 0 not at all, or `FOREVER`."""
+    failure_ttl: Micros | None = None
+    """The same for the error of a job that failed."""
+
+    def to_text(self) -> str | None:
+        """Return what a schedule stores, `None` when there is nothing to say."""
+        said = {name: value for name, value in asdict(self).items() if value not in (None, ())}
+        return json.dumps(said, sort_keys=True) if said else None
+
+    @classmethod
+    def from_text(cls, text: str | None) -> Self | JobTerms:
+        """Read what a schedule has stored; terms that only a later version knows are left out.
+
+        Raises `InvalidOption` for anything else, as in a row that was edited by hand.
+        """
+        if text is None:
+            return NO_TERMS
+        try:
+            said: dict[str, Any] = {
+                name: value for name, value in json.loads(text).items() if name in _TERM_NAMES
+            }
+            said["tags"] = tuple(said.get("tags", ()))
+            sound = all(isinstance(value, _TERM_TYPES[name]) for name, value in said.items())
+            if sound and all(isinstance(tag, str) for tag in said["tags"]):
+                return cls(**said)
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            pass
+        raise InvalidOption(f"the terms {shown(text)} cannot be read")
+
+
+_TERM_NAMES: Final = frozenset(one.name for one in fields(JobTerms))
+_TERM_TYPES: Final = {
+    **dict.fromkeys(_TERM_NAMES, (int, NoneType)),
+    **dict.fromkeys(("callbacks", "gate"), (str, NoneType)),
+    "tags": (tuple,),
+}
+NO_TERMS: Final = JobTerms()
+"""What most jobs carry: nothing."""
+
+
+def join_tags(tags: tuple[str, ...]) -> str | None:
+    """Write tags so that `|tag|` is found in the text; `None` for no tags."""
+    return f"|{'|'.join(tags)}|" if tags else None
+
+
+def split_tags(text: str | None) -> tuple[str, ...]:
+    """Read what `join_tags` wrote."""
+    return tuple(text[1:-1].split("|")) if text else ()
+
 
 JobId: TypeAlias = str
 OnCrash: TypeAlias = Literal["retry", "fail"]
@@ -68,7 +135,7 @@ class NewJob(NamedTuple):
     """The first occurrence this record stands for: where it was skipped, and where a job makes up for it."""
     span_count: int = 1
     """How many occurrences this record stands for; a run of skipped ones shares one record."""
-    terms: Terms = PLAIN
+    terms: JobTerms = NO_TERMS
     key: Key | None = None
     parent: JobId | None = None
     """The job that this one repeats or was called by."""
@@ -78,7 +145,7 @@ class NewJob(NamedTuple):
     @property
     def plain(self) -> bool:
         """Whether the job asks for nothing special."""
-        return self.terms is PLAIN and self.key is None and self.parent is None and self.expires_at is None
+        return self.terms is NO_TERMS and self.key is None and self.parent is None and self.expires_at is None
 
 
 SOON: Final[Micros] = MINUTE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, Key
 from duetime.model.states import State
+from duetime.model.time import Instant, Micros
 
 
-class Holder(NamedTuple):
+class KeyHolder(NamedTuple):
     """A job that has a key, or had it until not long ago."""
 
     id: JobId
@@ -28,7 +28,7 @@ class Holder(NamedTuple):
         return kept or (self.until is not None and now < self.until)
 
 
-class Verdict(Enum):
+class KeyDecision(Enum):
     """What becomes of a request whose key another job has."""
 
     JOIN = auto()
@@ -40,15 +40,15 @@ class Verdict(Enum):
     REFUSE = auto()
 
 
-def judge(asked: Key, holder: Holder, *, now: Instant) -> Verdict:
+def decide_key(asked: Key, holder: KeyHolder, *, now: Instant) -> KeyDecision:
     """Decide about a request for a key that somebody has."""
     if not holder.holds(now):
-        return Verdict.TAKE_OVER
+        return KeyDecision.TAKE_OVER
     match asked.if_exists:
         case "return":
-            return Verdict.JOIN
+            return KeyDecision.JOIN
         case "raise":
-            return Verdict.REFUSE
+            return KeyDecision.REFUSE
         case "replace":
             # What was asked for last is never lost: one that runs, or has ended, cannot become another.
-            return Verdict.REPLACE if holder.state is State.PENDING else Verdict.TAKE_OVER
+            return KeyDecision.REPLACE if holder.state is State.PENDING else KeyDecision.TAKE_OVER

@@ -1,20 +1,80 @@
-"""What one run produced, and the decision what to write for it."""
+"""What one run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
-from duetime.model.blame import is_poison
-from duetime.model.durations import LONGEST
-from duetime.model.instants import SECOND, Instant, Micros
-from duetime.model.job import SOON, Claim, NewJob, Token
+from duetime.model.job import SOON, Claim, JobId, NewJob, Token
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import note_on
 from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.states import State
+from duetime.model.time import LONGEST_DURATION, SECOND, Duration, Instant, Micros, parse_duration
+
+
+class Cancel(Exception):
+    """The job ends here, cancelled."""
+
+    def __init__(self, reason: str = "cancelled by its handler") -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Snooze(Exception):
+    """The job runs again after a while; this costs it no retry."""
+
+    def __init__(self, delay: Duration) -> None:
+        super().__init__(delay)
+        self.delay: Micros = parse_duration(delay, what="delay")
+
+
+class Retry(Exception):
+    """The run has failed; the job is tried again, if it has retries left, after `delay` or the usual wait."""
+
+    def __init__(self, delay: Duration | None = None, reason: str | None = None) -> None:
+        super().__init__(delay, reason)
+        self.delay: Micros | None = None if delay is None else parse_duration(delay, what="delay")
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return "the handler asked for another try" if self.reason is None else self.reason
+
+
+Signal: TypeAlias = Cancel | Snooze | Retry
+
+MAX_BLAMES: Final = 3
+"""How many workers a job may take down as the only suspect before it is given up."""
+MAX_CRASHES: Final = 4
+"""How many in all, if it was the only suspect for at least two of them."""
+
+
+class CrashSuspect(NamedTuple):
+    """A job that was started in a worker when it died, or may have been: it was due, and its start not yet noted."""
+
+    job_id: JobId
+    crashes: int
+    """How many workers had died around it before."""
+
+
+def blamed_job(suspects: Iterable[CrashSuspect]) -> JobId | None:
+    """Return the suspect that has been around the most deaths, or `None` when several have been around as many.
+
+    A job that kills its workers is around each of those deaths, so no other job has seen more of them.
+    """
+    found = tuple(suspects)
+    most = max((suspect.crashes for suspect in found), default=0)
+    foremost = [suspect.job_id for suspect in found if suspect.crashes == most]
+    return foremost[0] if len(foremost) == 1 else None
+
+
+def is_poison(*, crashes: int, blames: int) -> bool:
+    """Whether a job has taken down too many workers to be tried again."""
+    return blames >= MAX_BLAMES or (crashes >= MAX_CRASHES and blames > 1)
+
 
 LEAST_SNOOZE: Micros = SECOND
 """How soon a job may be back that puts itself off: without end, if it likes."""
@@ -356,7 +416,7 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
     except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
         note = f"\n(its retry policy raised {type(problem).__name__}; the usual wait is used)"
         return NO_RETRIES.delay(failures, rng), note
-    if type(wait) is not int or not 0 <= wait <= LONGEST:
+    if type(wait) is not int or not 0 <= wait <= LONGEST_DURATION:
         note = "\n(its retry policy gave no whole number of microseconds in range; the usual wait is used)"
         return NO_RETRIES.delay(failures, rng), note
     return wait, ""

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from duetime.errors import InvalidOption
-from duetime.model.durations import DAY, describe
-from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId
-from duetime.model.shown import shown
+from duetime.model.job import FOREVER, JobId
 from duetime.model.states import State
-from duetime.model.terms import FOREVER
+from duetime.model.text import shown
+from duetime.model.time import DAY, Instant, Micros, describe_duration
 
 if TYPE_CHECKING:
     from duetime.model.stored import StoredJob
@@ -88,7 +86,7 @@ def note_on(state: State, ttl: Micros | None) -> str | None:
     """Say why a job that succeeded has no result; how it failed is told by its state."""
     if state is not State.SUCCEEDED or ttl is None:
         return None
-    return "its result is not kept" if ttl == 0 else f"its result was kept for {describe(ttl)} only"
+    return "its result is not kept" if ttl == 0 else f"its result was kept for {describe_duration(ttl)} only"
 
 
 def as_of(job: StoredJob, now: Instant) -> StoredJob:

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from duetime.errors import InvalidOption
-from duetime.model import durations
-from duetime.model.durations import Duration
-from duetime.model.instants import Micros
-from duetime.model.shown import shown
+from duetime.model.text import shown
+from duetime.model.time import Duration, Micros, parse_duration
 
 MAX_RETRIES = 10_000
 MAX_FACTOR = 1_000
@@ -90,7 +88,7 @@ class Computed:
 
     def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
         """Return what the function says."""
-        return durations.parse(self.function(failures), what="retry delay")
+        return parse_duration(self.function(failures), what="retry delay")
 
 
 Retries: TypeAlias = int | Sequence[Duration] | RetryPolicy | None
@@ -110,16 +108,16 @@ def exponential(
         raise InvalidOption(text)
     return Exponential(
         check_retries(retries),
-        durations.parse(base, what="base"),
+        parse_duration(base, what="base"),
         float(factor),
-        durations.parse(cap, what="cap"),
+        parse_duration(cap, what="cap"),
         jitter,
     )
 
 
 def fixed(retries: int, wait: Duration) -> Fixed:
     """Wait the same time before each retry."""
-    return Fixed(check_retries(retries), durations.parse(wait, what="wait"))
+    return Fixed(check_retries(retries), parse_duration(wait, what="wait"))
 
 
 def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
@@ -137,7 +135,7 @@ def retry_policy(value: Retries) -> RetryPolicy:
     if isinstance(value, int):
         return exponential(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        return Listed(tuple(durations.parse(wait, what="retry delay") for wait in value))
+        return Listed(tuple(parse_duration(wait, what="retry delay") for wait in value))
     if isinstance(value, RetryPolicy) and not isinstance(value, type):
         check_retries(value.retries)
         return value

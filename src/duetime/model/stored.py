@@ -1,12 +1,17 @@
-"""What is read back of jobs, their attempts and workers; most workers never ask, and do not load it."""
+"""Jobs, attempts and workers as they are read back from a store, and what is made of them: a job once more, the workers alive."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
-from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, OnCrash
+from duetime.errors import JobActive
+from duetime.model.ids import new_job_id
+from duetime.model.job import JobId, JobTerms, NewJob, OnCrash, split_tags
 from duetime.model.states import State
+from duetime.model.task import JobOptions
+from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId, WorkerState, WorkerStats
 
 
@@ -101,3 +106,63 @@ class StoredWorker:
     beat_at: Instant
     lease_until: Instant
     stats: WorkerStats
+
+
+@dataclass(frozen=True, slots=True)
+class LiveWorkers:
+    """The workers that are alive."""
+
+    alive: tuple[StoredWorker, ...] = ()
+
+    @classmethod
+    def of(cls, workers: Iterable[StoredWorker]) -> Self:
+        """Leave out those that have stopped or died."""
+        return cls(tuple(worker for worker in workers if worker.state == "alive"))
+
+    @property
+    def fires(self) -> bool:
+        """Whether one of them fires schedules."""
+        return any(worker.fires for worker in self.alive)
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """The queues that they work on; empty when none of them runs jobs."""
+        return frozenset(queue for worker in self.alive for queue in worker.queues)
+
+    def serving(self, queue: str) -> list[StoredWorker]:
+        """Return those that work on a queue."""
+        return [worker for worker in self.alive if queue in worker.queues]
+
+    def knows(self, task: str) -> bool | None:
+        """Tell whether one of them can run a task; `None` when there is nobody who runs jobs, and so nobody to tell."""
+        return any(task in worker.tasks for worker in self.alive) if self.queues else None
+
+
+def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
+    """Return a job like one that has ended, all but its deadline, its key and its place in a schedule."""
+    if not old.state.terminal:
+        text = f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended"
+        raise JobActive(text)
+    terms = JobTerms(
+        tags=split_tags(old.tags),
+        callbacks=old.callbacks,
+        gate=old.gate,
+        result_ttl=old.result_ttl,
+        failure_ttl=old.failure_ttl,
+    )
+    return NewJob(
+        id=new_job_id(),
+        task=old.task,
+        payload=old.payload,
+        due_at=options.at,
+        delay=options.delay,
+        queue=old.queue if options.queue is None else options.queue,
+        priority=old.priority if options.priority is None else options.priority,
+        on_crash=old.on_crash,
+        retries=old.retries if options.retries is None else options.retries,
+        timeout=old.timeout if options.timeout is None else options.timeout,
+        terms=options.over(terms),
+        key=options.key,
+        parent=old.id,
+        expires_at=options.expires_at,
+    )

@@ -8,24 +8,23 @@ from datetime import datetime
 from typing import Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
-from duetime.model import durations
 from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay
-from duetime.model.durations import Duration
-from duetime.model.instants import Instant, Micros, from_datetime
 from duetime.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     FIRST_PRIORITY,
+    FOREVER,
     LAST_PRIORITY,
+    NO_TERMS,
     IfExists,
+    JobTerms,
     Key,
     OnCrash,
 )
-from duetime.model.limit import Gate, Limit, Rate, gate
-from duetime.model.names import check_name
+from duetime.model.limits import Gate, Limit, Rate, gate
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
-from duetime.model.shown import shown
-from duetime.model.terms import FOREVER, PLAIN, Terms
+from duetime.model.text import check_name, shown
+from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
 
 MAX_KEY = 500
 MAX_TAGS = 32
@@ -46,7 +45,7 @@ class TaskOptions:
     """Whether it runs in a child process."""
     gate: Gate | None = None
     """The limits of the task, over all workers."""
-    terms: Terms = PLAIN
+    terms: JobTerms = NO_TERMS
 
 
 class TaskOptionValues(TypedDict, total=False):
@@ -74,8 +73,8 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
     """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
     _check_known(values, TaskOptionValues.__optional_keys__)
     timeout, expires = values.get("timeout"), values.get("expires")
-    terms = Terms(
-        expires=None if expires is None else durations.parse(expires, what="expires"),
+    terms = JobTerms(
+        expires=None if expires is None else parse_duration(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
         callbacks=overlay(None, bind_callbacks(values, owner=owner)),
         result_ttl=_ttl(values, "result_ttl"),
@@ -87,10 +86,10 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         retry=retry_policy(values.get("retries")),
         timeout=None if timeout is None else check_timeout(timeout),
         on_crash=check_on_crash(values.get("on_crash", "retry")),
-        cancel_grace=durations.parse(values.get("cancel_grace", 0), what="cancel_grace"),
+        cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
-        terms=PLAIN if terms == PLAIN else terms,
+        terms=NO_TERMS if terms == NO_TERMS else terms,
     )
 
 
@@ -108,13 +107,13 @@ class JobOptions:
     expires_at: Instant | None = None
     tx: object | None = None
     """The caller's own transaction, as the store knows it."""
-    terms: Terms = PLAIN
+    terms: JobTerms = NO_TERMS
     """Where they say something, they stand before the task's; tags are added to the task's."""
 
-    def over(self, defaults: Terms) -> Terms:
+    def over(self, defaults: JobTerms) -> JobTerms:
         """Return the terms of a job with these options."""
         own = self.terms
-        if own is PLAIN:
+        if own is NO_TERMS:
             return defaults
         said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
         said["tags"] = _few_tags((*defaults.tags, *own.tags))
@@ -154,17 +153,17 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
         raise InvalidOption(text)
     wait = values.get("delay", values.get("debounce"))
     expires = values.get("expires")
-    terms = Terms(
+    terms = JobTerms(
         expires=None
         if expires is None or isinstance(expires, datetime)
-        else durations.parse(expires, what="expires"),
+        else parse_duration(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
         callbacks=bind_callbacks(values, owner=owner),
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
     )
     return JobOptions(
-        delay=0 if wait is None else durations.parse(wait, what="delay" if "delay" in values else "debounce"),
+        delay=0 if wait is None else parse_duration(wait, what="delay" if "delay" in values else "debounce"),
         at=from_datetime(values["at"], what="at") if "at" in values else None,
         queue=check_name(values["queue"], what="queue") if "queue" in values else None,
         priority=check_priority(values["priority"]) if "priority" in values else None,
@@ -173,7 +172,7 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
         key=_key(values),
         expires_at=from_datetime(expires, what="expires") if isinstance(expires, datetime) else None,
         tx=values.get("tx"),
-        terms=PLAIN if terms == PLAIN else terms,
+        terms=NO_TERMS if terms == NO_TERMS else terms,
     )
 
 
@@ -191,7 +190,7 @@ def check_priority(priority: int) -> int:
 
 def check_timeout(timeout: Duration) -> Micros:
     """Return the timeout in microseconds, or raise when it is not above zero."""
-    micros = durations.parse(timeout, what="timeout")
+    micros = parse_duration(timeout, what="timeout")
     if micros == 0:
         text = "timeout must be longer than 0; leave it out for no timeout"
         raise InvalidOption(text)
@@ -257,8 +256,8 @@ def _key(values: JobOptionValues) -> Key | None:
     return Key(
         value=_check_key(values["key"]),
         if_exists=if_exists,
-        keep=durations.parse(values["keep_key"], what="keep_key") if "keep_key" in values else None,
-        period=durations.parse(values["throttle"], what="throttle") if "throttle" in values else None,
+        keep=parse_duration(values["keep_key"], what="keep_key") if "keep_key" in values else None,
+        period=parse_duration(values["throttle"], what="throttle") if "throttle" in values else None,
     )
 
 
@@ -273,7 +272,7 @@ def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
     if name not in values:
         return None
     given: Duration | None = values[name]  # type: ignore[assignment]  # `parse` checks it
-    return FOREVER if given is None else durations.parse(given, what=name)
+    return FOREVER if given is None else parse_duration(given, what=name)
 
 
 def _check_known(values: Mapping[str, object], known: frozenset[str]) -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from duetime.errors import ConfigError
-from duetime.model.shown import shown
+from duetime.model.text import shown
 
-EXAMPLES: Final = (
+URL_EXAMPLES: Final = (
     "sqlite:///jobs.db, postgresql://user:password@host/database, mariadb://user:password@host/database "
     "or redis://host:6379/0"
 )
-LONGEST: Final = 4_096
+LONGEST_URL: Final = 4_096
 """Characters of a URL."""
 MOST_SHOWN: Final = 20_000
 """Characters of a text that are searched for passwords and shown; the longest traceback that is kept has fewer."""
@@ -35,7 +35,7 @@ _LAST_WORD: Final = re.compile(r"(?<!\S)\S+\Z")
 _ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
 
 
-class Host(NamedTuple):
+class UrlHost(NamedTuple):
     """One place of a URL; a name that begins with a slash is a folder with a socket."""
 
     name: str
@@ -47,13 +47,13 @@ class Host(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Url:
+class DatabaseUrl:
     """A URL of a server, decoded."""
 
     scheme: str
     user: str | None
     password: str | None = field(repr=False)
-    hosts: tuple[Host, ...]
+    hosts: tuple[UrlHost, ...]
     path: str
     """What stands behind the hosts, with its slash."""
     options: dict[str, str] = field(repr=False)
@@ -71,15 +71,15 @@ class _Parts(NamedTuple):
 
 def scheme_of(url: object) -> str:
     """Return the scheme in lower case; raise `ConfigError` if this is no URL, or an endless one."""
-    if isinstance(url, str) and len(url) > LONGEST:
-        raise ConfigError(f"a database URL has at most {LONGEST:,} characters; this one has {len(url):,}")
+    if isinstance(url, str) and len(url) > LONGEST_URL:
+        raise ConfigError(f"a database URL has at most {LONGEST_URL:,} characters; this one has {len(url):,}")
     scheme, colon, _ = url.partition("://") if isinstance(url, str) else ("", "", "")
     if not colon or not _SCHEME.fullmatch(scheme):
-        raise ConfigError(f"a database URL looks like {EXAMPLES}; this one has no ://")
+        raise ConfigError(f"a database URL looks like {URL_EXAMPLES}; this one has no ://")
     return scheme.lower()
 
 
-def parse(url: str, *, options: Collection[str] | None = None) -> Url:
+def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUrl:
     """Read the URL of a server, which may have these options, or any.
 
     Raises `ConfigError` for anything that is not certain, such as a password with a bare slash: read in another way, it
@@ -87,7 +87,7 @@ def parse(url: str, *, options: Collection[str] | None = None) -> Url:
     """
     parts = _split(url)
     user, colon, password = (parts.login or "").partition(":")
-    found = Url(
+    found = DatabaseUrl(
         scheme=parts.scheme,
         user=unquoted(user) or None,
         password=unquoted(password) if colon else None,
@@ -100,7 +100,7 @@ def parse(url: str, *, options: Collection[str] | None = None) -> Url:
     return found
 
 
-def parse_hosts(text: str) -> tuple[Host, ...]:
+def parse_hosts(text: str) -> tuple[UrlHost, ...]:
     """Read hosts and their ports, parted by commas."""
     if not text:
         return ()
@@ -187,7 +187,7 @@ def _split(url: str) -> _Parts:
     return _Parts(scheme, login if at else None, hosts, path, query)
 
 
-def _host(place: str) -> Host:
+def _host(place: str) -> UrlHost:
     if place.startswith("["):
         name, bracket, behind = place[1:].partition("]")
         colon, port = behind[:1], behind[1:]
@@ -203,9 +203,9 @@ def _host(place: str) -> Host:
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
         # Not repeated: without a host, this is where a password is.
         raise ConfigError(
-            f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {EXAMPLES}"
+            f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {URL_EXAMPLES}"
         )
-    return Host(name or "localhost", int(port) if port else None)
+    return UrlHost(name or "localhost", int(port) if port else None)
 
 
 def _resolvable(name: str) -> bool:

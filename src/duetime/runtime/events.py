@@ -1,21 +1,25 @@
-"""Tells those who want to know what the workers of this process do."""
+"""Tells subscribers what the workers of this process do, once the store has accepted it."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from duetime.errors import InvalidOption
-from duetime.model.event import Event, EventKind
-from duetime.model.instants import SECOND, Instant
-from duetime.runtime.timekeeper import monotonic
+from duetime.model.events import Event, EventKind, job_event
+from duetime.model.job import Claim, Token
+from duetime.model.outcome import Settlement
+from duetime.model.time import SECOND, Instant, to_datetime
+from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.running.run import Run
+from duetime.runtime.store_clock import StoreClock, monotonic
 
 log = logging.getLogger("duetime.events")
 
-_MOST = 10
+_MAX_ERRORS_LOGGED = 10
 """How many errors of subscribers are logged in a second: there may be events of many thousand jobs."""
 
 Subscriber: TypeAlias = Callable[[Event], Awaitable[None] | None]
@@ -46,7 +50,7 @@ class Events:
         if not callable(callback):
             text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
             raise InvalidOption(text)
-        subscription = _Subscription(callback, frozenset(map(_kind, kinds)) or frozenset(EventKind))
+        subscription = _Subscription(callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
         self._set((*self._subscriptions, subscription))
 
         def unsubscribe() -> None:
@@ -89,18 +93,79 @@ class Events:
             self._tell_rest()
             self._second = now
         self._raised += 1
-        if self._raised <= _MOST:
+        if self._raised <= _MAX_ERRORS_LOGGED:
             log.error("a subscriber to %s raised", event.kind, exc_info=error)
 
     def _tell_rest(self) -> None:
-        if self._raised > _MOST:
-            log.error("subscribers raised %d more times, without a line each", self._raised - _MOST)
+        if self._raised > _MAX_ERRORS_LOGGED:
+            log.error(
+                "subscribers raised %d more times, without a line each", self._raised - _MAX_ERRORS_LOGGED
+            )
         self._raised = 0
 
 
-def _kind(given: EventKind | str) -> EventKind:
+def _event_kind(given: EventKind | str) -> EventKind:
     try:
         return EventKind(given)
     except ValueError:
         text = f"unknown kind of event {given!r}; kinds are {', '.join(EventKind)}"
         raise InvalidOption(text) from None
+
+
+class _PendingEvent(NamedTuple):
+    claim: Claim
+    kind: EventKind | None
+
+
+class WorkerEvents:
+    """Speaks for one worker; while nobody listens to its events it has nothing to do."""
+
+    def __init__(self, events: Events, identity: WorkerIdentity, time: StoreClock) -> None:
+        self.events = events
+        self._identity = identity
+        self._time = time
+        self._expected: dict[Token, _PendingEvent] = {}
+
+    def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
+        """Tell what becomes of the worker itself."""
+        if self.events.heard:
+            at = to_datetime(self._time.now())
+            self.events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
+
+    def started(self, run: Run) -> None:
+        """Tell that a run begins."""
+        self._tell(EventKind.JOB_STARTED, run.claim, at=run.started_at)
+
+    def recorded(self, run: Run, at: Instant) -> None:
+        """Tell of a success that a run has recorded itself."""
+        self._tell(EventKind.JOB_SUCCEEDED, run.claim, at=at)
+
+    def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
+        """Remember what to tell once the store has answered to a settlement."""
+        self._expected[settlement.token] = _PendingEvent(claim, kind)
+
+    def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
+        """Tell what the store has accepted, and what it has refused because the claim was lost."""
+        if not self._expected:
+            return
+        for settlement in batch:
+            if (expected := self._expected.pop(settlement.token, None)) is None:
+                continue
+            kind = expected.kind if settlement.token in accepted else EventKind.JOB_LOST
+            if kind is not None:
+                at = settlement.finished_at or settlement.ended_at or self._time.now()
+                self._tell(kind, expected.claim, at=at, settlement=settlement)
+
+    def _tell(
+        self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
+    ) -> None:
+        self.events.emit(
+            job_event(
+                kind,
+                claim,
+                worker=self._identity.worker_id,
+                at=at,
+                error=None if settlement is None else settlement.error,
+                reason=None if settlement is None else settlement.reason,
+            )
+        )

@@ -1,4 +1,4 @@
-"""Who this worker is: made when it starts, after any fork, and never used again."""
+"""Who this worker is, and whether a process of this host still lives."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from duetime.model.ids import new_token
 from duetime.model.worker import WorkerId, WorkerInfo
-from duetime.runtime.liveness import host_key, process_started
 from duetime.version import VERSION
 
 
-class Identity:
+class WorkerIdentity:
     """The worker's present id; a worker that was declared dead goes on under another."""
 
     def __init__(
@@ -56,3 +55,62 @@ class Identity:
             declares=self._declares,
             fires=self._fires,
         )
+
+
+_STATE_FIELD = 0
+_START_FIELD = 19
+"""Positions in /proc/<pid>/stat after the command name."""
+
+
+def host_key() -> str | None:
+    """Return a text that is equal for processes which see the same processes; `None` off Linux, or in doubt."""
+    try:
+        # Inside another pid namespace /proc may still be that of the host, where our ids belong to other processes.
+        if os.readlink("/proc/self") != str(os.getpid()):
+            return None
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            boot = file.read().strip()
+        # Start times are shown in the time namespace of the reader.
+        return "/".join([boot, os.readlink("/proc/self/ns/pid"), *_time_namespace()])
+    except OSError:
+        return None
+
+
+def process_started(pid: int) -> str | None:
+    """Return when a process began, in ticks since boot; it tells a process from a later one with its id."""
+    fields = _read_stat(pid)
+    return None if fields is None else fields[_START_FIELD]
+
+
+def is_gone(pid: int, started: str | None) -> bool:
+    """Whether the process has certainly ended; in doubt it has not."""
+    if pid <= 0:
+        return False
+    fields = _read_stat(pid)
+    if fields is not None:
+        return fields[_STATE_FIELD] in "ZX" or (started is not None and fields[_START_FIELD] != started)
+    # Asked last, since what has ended can be taken away by its parent at any moment.
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # It exists and belongs to somebody else.
+    return False
+
+
+def _time_namespace() -> list[str]:
+    try:
+        return [os.readlink("/proc/self/ns/time")]
+    except OSError:
+        return []  # Linux before 5.6 has none.
+
+
+def _read_stat(pid: int) -> list[str] | None:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The command name may hold spaces and brackets; the last bracket ends it.
+    return text.rpartition(")")[2].split()

@@ -8,23 +8,19 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from duetime.errors import ConfigError
-from duetime.model import durations, sizes
-from duetime.model.durations import Duration
-from duetime.model.instants import MILLISECOND, SECOND, Micros
 from duetime.model.job import DEFAULT_QUEUE
-from duetime.model.names import check_name
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, DEFAULT_RETENTION, check_keep_per_schedule
-from duetime.model.shown import shown
-from duetime.model.sizes import Size
+from duetime.model.text import Size, check_name, parse_size, shown
+from duetime.model.time import MILLISECOND, SECOND, Duration, Micros, describe_duration, parse_duration
 
-Queues: TypeAlias = Sequence[str] | Mapping[str, int | None]
+QueueLimits: TypeAlias = Sequence[str] | Mapping[str, int | None]
 
 MAX_CONCURRENCY = 10_000
 MAX_CHILDREN = 1_000
-_SHORTEST_LEASE: Micros = 300 * MILLISECOND
+_MIN_LEASE: Micros = 300 * MILLISECOND
 
 
-def cores() -> int:
+def usable_cores() -> int:
     """Return how many processors this process may use."""
     try:
         return len(os.sched_getaffinity(0))
@@ -54,7 +50,7 @@ class WorkerOptions:
     """How many of the latest jobs of each schedule are kept in any case."""
     capture_logs: bool = True
     """Whether what jobs log is kept with them."""
-    cpu_children: int = field(default_factory=cores)
+    cpu_children: int = field(default_factory=usable_cores)
     """How many jobs may run at once in child processes."""
     cpu_max_jobs: int | None = None
     """After how many jobs a child is replaced."""
@@ -79,7 +75,7 @@ class WorkerOptions:
 def worker_options(
     *,
     concurrency: int = 100,
-    queues: Queues = (DEFAULT_QUEUE,),
+    queues: QueueLimits = (DEFAULT_QUEUE,),
     schedules: bool = True,
     jobs: bool = True,
     grace: Duration = 30,
@@ -102,23 +98,23 @@ def worker_options(
     if not jobs and not schedules:
         text = "a worker with jobs=False and schedules=False would do nothing; leave one of them on"
         raise ConfigError(text)
-    lease_length = durations.parse(lease, what="lease")
-    if lease_length < _SHORTEST_LEASE:
-        text = f"lease must be at least {durations.describe(_SHORTEST_LEASE)}, not {shown(lease)}"
+    lease_length = parse_duration(lease, what="lease")
+    if lease_length < _MIN_LEASE:
+        text = f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}"
         raise ConfigError(text)
     return WorkerOptions(
         concurrency=concurrency,
         queues=_check_queues(queues),
         schedules=schedules,
         jobs=jobs,
-        grace=durations.parse(grace, what="grace"),
+        grace=parse_duration(grace, what="grace"),
         lease=lease_length,
-        window=durations.parse(window, what="window"),
-        retention=None if retention is None else durations.parse(retention, what="retention"),
+        window=parse_duration(window, what="window"),
+        retention=None if retention is None else parse_duration(retention, what="retention"),
         capture_logs=capture_logs,
-        cpu_children=cores() if cpu_children is None else cpu_children,
+        cpu_children=usable_cores() if cpu_children is None else cpu_children,
         cpu_max_jobs=cpu_max_jobs,
-        cpu_max_memory=None if cpu_max_memory is None else sizes.parse(cpu_max_memory, what="cpu_max_memory"),
+        cpu_max_memory=None if cpu_max_memory is None else parse_size(cpu_max_memory, what="cpu_max_memory"),
         keep_per_schedule=check_keep_per_schedule(keep_per_schedule),
         dedicated=dedicated,
     )
@@ -131,7 +127,7 @@ def _check_count(name: str, number: int, *, most: int | None = None) -> None:
         raise ConfigError(text)
 
 
-def _check_queues(queues: Queues) -> Mapping[str, int | None]:
+def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
     if isinstance(queues, str):
         text = f"queues must be a list such as [{queues!r}], or a mapping to limits such as {{{queues!r}: 5}}"
         raise ConfigError(text)

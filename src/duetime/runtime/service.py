@@ -1,4 +1,4 @@
-"""One lifecycle for every background loop."""
+"""One lifecycle for every background loop: its wake-ups, its back-off after a failure, and its health."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import asyncio
 import contextlib
 import logging
 import random
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from duetime.errors import StoreLost
-from duetime.runtime.health import DATABASE_DOWN
-from duetime.runtime.wakeup import Wakeup
+from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
+from duetime.runtime.error_text import describe_error
 
 log = logging.getLogger("duetime.worker")
 
 _FIRST_BACKOFF = 0.1
 _LAST_BACKOFF = 5.0
-_LAST_ROUND = 5.0
+_LAST_ROUND_TIMEOUT = 5.0
 """Seconds a service that is stopped may take to finish its round."""
 
 
-class Health(Protocol):
+class HealthObserver(Protocol):
     """Told how a service fares."""
 
     def failed(self, service: str, error: BaseException) -> None:
@@ -42,7 +42,7 @@ class Service:
     finishes_round = True
     """Whether a round is let finish when the service is stopped, so that no answer of the store is lost."""
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: HealthObserver) -> None:
         self.wakeup = Wakeup()
         self.stopping = False
         self._health = health
@@ -69,7 +69,7 @@ class Service:
         self.wakeup.set()
         self._failing_pause.set()
         if self.finishes_round:
-            await asyncio.wait({task}, timeout=_LAST_ROUND)
+            await asyncio.wait({task}, timeout=_LAST_ROUND_TIMEOUT)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
@@ -105,3 +105,79 @@ class Service:
         self._told = str(error)
         bound = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
         return random.uniform(bound / 2, bound)
+
+
+class Wakeup:
+    """Lets one loop sleep until it is hinted or its time has come.
+
+    Clear before looking, then wait: a hint that lands during the look is not lost.
+    """
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self.set: Callable[[], None] = self._event.set
+        """Wakes the sleeper; the event's own method, because it is called several times for every job."""
+        self._later: asyncio.TimerHandle | None = None
+
+    def set_after(self, seconds: float) -> None:
+        """Wake the sleeper after so many seconds; it is woken once, as the first of several hints says."""
+        if seconds <= 0:
+            self.set()
+            return
+        loop = asyncio.get_running_loop()
+        if self._later is not None:
+            if self._later.when() <= loop.time() + seconds:
+                return
+            self._later.cancel()
+        self._later = loop.call_later(seconds, self._set_late)
+
+    def clear(self) -> None:
+        """Forget earlier hints, also those that have not woken anybody yet."""
+        self._event.clear()
+        if self._later is not None:
+            self._later.cancel()
+            self._later = None
+
+    def _set_late(self) -> None:
+        self._later = None
+        self.set()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Sleep until hinted, or for so many seconds; `None` waits for a hint alone."""
+        if seconds is None:
+            await self._event.wait()
+            return
+        timer = asyncio.get_running_loop().call_later(seconds, self._event.set)
+        try:
+            await self._event.wait()
+        finally:
+            timer.cancel()
+
+
+DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
+"""Errors of the database as a whole, whatever was asked of it: until somebody mends it, the same is tried again."""
+
+
+class ServiceHealth:
+    """Remembers which services are failing and the last error."""
+
+    def __init__(self, on_lost: Callable[[StoreLost], object] | None = None) -> None:
+        """Call `on_lost` when a service finds that its store is lost."""
+        self._on_lost = on_lost
+        self.failing: dict[str, str] = {}
+        self.last_error: str | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every service is well."""
+        return not self.failing
+
+    def failed(self, service: str, error: BaseException) -> None:
+        """Note that a round failed."""
+        self.last_error = self.failing[service] = f"{service}: {describe_error(error)}"
+        if isinstance(error, StoreLost) and self._on_lost is not None:
+            self._on_lost(error)
+
+    def recovered(self, service: str) -> None:
+        """Note that a round went well after failures."""
+        self.failing.pop(service, None)

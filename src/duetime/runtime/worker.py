@@ -1,62 +1,56 @@
-"""Assembles the services of a worker under one lifecycle."""
+"""Assembles the services of a worker, and starts and stops them as one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from duetime.errors import StoreLost
-from duetime.model.event import EventKind
-from duetime.model.instants import Instant
+from duetime.model.events import EventKind
 from duetime.model.job import JobId
 from duetime.model.outcome import Cancelled, Interrupted
+from duetime.model.text import short_list
+from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.runtime.children.pool import ChildPool
-from duetime.runtime.crowd import Crowd
-from duetime.runtime.dispatcher import CANCELLED, Dispatcher
-from duetime.runtime.draining import LAST_WAIT, drain
-from duetime.runtime.events import Events
-from duetime.runtime.executor import Executor
-from duetime.runtime.fetcher import Fetcher
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.garbage import leave_out_code
-from duetime.runtime.handler import Handler
-from duetime.runtime.health import ServiceHealth
-from duetime.runtime.herald import Herald
-from duetime.runtime.identity import Identity
-from duetime.runtime.janitor import Janitor
-from duetime.runtime.job_log import JobLog
-from duetime.runtime.lending import Lending
-from duetime.runtime.listener import HintListener
-from duetime.runtime.logs import installation
-from duetime.runtime.lookout import Lookout
-from duetime.runtime.middleware import Middleware
+from duetime.runtime.claiming.fetcher import Fetcher
+from duetime.runtime.claiming.hints import HintFallback, HintListener, UnspecificHints
+from duetime.runtime.events import Events, WorkerEvents
+from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.parking import Declarations, Parker
-from duetime.runtime.pulse import Lease, Pulsation
-from duetime.runtime.reporter import Reporter
-from duetime.runtime.service import Service
-from duetime.runtime.settler import Settler
-from duetime.runtime.sightings import Sightings
-from duetime.runtime.slots import Slots
-from duetime.runtime.stacks import describe_stacks
-from duetime.runtime.start_marker import StartMarker
-from duetime.runtime.threads import ThreadRunner
-from duetime.runtime.timekeeper import Timekeeper
-from duetime.runtime.unheard import Unheard
-from duetime.runtime.vague import VagueHints
+from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
+from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.log_capture import run_log_capture
+from duetime.runtime.running.middleware import Middleware
+from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.transaction import TransactionLender
+from duetime.runtime.service import Service, ServiceHealth
+from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.settling.output_writer import OutputWriter
+from duetime.runtime.settling.settler import Settler, StartMarker
+from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.firing import ScheduleFirer
+from duetime.runtime.upkeep.janitor import Janitor
+from duetime.runtime.upkeep.loop_watch import describe_stacks
+from duetime.runtime.upkeep.parking import Declarations, ScheduleParker
+from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.pulse_checks import PulseChecks, PulseRouter
 from duetime.stores.base import Hint, Pulse
 
 if TYPE_CHECKING:
     from duetime.stores.base import Store
 
+
 log = logging.getLogger("duetime.worker")
 
-_HANG_EXIT = 70
+_HANG_EXIT_CODE = 70
 
 
 class Worker:
@@ -89,7 +83,7 @@ class Worker:
         self._paused_at: Instant | None = None
         self._paused_reason: str | None = None
         self._ignore_logs: Callable[[], object] | None = None
-        self._parker: Parker | None = None
+        self._parker: ScheduleParker | None = None
 
     @property
     def id(self) -> WorkerId:
@@ -101,7 +95,7 @@ class Worker:
         self._assemble()
         self._assemble_upkeep()
         if self.options.dedicated:
-            leave_out_code()
+            freeze_loaded_code()
         self._children.start()
         try:
             await self._pulse.start()
@@ -115,7 +109,7 @@ class Worker:
         self._marker.start()
         self._reporter.start()
         if self.options.capture_logs:
-            self._ignore_logs = installation.attach(self._loop)
+            self._ignore_logs = run_log_capture.attach(self._loop)
         for service in self._intake:
             service.start()
         self._herald.worker(EventKind.WORKER_STARTED)
@@ -239,7 +233,7 @@ class Worker:
         for service in self._intake:
             await service.stop()
         self._fetcher.give_back_all()
-        await drain(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
+        await drain_runs(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
         await self._children.close()
         if self._dispatcher.runs:
             return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
@@ -253,8 +247,8 @@ class Worker:
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
         self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
-        self._lease = Lease(length=options.lease)
-        self._identity = Identity(
+        self._lease = LeaseTiming(length=options.lease)
+        self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
             slots=options.concurrency if options.jobs else 0,
             tasks=self._handlers if options.jobs else (),
@@ -262,17 +256,17 @@ class Worker:
             fires=options.schedules,
         )
         self._time = self._timekeeper()
-        self._crowd = Crowd()
+        self._crowd = FleetPacing()
         self._threads = ThreadRunner()
         cpu: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._children = ChildPool(cpu, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
         self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
-        self._herald = Herald(self._events, self._identity, self._time)
+        self._herald = WorkerEvents(self._events, self._identity, self._time)
         quiet = logging.INFO if options.dedicated else logging.DEBUG
         self._job_log = JobLog(self._identity, quiet=quiet, loop=self._loop)
         self._settler = Settler(store, health, on_written=self._herald.settled)
         self._marker = StartMarker(store, health)
-        self._reporter = Reporter(store, health, captures_logs=options.capture_logs)
+        self._reporter = OutputWriter(store, health, captures_logs=options.capture_logs)
         self._dispatcher = Dispatcher(
             handlers=self._handlers,
             executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
@@ -283,7 +277,7 @@ class Worker:
             job_log=self._job_log,
             slots=self._slots,
             time=self._time,
-            lending=Lending(store, lease=options.lease),
+            lending=TransactionLender(store, lease=options.lease),
         )
         self._fetcher = Fetcher(
             store=store,
@@ -300,8 +294,8 @@ class Worker:
             watched=self._lease.looks,
         )
 
-    def _timekeeper(self) -> Timekeeper:
-        return Timekeeper()
+    def _timekeeper(self) -> StoreClock:
+        return StoreClock()
 
     def _assemble_upkeep(self) -> None:
         """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
@@ -321,37 +315,39 @@ class Worker:
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
-        self._sightings = Sightings(
+        self._sightings = PulseRouter(
             crowd=crowd,
             dispatcher=self._dispatcher,
             fetcher=self._fetcher,
             firer=self._firer,
             janitor=self._janitor,
         )
-        self._pulse = Pulsation(
+        self._pulse = PulseThread(
             store=store.sibling(),
             info=self._identity.info,
             lease=self._lease,
             listener=self,
             time=self._time,
             on_hang=self._hang,
-            lookout=Lookout(
+            lookout=PulseChecks(
                 crowd=crowd,
                 worker=self._identity.info,
                 lease=options.lease,
                 is_idle=self._is_idle,
             ),
         )
-        self._vague = VagueHints(
+        self._vague = UnspecificHints(
             crowd, look_for_jobs=lambda: self._fetcher.hear(Hint("any")), look_around=self._look_around
         )
         self._hints = HintListener(store, health, self._hear)
-        self._unheard = Unheard(store, health, crowd=crowd, look=self._look_for_changes, watched=watched)
+        self._unheard = HintFallback(store, health, crowd=crowd, look=self._look_for_changes, watched=watched)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
         if options.schedules and self._declared is not None:
-            self._parker = Parker(store, health, declared=self._declared, tasks=self._handlers, crowd=crowd)
+            self._parker = ScheduleParker(
+                store, health, declared=self._declared, tasks=self._handlers, crowd=crowd
+            )
             self._intake.append(self._parker)
 
     def _is_idle(self) -> bool:
@@ -365,7 +361,7 @@ class Worker:
             self._ignore_logs()
         with contextlib.suppress(TimeoutError):
             # Where the store is lost, waiting is in vain.
-            async with asyncio.timeout(LAST_WAIT if self.lost is None else 0):
+            async with asyncio.timeout(DRAIN_TIMEOUT if self.lost is None else 0):
                 await self._settler.drain()
         await self._settler.stop()
         if unwritten := len(self._settler.tokens()):
@@ -381,7 +377,7 @@ class Worker:
         await self._unheard.stop()
         await self._pulse.stop()
         self._herald.worker(EventKind.WORKER_STOPPED)
-        await self._events.drain(LAST_WAIT)
+        await self._events.drain(DRAIN_TIMEOUT)
         log.info(
             "worker %s stopped: %d run(s) ended, %d job(s) failed",
             self.id,
@@ -421,7 +417,41 @@ class Worker:
         if self.options.dedicated:
             log.critical("the event loop hangs; this worker process ends so that another can take its jobs")
             logging.shutdown()
-            os._exit(_HANG_EXIT)
+            os._exit(_HANG_EXIT_CODE)
         log.critical(
             "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
         )
+
+
+DRAIN_TIMEOUT = 5.0
+"""Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
+
+
+async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) -> None:
+    """Wait for running jobs: for the grace time, or until it is cut short, then, cancelled, a little longer."""
+    if dispatcher.runs:
+        log.info("waiting up to %s for %d running job(s)", describe_duration(grace), len(dispatcher.runs))
+    done = asyncio.ensure_future(dispatcher.drained())
+    hurried = asyncio.ensure_future(hurry.wait())
+    await asyncio.wait({done, hurried}, timeout=grace / SECOND, return_when=asyncio.FIRST_COMPLETED)
+    if not done.done():
+        dispatcher.stop_all(Interrupted(reason="the worker was stopped before the job ended"))
+        await asyncio.wait({done}, timeout=DRAIN_TIMEOUT)
+    for waiter in (done, hurried):
+        waiter.cancel()
+    if dispatcher.runs:
+        tasks = [run.claim.task for run in dispatcher.runs.values()]
+        log.error(
+            "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
+            len(dispatcher.runs),
+            short_list(tasks),
+        )
+
+
+def freeze_loaded_code() -> None:
+    """Let it look through everything once, and from then on only through what comes later.
+
+    All that is loaded by then stays as long as the process, and to look through it again takes some 30 milliseconds.
+    """
+    gc.collect()
+    gc.freeze()

@@ -6,19 +6,139 @@ import inspect
 import types
 import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NoReturn, Unpack, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    NoReturn,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.callbacks import Callback
-from duetime.model.task import TaskOptionValues, task_options
-from duetime.scheduler import later
-from duetime.scheduler.job_verbs import REGISTERED, CallOf, EnqueueOf, OptionsOf, SyncOf, TaskOf, task_of
-from duetime.scheduler.naming import check_function
+from duetime.model.task import JobOptionValues, TaskOptionValues, task_options
+from duetime.scheduler.job_handle import JobHandle
+from duetime.scheduler.registry import check_function
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.task import Call, Request, Task
 
-_WRITTEN = "_duetime_keywords"
+if TYPE_CHECKING:
+    from duetime.scheduler.sync import BlockingRequest
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+TASK_ATTRIBUTE = "_duetime_task"
+"""Where a class keeps the task that it was registered as."""
+
+
+class AsyncRun(Protocol[P, R_co]):
+    """A class whose `run` is a coroutine function."""
+
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]:
+        """Do the work."""
+        ...
+
+
+class SyncRun(Protocol[P, R_co]):
+    """A class whose `run` is a plain function."""
+
+    def run(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
+        """Do the work."""
+        ...
+
+
+# A class method would get its types from `run` too, but a wrong argument would be reported as a matter of overloads.
+# With descriptors the overload is chosen before the call, and the error names the argument.
+
+
+class TaskOf:
+    """`Report.task`: the registered task."""
+
+    @overload
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> Task[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> Task[P, R]: ...
+    def __get__(self, instance: object, owner: type[Any], /) -> Task[..., Any]:
+        return task_of(owner)
+
+
+class EnqueueOf:
+    """`Report.enqueue(...)`."""
+
+    @overload
+    def __get__(
+        self, instance: object, owner: type[AsyncRun[P, R]], /
+    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    @overload
+    def __get__(
+        self, instance: object, owner: type[SyncRun[P, R]], /
+    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
+        return task_of(owner).enqueue
+
+
+class CallOf:
+    """`Report.call(...)`."""
+
+    @overload
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> Callable[P, Call[R]]: ...
+    @overload
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> Callable[P, Call[R]]: ...
+    def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
+        return task_of(owner).call
+
+
+class WithOptions(Protocol[P, R]):
+    """Takes the options of one request."""
+
+    def __call__(self, **values: Unpack[JobOptionValues]) -> Request[P, R]:
+        """Return the task with these options."""
+        ...
+
+
+class OptionsOf:
+    """`Report.options(...)`."""
+
+    @overload
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> WithOptions[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> WithOptions[P, R]: ...
+    def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
+        return task_of(owner).options
+
+
+class SyncOf:
+    """`Report.sync`."""
+
+    @overload
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> BlockingRequest[P, R]: ...
+    @overload
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> BlockingRequest[P, R]: ...
+    def __get__(self, instance: object, owner: type[Any], /) -> BlockingRequest[..., Any]:
+        return task_of(owner).sync
+
+
+def task_of(owner: type) -> Task[..., Any]:
+    """Return what a class was registered as; raises `InvalidTask` when it is abstract."""
+    task: Task[..., Any] | None = vars(owner).get(TASK_ATTRIBUTE)
+    if task is None:
+        text = f"{owner.__qualname__} is abstract, so it is not a task; write a subclass that defines what is missing"
+        raise InvalidTask(text)
+    return task
+
+
+_KEYWORDS_ATTRIBUTE = "_duetime_keywords"
 """Where a class keeps the keywords that it was written with."""
-_LATEST = "_duetime_latest"
+_LATEST_ATTRIBUTE = "_duetime_latest"
 """Where a class keeps, in a list of one, the class that stands in its place now."""
 _VERBS = ("as_callback", "call", "enqueue", "options", "sync", "task")
 
@@ -40,20 +160,20 @@ class Job(ABC):
     def __init_subclass__(
         cls,
         *,
-        scheduler: later.Scheduler | None = None,
+        scheduler: Scheduler | None = None,
         name: str | None = None,
         **options: Unpack[TaskOptionValues],
     ) -> None:
         """Register the class under `name`, else its module and qualified name, unless it is still abstract."""
         super().__init_subclass__()
-        if _WRITTEN in vars(cls):
+        if _KEYWORDS_ATTRIBUTE in vars(cls):
             # A decorator such as dataclass(slots=True) has made it anew, from all that it had and without keywords.
-            vars(cls)[_LATEST][0] = cls
+            vars(cls)[_LATEST_ATTRIBUTE][0] = cls
             return
         _check_verbs(cls)
         owner = {} if scheduler is None else {"scheduler": scheduler}
-        setattr(cls, _WRITTEN, {**owner, **options})
-        setattr(cls, _LATEST, [cls])
+        setattr(cls, _KEYWORDS_ATTRIBUTE, {**owner, **options})
+        setattr(cls, _LATEST_ATTRIBUTE, [cls])
         _register(cls, name)
 
     @classmethod
@@ -66,7 +186,7 @@ class Job(ABC):
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
 
 
-def job_base(scheduler: later.Scheduler) -> type[Job]:
+def job_base(scheduler: Scheduler) -> type[Job]:
     """Return a base class whose subclasses are tasks of this scheduler."""
     base = types.new_class("Job", (Job,), {"scheduler": scheduler})
     base.__module__, base.__doc__ = Job.__module__, Job.__doc__
@@ -76,8 +196,8 @@ def job_base(scheduler: later.Scheduler) -> type[Job]:
 def _register(cls: type[Job], name: str | None) -> None:
     inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        inherited |= vars(base).get(_WRITTEN, {})
-    scheduler: later.Scheduler | None = inherited.pop("scheduler", None)
+        inherited |= vars(base).get(_KEYWORDS_ATTRIBUTE, {})
+    scheduler: Scheduler | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
@@ -87,11 +207,11 @@ def _register(cls: type[Job], name: str | None) -> None:
     if abstract:
         return
     if scheduler is None:
-        _refuse(
+        _refuse_class(
             cls,
             f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at one of its bases",
         )
-    setattr(cls, REGISTERED, scheduler.task(name=name, **inherited)(_as_function(cls)))
+    setattr(cls, TASK_ATTRIBUTE, scheduler.task(name=name, **inherited)(_as_function(cls)))
 
 
 def _as_function(cls: type[Job]) -> Callable[..., Any]:
@@ -99,7 +219,7 @@ def _as_function(cls: type[Job]) -> Callable[..., Any]:
     run = inspect.getattr_static(cls, "run")
     signature = _check_run(cls, run)
 
-    latest: list[type[Job]] = vars(cls)[_LATEST]
+    latest: list[type[Job]] = vars(cls)[_LATEST_ATTRIBUTE]
 
     async def call_async(*args: Any, **kwargs: Any) -> Any:
         return await latest[0]().run(*args, **kwargs)
@@ -124,11 +244,11 @@ def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
         inspect.Parameter.POSITIONAL_ONLY,
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
     ):
-        _refuse(cls, f"has run{signature}, which does not take self")
+        _refuse_class(cls, f"has run{signature}, which does not take self")
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
-        _refuse(
+        _refuse_class(
             cls, f"cannot be made without arguments ({error}), and each run makes a new one; pass them to run"
         )
     return signature.replace(parameters=parameters[1:])
@@ -156,9 +276,9 @@ def _is_abstract(cls: type[Job]) -> bool:
 def _check_verbs(cls: type[Job]) -> None:
     for verb in _VERBS:
         if inspect.getattr_static(cls, verb) is not vars(Job)[verb]:
-            _refuse(cls, f"defines {verb}, which every job class has already; call it something else")
+            _refuse_class(cls, f"defines {verb}, which every job class has already; call it something else")
 
 
-def _refuse(cls: type[Job], why: str) -> NoReturn:
+def _refuse_class(cls: type[Job], why: str) -> NoReturn:
     text = f"{cls.__qualname__} cannot be a task: it {why}"
     raise InvalidTask(text)

@@ -1,30 +1,181 @@
-"""Jobs as a client sees them."""
+"""Jobs as a client sees them: read page by page, cancelled, released, run again and pruned."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Unpack
+from enum import StrEnum
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
-from duetime.errors import InvalidOption, JobActive, JobEnded
-from duetime.model import durations
-from duetime.model.durations import Duration
+from duetime.errors import InvalidCursor, InvalidOption, JobActive, JobEnded
+from duetime.model.ids import new_job_id
 from duetime.model.job import JobId
-from duetime.model.names import check_reason
+from duetime.model.queues import Registry
 from duetime.model.reports import LogPart, with_gaps
-from duetime.model.rerun import repeat
+from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, Retention, check_keep_per_schedule
+from duetime.model.states import State
+from duetime.model.stored import StoredJob, job_once_more
 from duetime.model.task import JobOptionValues, job_options
-from duetime.scheduler.explaining import Explanation, explain_job
-from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.lookup import find_job, no_job
-from duetime.scheduler.pages import JobQuery, Page, check_limit, cursor_behind, job_filter
+from duetime.model.text import check_reason, check_text, shown
+from duetime.model.time import (
+    SECOND,
+    Duration,
+    Instant,
+    Micros,
+    describe_duration,
+    from_datetime,
+    parse_duration,
+)
+from duetime.model.worker import CommandKind, NewCommand
+from duetime.scheduler.explanations import Explanation, explain_job
+from duetime.scheduler.job_handle import JobHandle
+from duetime.scheduler.lookup import check_limit, find_job, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
-from duetime.scheduler.releasing import ask_back
-from duetime.scheduler.task import Call, Client
-from duetime.stores.base import CancelAnswer, ReleaseAnswer, SnoozeAnswer, Store
+from duetime.scheduler.task import Call, EnqueueClient
+from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
+
+T = TypeVar("T")
+E = TypeVar("E", bound=StrEnum)
+
+_DEFAULT_PAGE: Final = 50
+_CURSOR_MARK: Final = b"jobs:"
+"""What tells a cursor from other text."""
+
+
+class JobQuery(TypedDict, total=False):
+    """What users may write in `scheduler.jobs.list(...)`."""
+
+    task: str | None
+    state: State | str | None
+    registry: Registry | str | None
+    queue: str | None
+    schedule: str | None
+    key: str | None
+    tag: str | None
+    since: datetime | Duration | None
+    """When they were enqueued at the earliest; a duration counts back from now."""
+    limit: int
+    cursor: str | None
+
+
+class Page(list[T]):
+    """A list that knows where the next one begins."""
+
+    def __init__(self, items: Iterable[T] = (), *, cursor: str | None = None) -> None:
+        super().__init__(items)
+        self.cursor = cursor
+        """What to pass for the next page; `None` after the last."""
+
+
+def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
+    """Check what a user asked for."""
+    for name in query:
+        if name not in JobQuery.__optional_keys__:
+            text = f"unknown option {name!r}; options are {', '.join(sorted(JobQuery.__optional_keys__))}"
+            raise InvalidOption(text)
+    for what in ("task", "queue", "schedule", "key", "tag"):
+        if isinstance(asked := query.get(what), str):
+            check_text(asked, what=what)
+    since, cursor = query.get("since"), query.get("cursor")
+    return JobFilter(
+        task=query.get("task"),
+        state=_enum_value(State, query.get("state"), what="state"),
+        registry=_enum_value(Registry, query.get("registry"), what="registry"),
+        queue=query.get("queue"),
+        schedule=query.get("schedule"),
+        key=query.get("key"),
+        tag=query.get("tag"),
+        since=None if since is None else _since_instant(since, now),
+        before=None if cursor is None else read_cursor(cursor),
+        limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
+    )
+
+
+def cursor_after(job_id: JobId) -> str:
+    """Return the cursor of the page that begins behind a job."""
+    return base64.urlsafe_b64encode(_CURSOR_MARK + job_id.encode()).decode().rstrip("=")
+
+
+def read_cursor(cursor: str) -> JobId:
+    """Return the job that a page begins behind, or raise `InvalidCursor`."""
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        if text.startswith(_CURSOR_MARK):
+            return check_text(text.removeprefix(_CURSOR_MARK).decode(), what="cursor")
+    except (TypeError, ValueError, binascii.Error):
+        pass
+    message = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"
+    raise InvalidCursor(message)
+
+
+def _since_instant(since: datetime | Duration, now: Instant) -> Instant:
+    if isinstance(since, datetime):
+        return from_datetime(since, what="since")
+    return max(0, now - parse_duration(since, what="since"))
+
+
+def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
+    try:
+        return None if value is None else kind(value)
+    except ValueError:
+        text = f"{what} must be one of {', '.join(kind)}, not {shown(value)}"
+        raise InvalidOption(text) from None
+
+
+RELEASE_TIMEOUT: Micros = 10 * SECOND
+"""How long a worker may take to give a job back."""
+
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.1
+
+
+async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
+    """Ask the worker that holds a job for it, since nobody else knows whether it starts this very moment.
+
+    Raises `JobNotFound`.
+    """
+    job = await find_job(store, job_id)
+    if (answer := _answer_without_worker(job)) is not None:
+        return answer
+    ask = NewCommand(id=new_job_id(), worker=job.worker or "", kind=CommandKind.RELEASE_JOB, job=job_id)
+    if not await store.send([ask]):
+        # A worker without a lease starts nothing more.
+        return (await store.release([job_id], force=False))[job_id]
+    try:
+        async with asyncio.timeout(RELEASE_TIMEOUT / SECOND):
+            return await _wait_for_release(store, job)
+    except TimeoutError:
+        text = (
+            f"worker {job.worker} has not given job {job_id} back within {describe_duration(RELEASE_TIMEOUT)}; "
+            "force=True takes it away all the same, and it may then run twice"
+        )
+        raise TimeoutError(text) from None
+
+
+async def _wait_for_release(store: Store, held: StoredJob) -> ReleaseAnswer:
+    pause = _FIRST_PAUSE
+    while (job := await find_job(store, held.id)).fence == held.fence:
+        if (answer := _answer_without_worker(job)) is not None:
+            return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
+        await asyncio.sleep(pause)
+        pause = min(_LONGEST_PAUSE, pause * 1.5)
+    return ReleaseAnswer.RELEASED
+
+
+def _answer_without_worker(job: StoredJob) -> ReleaseAnswer | None:
+    """Tell what there is to say about a job without its worker; `None` for one that is held unstarted."""
+    if job.state is State.PENDING:
+        return ReleaseAnswer.WAITING
+    if job.state.terminal:
+        return ReleaseAnswer.FINISHED
+    return None if job.started_at is None else ReleaseAnswer.STARTED
+
 
 ON_REQUEST = "cancelled on request"
 
@@ -32,7 +183,7 @@ ON_REQUEST = "cancelled on request"
 class Jobs:
     """Reads jobs, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store], *, client: Client) -> None:
+    def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
         self._store = store
         self._client = client
 
@@ -47,7 +198,7 @@ class Jobs:
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
         more = len(found) > where.limit
-        return Page(records, cursor=cursor_behind(records[-1].id) if more else None)
+        return Page(records, cursor=cursor_after(records[-1].id) if more else None)
 
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -62,7 +213,7 @@ class Jobs:
         """
         answer = (await self.cancel_many([job_id], reason=reason))[job_id]
         if answer is CancelAnswer.UNKNOWN:
-            raise no_job(job_id)
+            raise job_not_found(job_id)
         return answer
 
     async def cancel_many(
@@ -96,7 +247,7 @@ class Jobs:
         if options.tx is not None:
             text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
             raise InvalidOption(text)
-        new = repeat(await find_job(self._store(), job_id), options)
+        new = job_once_more(await find_job(self._store(), job_id), options)
         return await self._client.enqueue(Call(new, msgspec.json.decode))
 
     async def snooze(self, job_id: JobId, delay: Duration) -> None:
@@ -104,15 +255,15 @@ class Jobs:
 
         Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
         """
-        micros = durations.parse(delay, what="delay")
+        micros = parse_duration(delay, what="delay")
         match (await self._store().snooze([job_id], delay=micros))[job_id]:
             case SnoozeAnswer.RUNNING:
                 text = f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
                 raise JobActive(text)
             case SnoozeAnswer.FINISHED:
-                raise _ended(job_id)
+                raise _job_ended(job_id)
             case SnoozeAnswer.UNKNOWN:
-                raise no_job(job_id)
+                raise job_not_found(job_id)
             case SnoozeAnswer.SNOOZED:
                 return
 
@@ -127,15 +278,15 @@ class Jobs:
         if force:
             answer = (await self._store().release([job_id], force=True))[job_id]
         else:
-            answer = await ask_back(self._store(), job_id)
+            answer = await request_release(self._store(), job_id)
         match answer:
             case ReleaseAnswer.STARTED:
                 text = f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
                 raise JobActive(text)
             case ReleaseAnswer.FINISHED:
-                raise _ended(job_id)
+                raise _job_ended(job_id)
             case ReleaseAnswer.UNKNOWN:
-                raise no_job(job_id)
+                raise job_not_found(job_id)
             case ReleaseAnswer.RELEASED | ReleaseAnswer.WAITING:
                 return answer
 
@@ -144,5 +295,34 @@ def _counts_back(since: datetime | Duration | None) -> bool:
     return since is not None and not isinstance(since, datetime)
 
 
-def _ended(job_id: JobId) -> JobEnded:
+def _job_ended(job_id: JobId) -> JobEnded:
     return JobEnded(f"job {job_id} has ended; scheduler.jobs.rerun(id) runs it once more")
+
+
+class Pruning:
+    """The verb `scheduler.prune`; workers do the same by themselves, now and then."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    async def __call__(
+        self,
+        *,
+        older_than: Duration = "30d",
+        keep_per_schedule: int = DEFAULT_KEEP_PER_SCHEDULE,
+        dry_run: bool = False,
+    ) -> int:
+        """Remove the records of jobs that ended longer ago, in small batches, and return how many there were.
+
+        The latest of each schedule stay, and those whose result, error or key is to be kept for longer. A dry run
+        counts what would go.
+        """
+        age = parse_duration(older_than, what="older_than")
+        keep = check_keep_per_schedule(keep_per_schedule)
+        store = self._store()
+        retention = Retention(before=await store.now() - age, keep_per_schedule=keep)
+        removed, pruned = 0, PruneResult(0, "")
+        while pruned.last is not None:
+            pruned = await store.prune(retention, after=pruned.last, dry_run=dry_run)
+            removed += pruned.jobs
+        return removed

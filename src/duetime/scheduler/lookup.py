@@ -1,13 +1,22 @@
-"""Finds what a client names, or says that it is not there."""
+"""Finds what a client names, or says that it is not there, or that the store has moved."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from duetime.errors import JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound
+from duetime.errors import (
+    InvalidOption,
+    JobNotFound,
+    ScheduleNotFound,
+    StoreMoved,
+    UnknownTask,
+    WorkerNotFound,
+)
 from duetime.model.job import JobId
-from duetime.model.schedule import StoredSchedule
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.text import shown
 from duetime.model.worker import WorkerId
 
 if TYPE_CHECKING:
@@ -19,7 +28,7 @@ async def find_job(store: Store, job_id: JobId) -> StoredJob:
     """Return one job; raises `JobNotFound`."""
     found = await store.get([job_id])
     if not found:
-        raise no_job(job_id)
+        raise job_not_found(job_id)
     return found[0]
 
 
@@ -27,41 +36,67 @@ async def find_schedule(store: Store, name: str) -> StoredSchedule:
     """Return one schedule; raises `ScheduleNotFound` with those that may be meant."""
     found = await store.get_schedules([name])
     if not found:
-        raise no_schedule(name, [schedule.name for schedule in await store.schedules()])
+        raise schedule_not_found(name, [schedule.name for schedule in await store.schedules()])
     return found[0]
 
 
-def no_schedule(name: str, known: Iterable[str] = ()) -> ScheduleNotFound:
+def schedule_not_found(name: str, known: Iterable[str] = ()) -> ScheduleNotFound:
     """Return the error for a name that no schedule has."""
-    meant = closest(name, known)
+    meant = close_names(name, known)
     offer = (
         f"did you mean {' or '.join(meant)}?" if meant else "`duetime schedules list` shows those there are"
     )
     return ScheduleNotFound(f"there is no schedule {name!r}; {offer}")
 
 
-def no_job(job_id: JobId) -> JobNotFound:
+def job_not_found(job_id: JobId) -> JobNotFound:
     """Return the error for a job that is not there."""
     return JobNotFound(f"there is no job {job_id}; it never existed or its record was pruned")
 
 
-def no_worker(worker_id: WorkerId) -> WorkerNotFound:
+def worker_not_found(worker_id: WorkerId) -> WorkerNotFound:
     """Return the error for a worker that is not there."""
     return WorkerNotFound(f"there is no worker {worker_id}; it never existed or its record was pruned")
 
 
-def no_task(task: str, known: Iterable[str]) -> UnknownTask:
+def task_not_found(task: str, known: Iterable[str]) -> UnknownTask:
     """Return the error for a task that is not registered, with those that may be meant."""
     names = sorted(known)
-    meant = closest(task, names)
+    meant = close_names(task, names)
     offer = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(names) or 'none'}"
     return UnknownTask(f"there is no task {task!r} here; {offer}")
 
 
-def closest(name: str, names: Iterable[str]) -> list[str]:
+def close_names(name: str, names: Iterable[str]) -> list[str]:
     """Return the names that someone who wrote `name` may have meant."""
     import difflib
 
     known = list(names)
     tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
     return tails or difflib.get_close_matches(name, known)
+
+
+log = logging.getLogger("duetime.store")
+
+
+def check_not_moved(store: Store) -> None:
+    """Raise `StoreMoved` rather than run what runs elsewhere, or store what nobody would run."""
+    if store.moved is not None:
+        raise StoreMoved(store.moved)
+
+
+def warn_if_moved(store: Store) -> None:
+    """Tell those who open it, who may have come only to read."""
+    if store.moved is not None:
+        log.warning("%s", StoreMoved(store.moved))
+
+
+def check_limit(limit: int, *, what: str = "limit") -> int:
+    """Return the number, or raise `InvalidOption`."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
+        text = f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
+        raise InvalidOption(text)
+    return limit
+
+
+MAX_PAGE: Final = 1_000

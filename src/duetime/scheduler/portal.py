@@ -16,7 +16,7 @@ from duetime.errors import BlockingCallInLoop
 T = TypeVar("T")
 
 
-class Portal:
+class BlockingPortal:
     """Runs coroutines for threads without an event loop.
 
     While the scheduler is open in some loop, calls are passed to that loop. Otherwise a loop of the portal's
@@ -44,7 +44,7 @@ class Portal:
         except BaseException:
             coroutine.close()
             raise
-        return _Visit(coroutine, loop).result()
+        return _PortalCall(coroutine, loop).result()
 
     def close(self) -> None:
         """Close the portal's own loop, if it was used."""
@@ -69,7 +69,7 @@ class Portal:
                 return current
             self._own = asyncio.new_event_loop()
             self._pid = os.getpid()
-            threading.Thread(target=_serve, args=(self._own,), name="duetime-portal", daemon=True).start()
+            threading.Thread(target=_run_loop, args=(self._own,), name="duetime-portal", daemon=True).start()
             try:
                 asyncio.run_coroutine_threadsafe(_awaited(self._open()), self._own).result()
             except BaseException:
@@ -80,7 +80,7 @@ class Portal:
             return self._own
 
 
-class _Visit(Generic[T]):
+class _PortalCall(Generic[T]):
     """A coroutine that runs in a loop of another thread.
 
     `asyncio.run_coroutine_threadsafe` does the same with two futures, which takes half as long again.
@@ -114,7 +114,7 @@ class _Visit(Generic[T]):
         self._ended.release()
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     with contextlib.closing(loop):
         loop.run_forever()
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from duetime.errors import InvalidOption, NotConfirmed
-from duetime.model import limit as limits
-from duetime.model.fleet import Fleet
-from duetime.model.limit import Limit, Rate
-from duetime.model.names import check_name, check_reason
-from duetime.model.registries import count_up
+from duetime.model import limits
+from duetime.model.limits import Limit, Rate
+from duetime.model.queues import count_by_registry
 from duetime.model.states import State
+from duetime.model.stored import LiveWorkers
+from duetime.model.text import check_name, check_reason
 from duetime.scheduler.records import QueueRecord
 from duetime.stores.base import Store
 
 PURGED = "purged"
 
-_STEP = 500
+_PURGE_STEP = 500
 """How many jobs one step of a purge cancels: nobody waits long for the database."""
-_MOST = 10_000
+_MAX_COUNTED = 10_000
 """How many jobs of a kind are counted."""
 
 
@@ -51,7 +51,7 @@ class Queues:
         store = self._store()
         before = await store.now()
         purged = 0
-        while count := await store.purge(name, before=before, reason=why, limit=_STEP):
+        while count := await store.purge(name, before=before, reason=why, limit=_PURGE_STEP):
             purged += count
         return purged
 
@@ -86,8 +86,8 @@ class Queues:
         Of many jobs no more than 10,000 of a kind are counted; `QueueRecord.at_least` names what was cut short.
         """
         store = self._store()
-        census = await store.census(most=_MOST)
-        served = Fleet.of(await store.workers()).queues
+        census = await store.census(most=_MAX_COUNTED)
+        served = LiveWorkers.of(await store.workers()).queues
         settings = {queue.name: queue for queue in census.queues}
-        counts = count_up(census, served | settings.keys())
+        counts = count_by_registry(census, served | settings.keys())
         return [QueueRecord.from_stored(name, settings.get(name), counts[name]) for name in sorted(counts)]

@@ -9,17 +9,15 @@ from typing import Any, Self
 
 import msgspec
 
-from duetime.model.bounds import MAX_READ, is_deeper
-from duetime.model.command import Command, CommandId
-from duetime.model.instants import Instant, Micros, to_datetime
-from duetime.model.job import JobId, OnCrash
-from duetime.model.limit import Limit, Rate
-from duetime.model.registries import Count, Registry, StoredQueue
-from duetime.model.shown import shown
+from duetime.model.job import JobId, OnCrash, split_tags
+from duetime.model.json_bounds import MAX_READ, is_deeper
+from duetime.model.limits import Limit, Rate
+from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
-from duetime.model.terms import split_tags
-from duetime.model.worker import WorkerId, WorkerState
+from duetime.model.text import shown
+from duetime.model.time import Instant, Micros, to_datetime
+from duetime.model.worker import Command, CommandId, WorkerId, WorkerState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,15 +75,15 @@ class JobRecord:
         return cls(
             id=job.id,
             task=job.task,
-            arguments=loose(job.payload),
+            arguments=json_or_text(job.payload),
             queue=job.queue,
             priority=job.priority,
             state=job.state,
             due_at=to_datetime(job.due_at),
             created_at=to_datetime(job.created_at),
-            started_at=moment(job.started_at),
-            finished_at=moment(job.finished_at),
-            lateness=span(job.lateness),
+            started_at=optional_datetime(job.started_at),
+            finished_at=optional_datetime(job.finished_at),
+            lateness=optional_timedelta(job.lateness),
             worker=job.worker,
             attempt=job.attempt,
             failures=job.failures,
@@ -98,13 +96,13 @@ class JobRecord:
             reason=job.reason,
             cancel_requested=job.cancel_requested_at is not None,
             schedule=job.schedule,
-            occurrence=moment(job.occurrence),
+            occurrence=optional_datetime(job.occurrence),
             occurrences=job.span_count,
-            first_occurrence=moment(job.occurrence if job.span_first is None else job.span_first),
+            first_occurrence=optional_datetime(job.occurrence if job.span_first is None else job.span_first),
             key=job.key,
             tags=split_tags(job.tags),
             parent=job.parent,
-            expires_at=moment(job.expires_at),
+            expires_at=optional_datetime(job.expires_at),
             progress=job.progress,
             progress_note=job.progress_note,
         )
@@ -135,7 +133,7 @@ def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[Attemp
             fence=attempt.fence,
             worker=attempt.worker,
             due_at=to_datetime(attempt.due_at),
-            started_at=moment(attempt.started_at),
+            started_at=optional_datetime(attempt.started_at),
             ended_at=to_datetime(attempt.ended_at),
             outcome=attempt.outcome,
             error=None if silent else attempt.error,
@@ -151,7 +149,7 @@ def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[Attemp
             worker=job.worker,
             due_at=to_datetime(job.due_at),
             started_at=to_datetime(job.started_at),
-            ended_at=moment(job.finished_at),
+            ended_at=optional_datetime(job.finished_at),
             outcome=job.state,
             error=job.error,
             traceback=job.traceback,
@@ -188,14 +186,14 @@ class QueueRecord:
     """The numbers that were counted in part, because there is so much: there may be more."""
 
     @classmethod
-    def from_stored(cls, name: str, queue: StoredQueue | None, count: Count) -> Self:
+    def from_stored(cls, name: str, queue: StoredQueue | None, count: RegistryCount) -> Self:
         """Put together what a store has for a queue."""
         paused_at = None if queue is None else queue.paused_at
         limit, rate = (None, None) if queue is None else queue.limit.written()
         return cls(
             name=name,
             paused=paused_at is not None,
-            paused_at=moment(paused_at),
+            paused_at=optional_datetime(paused_at),
             paused_reason=None if queue is None else queue.paused_reason,
             limit=limit,
             rate=rate,
@@ -263,7 +261,7 @@ class WorkerRecord:
             failed=stats.failed,
             loop_lag=timedelta(microseconds=stats.loop_lag),
             paused=stats.paused_at is not None,
-            paused_at=moment(stats.paused_at),
+            paused_at=optional_datetime(stats.paused_at),
             paused_reason=stats.paused_reason,
             last_error=stats.last_error,
         )
@@ -298,24 +296,24 @@ class CommandRecord:
             job=command.job,
             reason=command.reason,
             created_at=to_datetime(command.created_at),
-            taken_at=moment(command.taken_at),
-            done_at=moment(command.done_at),
+            taken_at=optional_datetime(command.taken_at),
+            done_at=optional_datetime(command.done_at),
             outcome=command.outcome,
             dropped=command.dropped,
         )
 
 
-def moment(instant: Instant | None) -> datetime | None:
+def optional_datetime(instant: Instant | None) -> datetime | None:
     """Return an instant as a datetime, if there is one."""
     return None if instant is None else to_datetime(instant)
 
 
-def span(micros: Micros | None) -> timedelta | None:
+def optional_timedelta(micros: Micros | None) -> timedelta | None:
     """Return a length as a timedelta, if there is one."""
     return None if micros is None else timedelta(microseconds=micros)
 
 
-def loose(text: str) -> Any:
+def json_or_text(text: str) -> Any:
     """Return what JSON says, or the raw text when it cannot be read."""
     value, problem = _decoded(text)
     return value if problem is None else text

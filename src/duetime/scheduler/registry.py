@@ -1,29 +1,32 @@
-"""What the code declares: tasks and schedules."""
+"""What the code declares: tasks, schedules and middleware, and which functions and triggers are refused."""
 
 from __future__ import annotations
 
+import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from duetime.errors import DuplicateTask, InvalidName
-from duetime.model.instants import Instant
-from duetime.model.schedule import StoredSchedule
+from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import TaskOptions
-from duetime.runtime.arguments import Arguments
-from duetime.runtime.handler import Handler
-from duetime.runtime.middleware import Middleware, check_middleware
-from duetime.scheduler.lookup import no_task
-from duetime.scheduler.naming import check_cpu_function, check_function
+from duetime.model.text import check_name, shown
+from duetime.model.time import EARLIEST, Instant, Micros
+from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.middleware import Middleware, check_middleware
+from duetime.scheduler.lookup import task_not_found
 
 if TYPE_CHECKING:
-    from duetime.model.schedule_options import ScheduleOptions
+    from duetime.model.schedule.options import ScheduleOptions
     from duetime.model.triggers.base import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
+class ScheduleDefinition:
     """A schedule as the code has it; its times are known only when it meets the store's clock."""
 
     name: str
@@ -33,7 +36,7 @@ class Declared:
     options: ScheduleOptions
 
     def __post_init__(self) -> None:
-        from duetime.model.overlap import check_turns
+        from duetime.model.schedule.overlap import check_turns
 
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
@@ -45,9 +48,9 @@ class Declared:
 
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
-        from duetime.model.declaring import declaration
-        from duetime.model.remaining import next_after
-        from duetime.model.triggers.text import to_text
+        from duetime.model.schedule.actions import declaration
+        from duetime.model.schedule.occurrences import next_look_after
+        from duetime.model.triggers.specs import trigger_to_text
 
         seeded = self.seeded
         anchored = seeded.anchored(now)
@@ -56,7 +59,7 @@ class Declared:
             name=self.name,
             task=self.handler.name,
             payload=self.payload,
-            trigger=to_text(anchored),
+            trigger=trigger_to_text(anchored),
             declared="",
             queue=own.job.queue or task.queue,
             priority=task.priority if own.job.priority is None else own.job.priority,
@@ -71,17 +74,17 @@ class Declared:
             misfire_limit=own.misfire_limit,
             pause_after=own.pause_after,
             fired_through=now,
-            next_at=next_after(anchored, now, made=0),
+            next_at=next_look_after(anchored, now, made=0),
         )
-        return replace(new, declared=declaration(new, trigger=to_text(seeded)))
+        return replace(new, declared=declaration(new, trigger=trigger_to_text(seeded)))
 
 
-class Registry:
+class SchedulerRegistry:
     """All tasks and schedules of one scheduler."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
-        self.schedules: dict[str, Declared] = {}
+        self.schedules: dict[str, ScheduleDefinition] = {}
         self.middleware: list[Middleware] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
@@ -114,7 +117,7 @@ class Registry:
         check_middleware(function)
         self.middleware.append(function)
 
-    def add_schedule(self, declared: Declared) -> None:
+    def add_schedule(self, declared: ScheduleDefinition) -> None:
         """Register a schedule under its name."""
         if declared.name in self.schedules:
             text = (
@@ -127,5 +130,97 @@ class Registry:
     def handler(self, task: str) -> Handler:
         """Return a registered task, or raise `UnknownTask` naming those that may be meant."""
         if task not in self.handlers:
-            raise no_task(task, self.handlers)
+            raise task_not_found(task, self.handlers)
         return self.handlers[task]
+
+
+def check_function(function: Callable[..., Any], name: str | None) -> str:
+    """Return the name of a function as a task, or raise `InvalidTask` saying why it cannot be one."""
+    if isinstance(function, functools.partial):
+        _refuse_function("a partial", "write a function that calls it")
+    if not inspect.isfunction(function):
+        kind = "a class" if inspect.isclass(function) else f"{type(function).__name__} {function!r}"
+        _refuse_function(kind, "write a plain or async function")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        _refuse_function(
+            f"{function.__qualname__}, a generator function,", "return a value instead of yielding"
+        )
+    if name is not None:
+        return check_name(name, what="task name")
+    if function.__name__ == "<lambda>":
+        _refuse_function("a lambda", "write a named function, or give it a name: scheduler.task(name=...)")
+    if "<locals>" in function.__qualname__:
+        _refuse_function(
+            f"{function.__qualname__}, defined inside a function,",
+            "move it to module level, or give it a stable name with name='...'",
+        )
+    return check_name(f"{_module_name(function)}.{function.__qualname__}", what="task name")
+
+
+def check_cpu_function(function: Callable[..., Any]) -> None:
+    """Raise `InvalidTask` for a function that a child process could not run, or not find."""
+    name = function.__qualname__
+    if inspect.iscoroutinefunction(function):
+        _refuse_function(
+            f"{name}, an async function,",
+            "cpu=True is for plain functions; leave out async, or cpu=True",
+            cpu=True,
+        )
+    if "<" in name:
+        _refuse_function(
+            f"{name}, defined inside a function,",
+            "a child process imports its module and looks for its name there; move it to the top level",
+            cpu=True,
+        )
+
+
+def _module_name(function: Callable[..., Any]) -> str:
+    """Name a script as if it were imported, so that every process finds the task under one name."""
+    module = function.__module__
+    if module != "__main__":
+        return module
+    main = sys.modules["__main__"]
+    if (spec := getattr(main, "__spec__", None)) is not None:
+        name: str = spec.name
+        return name.removesuffix(".__main__")
+    path = getattr(main, "__file__", None)
+    return "__main__" if path is None else os.path.splitext(os.path.basename(path))[0]
+
+
+def _refuse_function(what: str, fix: str, *, cpu: bool = False) -> NoReturn:
+    text = f"{what} cannot be a {'cpu ' if cpu else ''}task: {fix}"
+    raise InvalidTask(text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerPolicy:
+    """Refuses triggers that are none, never come, or come too often."""
+
+    shortest: Micros
+
+    def check(self, trigger: Trigger, *, name: str, now: Instant) -> Trigger:
+        """Return a trigger, spread by the schedule's name, unless it comes too often or never did or will.
+
+        It may be over: what was put or declared once is put and declared again.
+        """
+        from duetime.model.triggers.base import Trigger, check_comes, check_pace
+
+        if not isinstance(trigger, Trigger):
+            text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {shown(trigger)}"
+            raise InvalidTrigger(text)
+        seeded = trigger.seeded(name)
+        anchored = seeded.anchored(now)
+        if anchored.after(now) is None:
+            check_comes(anchored, EARLIEST)
+        check_pace(anchored, now, self.shortest)
+        return seeded
+
+    @staticmethod
+    def checked(change: ScheduleUpdate | None, *, now: Instant) -> ScheduleUpdate | None:
+        """Return a change, unless it brings a trigger that will not come any more."""
+        if change is not None and (change.before is None or change.before.trigger != change.after.trigger):
+            from duetime.model.triggers.base import check_comes
+            from duetime.model.triggers.specs import trigger_from_text
+
+            check_comes(trigger_from_text(change.after.trigger), now)
+        return change

@@ -1,24 +1,85 @@
-"""What users read back of schedules."""
+"""What users read back of schedules and of their history."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
-from duetime.model.audit import StoredEntry
-from duetime.model.instants import to_datetime
-from duetime.model.oddities import mended
-from duetime.model.remaining import searched_until
-from duetime.model.schedule import Misfire, Overlap, Owner, StoredSchedule
-from duetime.model.terms import Terms
+from duetime.errors import InvalidOption
+from duetime.model.audit import StoredAuditEntry
+from duetime.model.invalid_rows import with_blanks
+from duetime.model.job import FOREVER, JobTerms
+from duetime.model.schedule.occurrences import searched_until
+from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
+from duetime.model.time import to_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.text import trigger_of
-from duetime.model.triggers.unreadable import Unreadable
-from duetime.scheduler.change_details import spelled_out
-from duetime.scheduler.records import loose, moment, span
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
+from duetime.scheduler.records import json_or_text, optional_datetime, optional_timedelta
+
+
+def readable_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the detail of an entry as people read it; a pair stays a pair, what says nothing is left out."""
+    found: dict[str, Any] = {}
+    for name, value in detail.items():
+        match value:
+            case [before, after]:
+                found.update(_readable_pairs(name, before, after))
+            case None:
+                pass
+            case _:
+                found[name] = _readable_value(name, value)
+    return found
+
+
+def _readable_pairs(name: str, before: Any, after: Any) -> Iterator[tuple[str, list[Any]]]:
+    if name == "terms" and (terms := _read_terms(before, after)) is not None:
+        was, became = terms
+        for term in was:
+            if was[term] != became[term]:
+                yield from _readable_pairs(term, was[term], became[term])
+    else:
+        yield (
+            _FIELD_NAMES.get(name, name),
+            [None if one is None else _readable_value(name, one) for one in (before, after)],
+        )
+
+
+def _read_terms(*texts: str | None) -> list[dict[str, Any]] | None:
+    """Return what terms say; `None` if one of them cannot be read."""
+    try:
+        return [asdict(JobTerms.from_text(text)) for text in texts]
+    except InvalidOption:
+        return None
+
+
+def _readable_value(name: str, value: Any) -> Any:
+    """Return a value as people read it; as it is stored, if it cannot be read."""
+    try:
+        return _FIELD_READERS[name](value) if name in _FIELD_READERS else value
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
+def _readable_length(micros: int) -> timedelta | str:
+    return "forever" if micros == FOREVER else timedelta(microseconds=micros)
+
+
+def _readable_trigger(text: str) -> str:
+    return trigger_to_show(text).describe()
+
+
+_FIELD_NAMES = {"payload": "arguments"}
+_FIELD_READERS: dict[str, Callable[[Any], Any]] = {
+    "trigger": _readable_trigger,
+    "payload": json_or_text,
+    "callbacks": json_or_text,
+    "tags": list,
+    **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
+    **dict.fromkeys(("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"), _readable_length),
+}
 
 ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
 
@@ -71,16 +132,16 @@ class ScheduleRecord:
     @classmethod
     def from_stored(cls, schedule: StoredSchedule) -> Self:
         """Read a stored schedule; one that cannot be read is shown as far as it can."""
-        trigger = trigger_of(schedule)
-        schedule = mended(schedule)
-        parked = schedule.parked_at is not None or isinstance(trigger, Unreadable)
+        trigger = schedule_trigger(schedule)
+        schedule = with_blanks(schedule)
+        parked = schedule.parked_at is not None or isinstance(trigger, UnreadableTrigger)
         searched = searched_until(trigger, schedule.next_at)
-        coming = moment(schedule.next_at)
+        coming = optional_datetime(schedule.next_at)
         following = None if coming is None else coming.astimezone(ZoneInfo(trigger.tz))
         return cls(
             name=schedule.name,
             task=schedule.task,
-            arguments=loose(schedule.payload),
+            arguments=json_or_text(schedule.payload),
             trigger=trigger,
             description=trigger.describe(),
             state="parked" if parked else _state(schedule),
@@ -90,7 +151,7 @@ class ScheduleRecord:
             queue=schedule.queue,
             priority=schedule.priority,
             retries=schedule.retries,
-            timeout=span(schedule.timeout),
+            timeout=optional_timedelta(schedule.timeout),
             tags=_tags(schedule.terms),
             overlap=schedule.overlap,
             overlap_limit=schedule.overlap_limit,
@@ -99,12 +160,12 @@ class ScheduleRecord:
             misfire_limit=schedule.misfire_limit,
             pause_after=schedule.pause_after,
             paused=schedule.paused_at is not None,
-            paused_at=moment(schedule.paused_at),
+            paused_at=optional_datetime(schedule.paused_at),
             paused_reason=schedule.paused_reason,
             paused_by=schedule.paused_by,
-            paused_until=moment(schedule.paused_until),
+            paused_until=optional_datetime(schedule.paused_until),
             parked=parked,
-            parked_at=moment(schedule.parked_at),
+            parked_at=optional_datetime(schedule.parked_at),
             made=schedule.made,
             live=schedule.live,
             created_at=to_datetime(schedule.created_at),
@@ -125,9 +186,11 @@ class ScheduleChange:
     """For a change: the fields that differ, each with what it was and what it is."""
 
     @classmethod
-    def from_stored(cls, entry: StoredEntry) -> Self:
+    def from_stored(cls, entry: StoredAuditEntry) -> Self:
         """Read what the store has kept."""
-        return cls(at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=spelled_out(entry.detail))
+        return cls(
+            at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=readable_detail(entry.detail)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +207,7 @@ class Backfill:
 
 def _tags(terms: str | None) -> tuple[str, ...]:
     try:
-        return Terms.from_text(terms).tags
+        return JobTerms.from_text(terms).tags
     except ValueError:
         return ()
 

@@ -10,27 +10,22 @@ from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
 from duetime.errors import InvalidArguments, InvalidTask, NotOpen
-from duetime.model import durations
-from duetime.model.clock import Clock, SystemClock
-from duetime.model.durations import Duration
 from duetime.model.job import JobId
-from duetime.model.names import check_name, check_namespace
-from duetime.model.shown import shown
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
-from duetime.runtime.context import check_not_kept_out
+from duetime.model.text import check_name, check_namespace, shown
+from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.runtime.events import Events
-from duetime.runtime.handler import Handler
-from duetime.runtime.middleware import Middleware
-from duetime.runtime.parking import Declarations
-from duetime.runtime.transaction import JobTransaction
-from duetime.scheduler import later
-from duetime.scheduler.arguments import call_of
-from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.moved import check_not_moved, warn_if_moved
-from duetime.scheduler.pace import Pace
-from duetime.scheduler.portal import Portal
-from duetime.scheduler.registry import Declared, Registry
-from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, listed
+from duetime.runtime.running.context import check_not_kept_out
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.middleware import Middleware
+from duetime.runtime.running.transaction import JobTransaction
+from duetime.runtime.upkeep.parking import Declarations
+from duetime.scheduler import lazy
+from duetime.scheduler.job_handle import JobHandle
+from duetime.scheduler.lookup import check_not_moved, warn_if_moved
+from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
+from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, call_arguments, checked_calls
 from duetime.stores.open import open_store
 
 P = ParamSpec("P")
@@ -60,7 +55,7 @@ class Scheduler:
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
         self.clock = clock
-        self._make_store: Callable[[], later.Store] = lambda: open_store(
+        self._make_store: Callable[[], lazy.Store] = lambda: open_store(
             self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
@@ -68,14 +63,14 @@ class Scheduler:
         """What to await with the ids of new jobs, once stored, before their handles are returned; for tests."""
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
-        self._registry = Registry()
-        self._store: later.Store | None = None
+        self._registry = SchedulerRegistry()
+        self._store: lazy.Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._users = 0
         self._opening = asyncio.Lock()
-        self._pace = Pace(shortest=durations.parse(shortest_interval, what="shortest_interval"))
-        self._portal = Portal(
+        self._pace = TriggerPolicy(shortest=parse_duration(shortest_interval, what="shortest_interval"))
+        self._portal = BlockingPortal(
             current_loop=lambda: self._loop if self._pid == os.getpid() else None,
             open_=self.open,
             close=self.close,
@@ -90,34 +85,34 @@ class Scheduler:
         return self._registry.handlers
 
     @cached_property
-    def jobs(self) -> later.Jobs:
+    def jobs(self) -> lazy.Jobs:
         """Reads jobs, and changes what becomes of them."""
-        return later.Jobs(self._opened, client=self)
+        return lazy.Jobs(self._opened, client=self)
 
     @cached_property
-    def schedules(self) -> later.Schedules:
+    def schedules(self) -> lazy.Schedules:
         """Reads, writes and foretells schedules."""
-        return later.Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
+        return lazy.Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
 
     @cached_property
-    def queues(self) -> later.Queues:
+    def queues(self) -> lazy.Queues:
         """Counts, pauses, limits and empties queues."""
-        return later.Queues(self._opened)
+        return lazy.Queues(self._opened)
 
     @cached_property
-    def workers(self) -> later.Workers:
+    def workers(self) -> lazy.Workers:
         """Shows workers, and tells them what to do."""
-        return later.Workers(self._opened)
+        return lazy.Workers(self._opened)
 
     @cached_property
-    def prune(self) -> later.Pruning:
+    def prune(self) -> lazy.Pruning:
         """Removes what is old."""
-        return later.Pruning(self._opened)
+        return lazy.Pruning(self._opened)
 
     @cached_property
-    def sync(self) -> later.BlockingScheduler:
+    def sync(self) -> lazy.BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        return later.BlockingScheduler(
+        return lazy.BlockingScheduler(
             client=self,
             jobs=self.jobs,
             schedules=self.schedules,
@@ -128,7 +123,7 @@ class Scheduler:
         )
 
     @cached_property
-    def Job(self) -> type[later.Job]:  # noqa: N802 - it is a class
+    def Job(self) -> type[lazy.Job]:  # noqa: N802 - it is a class
         """The base of this scheduler's tasks that are written as classes."""
         from duetime.scheduler.job_class import job_base
 
@@ -143,7 +138,7 @@ class Scheduler:
     @overload
     def task(
         self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]
-    ) -> later.TaskDecorator: ...
+    ) -> lazy.TaskDecorator: ...
     def task(
         self,
         function: Callable[..., Any] | None = None,
@@ -159,15 +154,15 @@ class Scheduler:
 
     def schedule(
         self,
-        trigger: later.Trigger,
+        trigger: lazy.Trigger,
         *,
         name: str | None = None,
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-        **values: Unpack[later.ScheduleOptionValues],
-    ) -> later.ScheduleDecorator:
+        **values: Unpack[lazy.ScheduleOptionValues],
+    ) -> lazy.ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
-        from duetime.model.schedule_options import schedule_options
+        from duetime.model.schedule.options import schedule_options
 
         self._pace.check(trigger, name=name or "", now=(self.clock or SystemClock()).now())
         options = schedule_options(values, owner=self)
@@ -176,11 +171,11 @@ class Scheduler:
             task = self._task_of(decorated)
             handler = task.handler
             self._registry.add_schedule(
-                Declared(
+                ScheduleDefinition(
                     name=check_name(handler.name if name is None else name, what="schedule name"),
                     handler=handler,
                     trigger=trigger,
-                    payload=handler.arguments.encode(*call_of(args, kwargs)),
+                    payload=handler.arguments.encode(*call_arguments(args, kwargs)),
                     options=options,
                 )
             )
@@ -203,7 +198,7 @@ class Scheduler:
         self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        store, calls = self._opened(), listed(calls)
+        store, calls = self._opened(), checked_calls(calls)
         check_not_moved(store)
         if tx is None:
             check_not_kept_out(store)
@@ -228,7 +223,7 @@ class Scheduler:
         self, calls: Iterable[Call[Any]], /, *, tx: object = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
-        calls = listed(calls)
+        calls = checked_calls(calls)
         jobs = [call.job for call in calls]
         if tx is not None:
             store = self._portal.run(self._introduced())
@@ -241,7 +236,7 @@ class Scheduler:
                 return self._handles(ids, calls)
         return self._portal.run(self.enqueue_many(calls))
 
-    def _reached(self) -> later.Store | None:
+    def _reached(self) -> lazy.Store | None:
         """Return the open store for a thread without an event loop; None where requests must pass through one."""
         self._portal.reach()
         if (store := self._store) is None or self.after_enqueue is not None:
@@ -250,13 +245,13 @@ class Scheduler:
         check_not_moved(store)
         return store
 
-    def blocking_request(self, request: Request[P, R], /) -> later.BlockingRequest[P, R]:
+    def blocking_request(self, request: Request[P, R], /) -> lazy.BlockingRequest[P, R]:
         """Return a request for callers without an event loop."""
-        return later.BlockingRequest(request, self, self._portal)
+        return lazy.BlockingRequest(request, self, self._portal)
 
-    def worker(self, **settings: Unpack[later.WorkerSettings]) -> later.SchedulerWorker:
+    def worker(self, **settings: Unpack[lazy.WorkerSettings]) -> lazy.SchedulerWorker:
         """Return a worker for `async with`; it opens the scheduler if need be."""
-        return later.SchedulerWorker(self, settings)
+        return lazy.SchedulerWorker(self, settings)
 
     def middleware(self, function: M, /) -> M:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
@@ -270,7 +265,7 @@ class Scheduler:
 
     @asynccontextmanager
     async def lifespan(
-        self, app: object = None, /, **settings: Unpack[later.WorkerSettings]
+        self, app: object = None, /, **settings: Unpack[lazy.WorkerSettings]
     ) -> AsyncGenerator[None]:
         """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
         del app
@@ -314,7 +309,7 @@ class Scheduler:
         return self._is_open()
 
     @property
-    def store(self) -> later.Store:
+    def store(self) -> lazy.Store:
         """The open store."""
         return self._opened()
 
@@ -326,9 +321,9 @@ class Scheduler:
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
-            from duetime.scheduler.declaring import declare_all
+            from duetime.scheduler.schedule_changes import declare_schedules
 
-            await declare_all(self._opened(), self._registry.schedules)
+            await declare_schedules(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):
@@ -365,14 +360,14 @@ class Scheduler:
             and not self._loop.is_closed()
         )
 
-    def _opened(self) -> later.Store:
+    def _opened(self) -> lazy.Store:
         if self._store is None or not self._is_open():
             text = "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
             raise NotOpen(text)
         self._check_loop()
         return self._store
 
-    async def _introduced(self) -> later.Store:
+    async def _introduced(self) -> lazy.Store:
         """Return the open store once it knows what it is called."""
         store = self._opened()
         await store.identity()
@@ -395,5 +390,5 @@ def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
     return isinstance(decorated, Task)
 
 
-def _is_job_class(decorated: object) -> TypeGuard[type[later.Job]]:
-    return isinstance(decorated, type) and issubclass(decorated, later.Job)
+def _is_job_class(decorated: object) -> TypeGuard[type[lazy.Job]]:
+    return isinstance(decorated, type) and issubclass(decorated, lazy.Job)

@@ -1,62 +1,69 @@
-"""Schedules as a client sees them."""
+"""Schedules as a client sees them: put, edited, paused, skipped, previewed and backfilled."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 import msgspec
 
 from duetime.errors import InvalidOption, InvalidTask
-from duetime.model import durations
-from duetime.model import schedule_moves as moves
 from duetime.model.audit import AuditEntry
-from duetime.model.durations import Duration
-from duetime.model.editing import with_options
-from duetime.model.instants import Instant, from_datetime, to_datetime
-from duetime.model.names import check_name, check_reason
-from duetime.model.occurrence import run_of
-from duetime.model.overlap import in_turn
-from duetime.model.schedule import Change, StoredSchedule
-from duetime.model.schedule_options import ScheduleOptionValues, schedule_options
-from duetime.model.shown import shown
-from duetime.model.terms import Terms
+from duetime.model.job import JobTerms, NewJob
+from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
+from duetime.model.schedule.backfill import MOST_BACKFILLED, gives_way, span_cuts, to_backfill
+from duetime.model.schedule.occurrences import backfill_job, scheduled_job, upcoming_occurrences
+from duetime.model.schedule.options import ScheduleOptionValues, schedule_options, with_options
+from duetime.model.schedule.overlap import in_turn
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.states import State
+from duetime.model.stored import StoredJob
+from duetime.model.text import check_name, check_reason, shown
+from duetime.model.time import Duration, Instant, from_datetime, parse_duration, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
-from duetime.runtime.gating import under_limit
-from duetime.runtime.handler import Handler
-from duetime.scheduler.altering import Answer, alter, alter_known, answer_of
-from duetime.scheduler.arguments import call_of
-from duetime.scheduler.explaining import ScheduleExplanation, explain_occurrence
-from duetime.scheduler.forecast_records import Forecast
-from duetime.scheduler.forecasting import forecast
-from duetime.scheduler.handle import JobHandle
-from duetime.scheduler.job_class import Job
-from duetime.scheduler.job_verbs import task_of
-from duetime.scheduler.lookup import find_schedule, no_schedule
-from duetime.scheduler.pace import Pace
-from duetime.scheduler.pages import check_limit
-from duetime.scheduler.porting import (
-    Importer,
+from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
+from duetime.runtime.running.handler import Handler, with_current_gate
+from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
+from duetime.scheduler.forecast import Forecast, forecast_schedules
+from duetime.scheduler.job_class import Job, task_of
+from duetime.scheduler.job_handle import JobHandle
+from duetime.scheduler.lookup import check_limit, find_schedule, schedule_not_found
+from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
+from duetime.scheduler.schedule_changes import (
+    ChangeAnswer,
+    actor_name,
+    answer_of,
+    change_existing,
+    change_schedule,
+    read_until_written,
+    write_changes,
+)
+from duetime.scheduler.schedule_files import (
     ScheduleExport,
     ScheduleImport,
+    ScheduleImporter,
     export_schedules,
     import_schedules,
 )
-from duetime.scheduler.registry import Declared, Registry
 from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
-from duetime.scheduler.schedule_runs import foresee, make_up_for, skip_next
-from duetime.scheduler.task import Call, Client, Task, result_reader
-from duetime.scheduler.who import who
-from duetime.stores.base import Store
+from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments, result_reader
+from duetime.stores.base import JobFilter, Store
 
 
 class Schedules:
     """Reads schedules, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store], *, client: Client, registry: Registry, pace: Pace) -> None:
+    def __init__(
+        self,
+        store: Callable[[], Store],
+        *,
+        client: EnqueueClient,
+        registry: SchedulerRegistry,
+        pace: TriggerPolicy,
+    ) -> None:
         self._store = store
         self._client = client
         self._registry = registry
@@ -80,30 +87,30 @@ class Schedules:
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
         **values: Unpack[ScheduleOptionValues],
-    ) -> Answer:
+    ) -> ChangeAnswer:
         """Store a schedule, or change what differs in the one of this name; its times stay if its trigger does.
 
         A schedule that code declares stays the code's own, and the change holds until the code changes there.
         Nothing is stored when anything is refused: the trigger, the arguments or an option.
         """
-        asks = who(by)
+        asks = actor_name(by)
         handler = self._handler_of(task)
-        declared = Declared(
+        declared = ScheduleDefinition(
             name=check_name(name, what="schedule name"),
             handler=handler,
             trigger=trigger,
-            payload=handler.arguments.encode(*call_of(args, kwargs)),
+            payload=handler.arguments.encode(*call_arguments(args, kwargs)),
             options=schedule_options(values, owner=self._client),
         )
         store = self._store()
         rule = self._pace.check(trigger, name=name, now=await store.now())
 
-        def decide(before: StoredSchedule | None, now: Instant) -> Change | None:
+        def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
             new = replace(declared.at(now), owner="user", declared="")
-            change = moves.put(before, new, rule, who=asks, now=now)
+            change = put(before, new, rule, who=asks, now=now)
             return self._pace.checked(change, now=now)
 
-        return answer_of(await alter(store, name, decide))
+        return answer_of(await change_schedule(store, name, decide))
 
     async def edit(
         self,
@@ -120,22 +127,22 @@ class Schedules:
         `args` and `kwargs` together are the new arguments. `None` for retries, timeout or expires leaves it to the
         task again.
         """
-        asks = who(by)
+        asks = actor_name(by)
         if trigger is None and args is None and kwargs is None and not values:
             text = "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
             raise InvalidOption(text)
         store = self._store()
-        call = call_of(args, kwargs)
+        call = call_arguments(args, kwargs)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
 
-        def decide(before: StoredSchedule, now: Instant) -> Change | None:
+        def decide(before: StoredSchedule, now: Instant) -> ScheduleUpdate | None:
             after = with_options(before, values, owner=self._client)
             if args is not None or kwargs is not None:
                 after = self._with_arguments(after, *call)
-            change = moves.edit(before, after, rule, who=asks, now=now)
+            change = edit(before, after, rule, who=asks, now=now)
             return self._pace.checked(change, now=now)
 
-        return "unchanged" if await alter_known(store, name, decide) is None else "changed"
+        return "unchanged" if await change_existing(store, name, decide) is None else "changed"
 
     async def pause(
         self,
@@ -146,23 +153,23 @@ class Schedules:
         by: str | None = None,
     ) -> None:
         """Stop a schedule from firing, until a time if one is given; planted jobs that have not started are withdrawn."""
-        asks = who(by)
+        asks = actor_name(by)
         why = None if reason is None else check_reason(reason)
-        end = _end(until)
+        end = _pause_end(until)
 
-        def decide(before: StoredSchedule, now: Instant) -> Change:
-            return moves.pause(before, reason=why, until=end(now), who=asks, now=now)
+        def decide(before: StoredSchedule, now: Instant) -> ScheduleUpdate:
+            return pause(before, reason=why, until=end(now), who=asks, now=now)
 
-        await alter_known(self._store(), name, decide)
+        await change_existing(self._store(), name, decide)
 
     async def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
         """Let a schedule fire again, from now on; one record tells what has not run meanwhile.
 
         `unchanged`: it was not paused. One that is parked stays so until code declares it, or somebody puts it.
         """
-        asks = who(by)
-        change = await alter_known(
-            self._store(), name, lambda before, now: moves.resume(before, who=asks, now=now)
+        asks = actor_name(by)
+        change = await change_existing(
+            self._store(), name, lambda before, now: resume(before, who=asks, now=now)
         )
         return "unchanged" if change is None else "resumed"
 
@@ -171,10 +178,10 @@ class Schedules:
 
         One that code declares comes back when the next worker with that code starts.
         """
-        asks = who(by)
-        entry = moves.deletion(await self._stored(name), who=asks)
+        asks = actor_name(by)
+        entry = deletion(await self._stored(name), who=asks)
         if not await self._store().delete_schedule(name, entry):
-            raise no_schedule(name)
+            raise schedule_not_found(name)
 
     async def trigger(
         self,
@@ -185,11 +192,11 @@ class Schedules:
         by: str | None = None,
     ) -> JobHandle[Any]:
         """Store a job of a schedule now, with other arguments if given; the schedule goes on as it would, even paused."""
-        asks = who(by)
-        schedule = under_limit(await self._stored(name), self._registry.handlers)
+        asks = actor_name(by)
+        schedule = with_current_gate(await self._stored(name), self._registry.handlers)
         if args is not None or kwargs is not None:
-            schedule = self._with_arguments(schedule, *call_of(args, kwargs))
-        job = run_of(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
+            schedule = self._with_arguments(schedule, *call_arguments(args, kwargs))
+        job = scheduled_job(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)
         entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
@@ -201,12 +208,12 @@ class Schedules:
 
         Raises `NothingToSkip` for a schedule that is paused, parked or over.
         """
-        return to_datetime(await skip_next(self._store(), name, who=who(by)))
+        return to_datetime(await skip_next(self._store(), name, who=actor_name(by)))
 
     async def preview(self, name: str, n: int = 10, *, after: datetime | None = None) -> Sequence[Upcoming]:
         """Return the next occurrences, with notes about changes of the clock and what will not run."""
         count, start = check_limit(n, what="n"), None if after is None else from_datetime(after, what="after")
-        return await foresee(self._store(), await self._stored(name), after=start, count=count)
+        return await preview_occurrences(self._store(), await self._stored(name), after=start, count=count)
 
     async def backfill(
         self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
@@ -217,8 +224,10 @@ class Schedules:
         `InvalidTime` for an end in the future, and for more than 10,000 occurrences.
         """
         first, last = from_datetime(start, what="start"), from_datetime(end, what="end")
-        schedule = under_limit(await self._stored(name), self._registry.handlers)
-        return await make_up_for(self._store(), schedule, start=first, end=last, dry_run=dry_run, who=who(by))
+        schedule = with_current_gate(await self._stored(name), self._registry.handlers)
+        return await backfill_occurrences(
+            self._store(), schedule, start=first, end=last, dry_run=dry_run, who=actor_name(by)
+        )
 
     async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
         """Return what was done to a schedule and by whom, newest first; also of one that is deleted.
@@ -232,14 +241,14 @@ class Schedules:
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
         """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
-        return await forecast(self._store(), days=days, tz=tz)
+        return await forecast_schedules(self._store(), days=days, tz=tz)
 
     async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
         """Tell how a schedule stands, or what became of it at some time, and why; raises `ScheduleNotFound`.
 
         A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
         """
-        return await explain_occurrence(self._store(), name, at)
+        return await explain_schedule_at(self._store(), name, at)
 
     async def export(
         self,
@@ -268,10 +277,10 @@ class Schedules:
         Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
         taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
         """
-        asks, store = who(by), self._store()
+        asks, store = actor_name(by), self._store()
         tasks = self._registry.handlers if check else None
         now, stored = await store.now(), await store.schedules()
-        importer = Importer(tasks, stored=stored, pace=self._pace, now=now, source=source)
+        importer = ScheduleImporter(tasks, stored=stored, pace=self._pace, now=now, source=source)
         plans, notes = importer.read(text, format)
         done = await import_schedules(store, plans, who=asks, dry_run=dry_run)
         return ScheduleImport(schedules=done, notes=notes)
@@ -293,19 +302,117 @@ class Schedules:
     ) -> StoredSchedule:
         handler = self._registry.handler(schedule.task)
         payload = handler.arguments.encode(args, kwargs)
-        terms = handler.terms_of(payload, Terms.from_text(schedule.terms))
+        terms = handler.terms_of(payload, JobTerms.from_text(schedule.terms))
         return replace(schedule, payload=payload, terms=terms.to_text())
 
     async def _stored(self, name: str) -> StoredSchedule:
         return await find_schedule(self._store(), name)
 
 
-def _end(until: datetime | Duration | None) -> Callable[[Instant], Instant | None]:
+def _pause_end(until: datetime | Duration | None) -> Callable[[Instant], Instant | None]:
     """Return what tells the end of a pause once its beginning is known."""
     if until is None:
         return lambda _: None
     if isinstance(until, datetime):
         moment = from_datetime(until, what="until")
         return lambda _: moment
-    length = durations.parse(until, what="until")
+    length = parse_duration(until, what="until")
     return lambda now: now + length
+
+
+_BACKFILL_CHUNK: Final = 500
+"""How many jobs are stored in one transaction."""
+
+
+async def skip_next(store: Store, name: str, *, who: str) -> Instant:
+    """Have the next occurrence of a schedule not run, and return it."""
+    occurrence = 0
+    async for before, now in read_until_written(store, name):
+        planted = await _first_planted(store, name, now=now)
+        occurrence, change = skip(before, planted=planted, who=who)
+        if await write_changes(store, [change]):
+            break
+    return occurrence
+
+
+async def preview_occurrences(
+    store: Store, schedule: StoredSchedule, *, after: Instant | None, count: int
+) -> Sequence[Upcoming]:
+    """Return the next occurrences of a schedule, with notes."""
+    start = await store.now() if after is None else after
+    ahead: Sequence[StoredJob] = ()
+    if schedule.fired_through > start:
+        ahead = await store.occurrences(
+            schedule.name, since=start, until=schedule.fired_through, limit=MOST_BACKFILLED
+        )
+    skipped = {
+        job.occurrence: job.reason or "skipped"
+        for job in ahead
+        if job.state is State.SKIPPED and job.occurrence is not None
+    }
+    return upcoming_occurrences(
+        schedule, schedule_trigger(schedule), after=start, count=count, skipped=skipped
+    )
+
+
+async def backfill_occurrences(
+    store: Store, schedule: StoredSchedule, *, start: Instant, end: Instant, dry_run: bool, who: str
+) -> Backfill:
+    """Store a job for each occurrence of a stretch of time that has none."""
+    trigger = trigger_from_text(schedule.trigger)
+    wanted = to_backfill(schedule, trigger, start=start, end=end, now=await store.now())
+    made = await _occurrences_made(store, schedule, wanted)
+    missing = [occurrence for occurrence in wanted if occurrence not in made]
+    enqueued = len(missing)
+    if not dry_run:
+        turns = in_turn(schedule, beside=True)
+        jobs = [backfill_job(schedule, occurrence, in_turn=turns) for occurrence in missing]
+        detail = {"start": start, "end": end}
+        # One entry for all: it is kept once, with the first that is stored.
+        entry = AuditEntry(verb="backfill", target=schedule.name, who=who, detail=detail)
+        chunks = [jobs[first : first + _BACKFILL_CHUNK] for first in range(0, len(jobs), _BACKFILL_CHUNK)]
+        enqueued = sum([await _store_backfill(store, chunk, entry, schedule) for chunk in chunks])
+    return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
+
+
+async def _first_planted(store: Store, name: str, *, now: Instant) -> Instant | None:
+    """Return the first occurrence whose job is there and waits for its time, if there is one."""
+    found: list[Instant] = []
+    for state, claims in ((State.PENDING, 0), (State.RUNNING, 1)):
+        jobs = await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
+        waiting = [job for job in jobs if job.due_at > now and job.started_at is None]
+        # One that was claimed before may have begun, and waits for something else.
+        found += [
+            job.occurrence
+            for job in waiting
+            if job.occurrence is not None and (job.occurrence > now or job.fence == claims)
+        ]
+    return min(found, default=None)
+
+
+async def _occurrences_made(
+    store: Store, schedule: StoredSchedule, wanted: Sequence[Instant]
+) -> frozenset[Instant | None]:
+    """Return the occurrences in a stretch of time that have a job."""
+    if not wanted:
+        return frozenset()
+    found = await store.occurrences(
+        schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
+    )
+    return frozenset(job.occurrence for job in found if not gives_way(job))
+
+
+async def _store_backfill(
+    store: Store, jobs: Sequence[NewJob], entry: AuditEntry, schedule: StoredSchedule
+) -> int:
+    """Store jobs in place of the records that they did not run, and return how many."""
+    wanted = [job.occurrence for job in jobs if job.occurrence is not None]
+    trigger = trigger_from_text(schedule.trigger)
+    async for _ in read_until_written(store, schedule.name):
+        found = await store.occurrences(
+            schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
+        )
+        ids = await store.backfill(jobs, entry, cuts=span_cuts(found, wanted, schedule, trigger))
+        if ids is not None:
+            return len(ids)
+    return 0

@@ -1,33 +1,151 @@
-"""Registered functions: callable as before, and enqueued with their own parameters."""
+"""Registered functions: callable as before, enqueued with their own parameters, and used as callbacks."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import typing
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
-from duetime.errors import InvalidArguments, InvalidOption
+from duetime.errors import InvalidArguments, InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
-from duetime.model.callbacks import Callback
+from duetime.model.callbacks import Callback, Ended
 from duetime.model.ids import new_job_id
-from duetime.model.job import NewJob
+from duetime.model.job import JobTerms, NewJob
+from duetime.model.states import State
 from duetime.model.task import JobOptions, JobOptionValues, job_options
-from duetime.model.terms import Terms
-from duetime.runtime.handler import Handler
-from duetime.scheduler.calling_back import callback_of
-from duetime.scheduler.handle import JobHandle
+from duetime.model.text import shown
+from duetime.runtime.running.handler import Handler
+from duetime.scheduler.job_handle import JobHandle
 
 if TYPE_CHECKING:
-    from duetime.scheduler.blocking import BlockingRequest
+    from duetime.scheduler.job_class import Job
+    from duetime.scheduler.sync import BlockingRequest
+
+
+_SAMPLE_ENDED = Ended(
+    id="0",
+    task="task",
+    arguments={},
+    state=State.SUCCEEDED,
+    result=None,
+    error=None,
+    traceback=None,
+    reason=None,
+    attempt=1,
+    finished_at=datetime(2000, 1, 1, tzinfo=UTC),
+    schedule=None,
+    key=None,
+    tags=(),
+)
+_POSITIONAL_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def callback_of(handler: Handler, *, owner: object) -> Callback:
+    """Return a task as a callback, or raise `InvalidTask` when it cannot be called with an `Ended` alone."""
+    parameter, options = _ended_parameter(handler), handler.options
+    payload = msgspec.json.encode({parameter: _SAMPLE_ENDED}).decode()
+    try:
+        handler.arguments.decode(payload)
+    except InvalidArguments as error:
+        raise _not_a_callback(handler, str(error)) from None
+    if options.gate is not None and options.gate.by is not None:
+        raise _not_a_callback(
+            handler, f"its limit is for each {options.gate.by!r}, which is not known beforehand"
+        )
+    return Callback(
+        task=handler.name,
+        parameter=parameter,
+        queue=options.queue,
+        priority=options.priority,
+        on_crash=options.on_crash,
+        terms=replace(handler.terms_of(payload, options.terms), callbacks=None).to_text(),
+        owner=owner,
+    )
+
+
+def _ended_parameter(handler: Handler) -> str:
+    """Return the name of the parameter that takes the `Ended`."""
+    parameters = inspect.signature(handler.function).parameters.values()
+    fitting = [p for p in parameters if p.kind in _POSITIONAL_KINDS]
+    required = [p for p in fitting if p.default is p.empty]
+    if not fitting or len(required) > 1:
+        raise _not_a_callback(handler, "it does not")
+    return (required or fitting)[0].name
+
+
+def _not_a_callback(handler: Handler, why: str) -> InvalidTask:
+    signature = inspect.signature(handler.function)
+    return InvalidTask(
+        f"{handler.name}{signature} cannot be a callback, which takes one argument, `ended: duetime.Ended`: {why}"
+    )
+
+
+class CallArguments(NamedTuple):
+    """The arguments of a call."""
+
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+
+
+def call_arguments(args: Sequence[object] | None, kwargs: Mapping[str, object] | None) -> CallArguments:
+    """Return the arguments that were given in a list and by name; raise `InvalidArguments` for anything else."""
+    if args is not None and (isinstance(args, str | bytes) or not isinstance(args, Sequence)):
+        raise InvalidArguments(f"args must be a list such as args=[{shown(args)}]")
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise InvalidArguments(f"kwargs must be a dict such as kwargs={{'size': 3}}, not {shown(kwargs)}")
+    return CallArguments(tuple(args or ()), kwargs or {})
+
+
+def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
+    """Read pairs as the types of the parameters, or one JSON object or array; what does not fit the task names."""
+    if len(given) == 1 and given[0].lstrip().startswith(("{", "[")):
+        return _read_json_arguments(given[0])
+    hints = typing.get_type_hints(handler.function, include_extras=True)
+    pairs: dict[str, object] = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or name in pairs:
+            problem = "twice" if separator else "without a value"
+            message = (
+                f"{text!r} gives {name!r} {problem}; write name=value pairs, or one JSON object or array"
+            )
+            raise InvalidArguments(message)
+        pairs[name] = _read_value(value, hints.get(name, Any))
+    return CallArguments((), pairs)
+
+
+def _read_json_arguments(text: str) -> CallArguments:
+    try:
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArguments(f"the arguments are not JSON: {error}") from None
+    return CallArguments((), value) if isinstance(value, dict) else CallArguments(tuple(value), {})
+
+
+def _read_value(text: str, kind: Any) -> object:
+    """Read a text as a parameter's type; what does not fit is left for the task's own check to name."""
+    try:
+        if kind is not Any:
+            return msgspec.convert(text, kind, strict=False)
+    except (msgspec.ValidationError, TypeError):
+        pass
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return text
+
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_made = typing.cast("Any", tuple).__new__
+_new_tuple = typing.cast("Any", tuple).__new__
 """Makes a named tuple as `_make` does, in half the time."""
 
 
@@ -40,7 +158,7 @@ class Call(NamedTuple, Generic[R_co]):
     """What is noted with it."""
 
 
-def listed(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     """Return the calls to enqueue; raise `InvalidArguments` when they are anything else."""
     found = list(calls)
     # One call alone is a tuple, and no list of calls.
@@ -49,7 +167,7 @@ def listed(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     return found
 
 
-class Client(Protocol):
+class EnqueueClient(Protocol):
     """What a task needs of its scheduler."""
 
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
@@ -80,7 +198,7 @@ class Client(Protocol):
 class Request(Generic[P, R]):
     """A task together with the options of one request."""
 
-    def __init__(self, handler: Handler, client: Client, options: JobOptions) -> None:
+    def __init__(self, handler: Handler, client: EnqueueClient, options: JobOptions) -> None:
         self._handler = handler
         self._name = handler.name
         self._gated = handler.options.gate is not None
@@ -90,7 +208,7 @@ class Request(Generic[P, R]):
         """The caller's own transaction that the request is stored in."""
         self._read = result_reader(handler)
         self._terms = options.over(handler.options.terms)
-        self._same = _common(handler, options, self._terms)
+        self._same = _common_fields(handler, options, self._terms)
         self._encode = handler.arguments.encode
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
@@ -103,10 +221,10 @@ class Request(Generic[P, R]):
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
         """Check the arguments and return what to store."""
         payload = self._encode(args, kwargs)
-        job: NewJob = _made(NewJob, (new_job_id(), self._name, payload, *self._same))
+        job: NewJob = _new_tuple(NewJob, (new_job_id(), self._name, payload, *self._same))
         if self._gated:
             job = job._replace(terms=self._handler.terms_of(payload, self._terms))
-        call: Call[R] = _made(Call, (job, self._read, None))
+        call: Call[R] = _new_tuple(Call, (job, self._read, None))
         return call
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
@@ -130,7 +248,7 @@ class Request(Generic[P, R]):
 class Task(Request[P, R]):
     """A registered function and its defaults."""
 
-    def __init__(self, handler: Handler, client: Client) -> None:
+    def __init__(self, handler: Handler, client: EnqueueClient) -> None:
         # First, since it takes over whatever attributes the function was given.
         functools.update_wrapper(self, handler.function)  # type: ignore[arg-type]  # subclasses are callable
         super().__init__(handler, client, JobOptions())
@@ -170,7 +288,7 @@ class SyncTask(Task[P, R]):
         return result
 
 
-def _common(handler: Handler, given: JobOptions, terms: Terms) -> tuple[Any, ...]:
+def _common_fields(handler: Handler, given: JobOptions, terms: JobTerms) -> tuple[Any, ...]:
     """Return what all jobs of a request have in common: the fields of `NewJob` behind the arguments."""
     defaults = handler.options
     job = NewJob(
@@ -211,3 +329,30 @@ def _return_type(function: Callable[..., Any]) -> Any | None:
     except (KeyError, NameError, TypeError, ValueError, AttributeError):
         return None
     return kind
+
+
+J = TypeVar("J", bound="Job")
+
+
+class TaskDecorator(Protocol):
+    """Turns a function into a task."""
+
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
+
+
+class ScheduleDecorator(Protocol):
+    """Puts a schedule on a function, a task or a job class, and returns the task or the class."""
+
+    @overload
+    def __call__(self, function: type[J], /) -> type[J]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: AsyncTask[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: SyncTask[P, R], /) -> SyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...

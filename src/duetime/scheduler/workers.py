@@ -6,24 +6,20 @@ import asyncio
 from collections.abc import Callable
 
 from duetime.errors import InvalidOption, WorkerGone
-from duetime.model import durations
-from duetime.model.command import Command, CommandKind, NewCommand
-from duetime.model.durations import Duration
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND, Micros, to_datetime
 from duetime.model.job import JobId
-from duetime.model.names import check_reason
 from duetime.model.stored import StoredWorker
-from duetime.model.worker import WorkerId
-from duetime.scheduler.lookup import no_worker
-from duetime.scheduler.pages import check_limit
+from duetime.model.text import check_reason
+from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
+from duetime.model.worker import Command, CommandKind, NewCommand, WorkerId
+from duetime.scheduler.lookup import check_limit, worker_not_found
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.stores.base import Store
 
 DEFAULT_WAIT = "10s"
 
-_FIRST_LOOK = 0.005
-_LAST_LOOK = 0.1
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.1
 
 
 class Workers:
@@ -75,7 +71,7 @@ class Workers:
 
     async def stacks(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str:
         """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
-        if not durations.parse(wait, what="wait"):
+        if not parse_duration(wait, what="wait"):
             text = "stacks() is its answer: wait must be longer than 0"
             raise InvalidOption(text)
         return await self._tell(worker_id, CommandKind.STACKS, wait=wait) or ""
@@ -100,38 +96,38 @@ class Workers:
         job: JobId | None = None,
         reason: str | None = None,
     ) -> str | None:
-        patience = durations.parse(wait, what="wait")
+        patience = parse_duration(wait, what="wait")
         reason = None if reason is None else check_reason(reason)
         new = NewCommand(id=new_job_id(), worker=worker_id, kind=kind, job=job, reason=reason)
         if not await self._store().send([new]):
-            raise _gone(await self._stored(worker_id), kind)
+            raise _worker_gone(await self._stored(worker_id), kind)
         return (await self._answer(new, patience)).outcome if patience else None
 
     async def _answer(self, sent: NewCommand, patience: Micros) -> Command:
-        pause = _FIRST_LOOK
+        pause = _FIRST_PAUSE
         try:
             async with asyncio.timeout(patience / SECOND):
                 while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:
                     await asyncio.sleep(pause)
-                    pause = min(_LAST_LOOK, pause * 1.5)
+                    pause = min(_LONGEST_PAUSE, pause * 1.5)
         except TimeoutError:
             text = (
-                f"worker {sent.worker} has not answered {sent.kind} within {durations.describe(patience)}; "
+                f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(patience)}; "
                 "it will be carried out when the worker comes to it"
             )
             raise TimeoutError(text) from None
         if found[0].dropped:
-            raise _gone(await self._stored(sent.worker), sent.kind)
+            raise _worker_gone(await self._stored(sent.worker), sent.kind)
         return found[0]
 
     async def _stored(self, worker_id: WorkerId) -> StoredWorker:
         for worker in await self._store().workers():
             if worker.id == worker_id:
                 return worker
-        raise no_worker(worker_id)
+        raise worker_not_found(worker_id)
 
 
-def _gone(worker: StoredWorker, kind: CommandKind) -> WorkerGone:
+def _worker_gone(worker: StoredWorker, kind: CommandKind) -> WorkerGone:
     since = worker.lease_until if worker.state == "stopped" else worker.beat_at
     how = "stopped at" if worker.state == "stopped" else "is dead, last heard of at"
     moment = to_datetime(since).isoformat(timespec="seconds")

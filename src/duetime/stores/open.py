@@ -6,26 +6,25 @@ import os
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from duetime.errors import ConfigError, MissingDriver
-from duetime.model.clock import Clock, SystemClock
-from duetime.model.names import check_namespace
-from duetime.model.shown import shown
+from duetime.model.text import check_namespace, shown
+from duetime.model.time import Clock, SystemClock
 from duetime.model.urls import (
-    EXAMPLES,
-    Host,
-    Url,
-    parse,
+    URL_EXAMPLES,
+    DatabaseUrl,
+    UrlHost,
     parse_hosts,
     parse_options,
+    parse_url,
     redact,
     scheme_of,
     unquoted,
 )
-from duetime.stores.base.silence import ANSWER, Patience
+from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, ServerTimeouts
 
 if TYPE_CHECKING:
     from duetime.stores.base import Store
 
-Word = TypeVar("Word", bound=str)
+_Word = TypeVar("_Word", bound=str)
 
 _LARGEST_POOL: Final = 1_000
 _LONGEST_TIMEOUT: Final = 600
@@ -48,7 +47,7 @@ _LIBPQ: Final = (
     "user",
 )
 _UNVERIFIED: Final = frozenset({"disable", "allow", "prefer"})
-_LATER: Final = frozenset({"valkey"})
+_PLANNED_SCHEMES: Final = frozenset({"valkey"})
 
 
 def open_store(
@@ -69,9 +68,9 @@ def open_store(
         return _mariadb(url, namespace, clock, auto_migrate=auto_migrate)
     if kind in {"redis", "rediss", "unix"}:
         return _redis(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in _LATER:
-        raise ConfigError(f"{kind}:// is not available in this version; use {EXAMPLES}")
-    raise ConfigError(f"{kind}:// is not a database we know; use {EXAMPLES}")
+    if kind in _PLANNED_SCHEMES:
+        raise ConfigError(f"{kind}:// is not available in this version; use {URL_EXAMPLES}")
+    raise ConfigError(f"{kind}:// is not a database we know; use {URL_EXAMPLES}")
 
 
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
@@ -105,7 +104,7 @@ def _sqlite_path(rest: str) -> str | None:
     return path.rstrip("/") or "/"
 
 
-def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Word:
+def _choice(options: dict[str, str], name: str, allowed: tuple[_Word, ...]) -> _Word:
     """Take out an option that is one of a few words, in any case; the first is the default."""
     given = options.pop(name, allowed[0])
     for word in allowed:
@@ -115,7 +114,7 @@ def _choice(options: dict[str, str], name: str, allowed: tuple[Word, ...]) -> Wo
 
 
 def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    parsed = parse(url, options={"pool", "pooler", "timeout", *_LIBPQ})
+    parsed = parse_url(url, options={"pool", "pooler", "timeout", *_LIBPQ})
     pool, timeout = _pool(parsed.options), _timeout(parsed.options)
     pooler: _Pooler = _choice(parsed.options, "pooler", _POOLERS)
     dsn = _dsn(parsed)
@@ -136,7 +135,7 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     )
 
 
-def _dsn(url: Url) -> str:
+def _dsn(url: DatabaseUrl) -> str:
     """Write a URL for the driver: each part percent-encoded, and `sslmode` spelled out where a certificate is named."""
     from urllib.parse import quote, urlencode
 
@@ -175,14 +174,14 @@ def _pool(options: dict[str, str]) -> int:
 
 
 def _timeout(options: dict[str, str]) -> float:
-    timeout = options.pop("timeout", f"{ANSWER:.0f}")
+    timeout = options.pop("timeout", f"{DEFAULT_TIMEOUT:.0f}")
     if not timeout.isdecimal() or not 1 <= int(timeout) <= _LONGEST_TIMEOUT:
         raise ConfigError(f"timeout must be a number from 1 to {_LONGEST_TIMEOUT}, in seconds")
     return float(timeout)
 
 
 def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    parsed = parse(url, options={"pool", "socket", "ssl_ca", "timeout"})
+    parsed = parse_url(url, options={"pool", "socket", "ssl_ca", "timeout"})
     options = parsed.options
     pool, timeout = _pool(options), _timeout(options)
     _check_files(options, "ssl_ca")
@@ -194,20 +193,20 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     if not database:
         raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
     try:
-        from duetime.stores.sql.mariadb.connect import connector
+        from duetime.stores.sql.mariadb.connection import mariadb_connector
     except ImportError as error:
         raise MissingDriver('MariaDB needs a driver: pip install "duetime[mysql]"') from error
     from dataclasses import replace
 
-    from duetime.stores.sql.loader import load_hints
     from duetime.stores.sql.mariadb.checks import examine
     from duetime.stores.sql.mariadb.dialect import MARIADB
-    from duetime.stores.sql.pooled.cursors import Session
-    from duetime.stores.sql.pooled.polling import Family, PollingDriver
+    from duetime.stores.sql.pool.cursor_connection import CursorConnection
+    from duetime.stores.sql.pool.polling_driver import PollingDriver, SharedDriverState
+    from duetime.stores.sql.statements.loader import load_hints
     from duetime.stores.sql.store import SqlStore
 
-    [host] = parsed.hosts or [Host("localhost", None)]
-    made = connector(
+    [host] = parsed.hosts or [UrlHost("localhost", None)]
+    made = mariadb_connector(
         url,
         host=host.name,
         port=host.port or 3306,
@@ -218,12 +217,12 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
         unix_socket=options.get("socket"),
         ssl={"ca": options["ssl_ca"]} if "ssl_ca" in options else None,
     )
-    driver: PollingDriver[Session] = PollingDriver(
-        replace(made, patience=Patience(timeout)),
+    driver: PollingDriver[CursorConnection] = PollingDriver(
+        replace(made, patience=ServerTimeouts(timeout)),
         clock=clock,
         pool=pool,
         examine=examine,
-        family=Family.of(load_hints(MARIADB, namespace)),
+        family=SharedDriverState.of(load_hints(MARIADB, namespace)),
     )
     return SqlStore(
         driver,
@@ -239,8 +238,8 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
         from duetime.stores.redis.store import RedisStore
     except ImportError as error:
         raise MissingDriver('Redis needs a driver: pip install "duetime[redis]"') from error
-    from duetime.stores.redis.connect import Address
+    from duetime.stores.redis.address import RedisAddress
 
     return RedisStore(
-        Address.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
+        RedisAddress.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import ParamSpec, TypeVar
 
 from duetime.errors import BlockingCallInLoop
-from duetime.model.durations import Duration
+from duetime.model.time import Duration
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request

@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from duetime.errors import InvalidTime
-from duetime.model import durations
-from duetime.model.durations import Duration
-from duetime.model.instants import EARLIEST, LATEST, Instant, from_datetime
+from duetime.model.time import EARLIEST, LATEST, Duration, Instant, from_datetime, parse_duration
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -24,7 +22,7 @@ class FakeClock:
 
     def advance(self, by: Duration) -> Instant:
         """Move forward by seconds, a `timedelta` or a text such as `"1h"`, and return the new instant."""
-        return self.set(self._now + durations.parse(by, what="advance"))
+        return self.set(self._now + parse_duration(by, what="advance"))
 
     def set(self, moment: datetime | Instant) -> Instant:
         """Jump to a moment, also backwards as real clocks do, and return it."""

@@ -8,12 +8,10 @@ from functools import partial
 from typing import Self
 
 from duetime.errors import InvalidOption
-from duetime.model import durations
-from duetime.model.durations import Duration
-from duetime.model.instants import SECOND, Instant, from_datetime
 from duetime.model.job import DEFAULT_QUEUE, JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND, Duration, Instant, from_datetime, parse_duration
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.stores.base import JobFilter, Store
@@ -154,4 +152,4 @@ def _fake(scheduler: Scheduler) -> FakeClock:
 def _end(clock: FakeClock, until: Duration | datetime) -> Instant:
     if isinstance(until, datetime):
         return from_datetime(until, what="until")
-    return clock.now() + durations.parse(until, what="until")
+    return clock.now() + parse_duration(until, what="until")

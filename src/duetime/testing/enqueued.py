@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from duetime.errors import InvalidArguments
-from duetime.runtime.handler import Handler
+from duetime.runtime.running.handler import Handler
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler

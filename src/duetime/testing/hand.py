@@ -8,17 +8,16 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from duetime.model.clock import Clock
-from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import JobId
 from duetime.model.retry import NO_RETRIES
-from duetime.runtime.context import current_job
+from duetime.model.time import SECOND, Clock, Instant, Micros
 from duetime.runtime.events import Events
-from duetime.runtime.handler import Handler
-from duetime.runtime.middleware import Middleware
 from duetime.runtime.options import worker_options
-from duetime.runtime.pulse import Lease, Pulsation
-from duetime.runtime.timekeeper import Timekeeper
+from duetime.runtime.running.context import current_job
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.middleware import Middleware
+from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Store
 
@@ -90,8 +89,8 @@ class Hand(Worker):
         if self._dispatcher.runs:
             self.attend(await self._store.attend(self.id))
 
-    def _timekeeper(self) -> Timekeeper:
-        return Timekeeper() if self._clock is None else _ClockKeeper(self._clock)
+    def _timekeeper(self) -> StoreClock:
+        return StoreClock() if self._clock is None else _ClockKeeper(self._clock)
 
     def _assemble_upkeep(self) -> None:
         super()._assemble_upkeep()
@@ -99,14 +98,14 @@ class Hand(Worker):
         self._pulse = _Still(
             store=self._store,
             info=self._identity.info,
-            lease=Lease(length=self.options.lease),
+            lease=LeaseTiming(length=self.options.lease),
             listener=self,
             time=self._time,
             on_hang=self._hang,
         )
 
 
-class _ClockKeeper(Timekeeper):
+class _ClockKeeper(StoreClock):
     """Knows the store's time exactly, because both go by one clock."""
 
     def __init__(self, clock: Clock) -> None:
@@ -121,7 +120,7 @@ class _ClockKeeper(Timekeeper):
         return self._clock.now()
 
 
-class _Still(Pulsation):
+class _Still(PulseThread):
     """Registers and retires a worker, and does not beat: nobody else is there to take its jobs."""
 
     async def start(self) -> None:

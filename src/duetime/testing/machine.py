@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from duetime.model.ids import new_job_id, new_token
-from duetime.model.instants import SECOND
 from duetime.model.job import Claim, JobId, Key, NewJob
 from duetime.model.outcome import (
     Cancelled,
@@ -31,8 +30,9 @@ from duetime.model.outcome import (
 )
 from duetime.model.retry import fixed
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.stores.base import Demand, Store
+from duetime.stores.base import ClaimRequest, Store
 from duetime.testing.agreement import QUEUES, TASKS, agree, agree_on_claim
 from duetime.testing.clock import FakeClock
 from duetime.testing.schedule_model import ModelStore
@@ -162,7 +162,7 @@ class StoreMachine(RuleBasedStateMachine):
     )
     def claim(self, *, worker: int, shares: list[tuple[str, int]], **options: Any) -> None:
         """A worker asks for jobs, now and then one that is not alive."""
-        demand = Demand(
+        demand = ClaimRequest(
             worker=pick(self.model.workers if worker % 8 == 0 else self.living, worker),
             claim_id=new_token(),
             queues=tuple(shares),

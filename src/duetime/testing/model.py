@@ -12,17 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duetime.errors import KeyTaken
-from duetime.model.blame import Suspect, blamed
-from duetime.model.clock import Clock
-from duetime.model.instants import Instant, Micros
-from duetime.model.job import JobId, Key, NewJob, Token
-from duetime.model.keys import Holder, Verdict, judge
-from duetime.model.outcome import Settlement
+from duetime.model.job import JobId, Key, NewJob, Token, join_tags
+from duetime.model.keys import KeyDecision, KeyHolder, decide_key
+from duetime.model.outcome import CrashSuspect, Settlement, blamed_job
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.terms import join_tags
+from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerId
-from duetime.stores.base import CancelAnswer, Demand
+from duetime.stores.base import CancelAnswer, ClaimRequest
 
 UNTOUCHED: dict[str, Any] = {
     **dict.fromkeys(("fence", "failures", "crashes", "blames"), 0),
@@ -49,10 +46,10 @@ class Job:
         return Token(self.record.id, self.record.fence, self.claim_id)
 
     @property
-    def holder(self) -> Holder:
+    def holder(self) -> KeyHolder:
         """The job as the holder of its key."""
         record = self.record
-        return Holder(
+        return KeyHolder(
             record.id, record.state, record.payload, record.finished_at, self.keep_key, self.key_until
         )
 
@@ -83,7 +80,7 @@ class JobModel:
         """Store what is not stored yet, by id, by occurrence and by key."""
         return [self._enqueue(new) for new in jobs]
 
-    def claim(self, demand: Demand) -> list[Token]:
+    def claim(self, demand: ClaimRequest) -> list[Token]:
         """Hand out jobs in order."""
         now, taken = self.clock.now(), list[Job]()
         for queue, most in demand.queues if self.alive(demand.worker) else ():
@@ -174,7 +171,7 @@ class JobModel:
             job.record for job in orphans if job.record.started_at is not None or job.record.due_at <= now
         ]
         suspects = {
-            blamed(Suspect(record.id, record.crashes) for record in started if record.worker == dead)
+            blamed_job(CrashSuspect(record.id, record.crashes) for record in started if record.worker == dead)
             for dead in {record.worker for record in started}
         }
         rescued = dict[Token, tuple[WorkerId, bool]]()
@@ -252,21 +249,21 @@ class JobModel:
         for job in self.jobs.values():
             if not job.has_key or (job.record.task, job.record.key) != (new.task, key.value):
                 continue
-            match judge(key, job.holder, now=now):
-                case Verdict.REFUSE:
+            match decide_key(key, job.holder, now=now):
+                case KeyDecision.REFUSE:
                     raise KeyTaken(key.value, key=key.value, job_id=job.record.id)
-                case Verdict.TAKE_OVER:
+                case KeyDecision.TAKE_OVER:
                     job.has_key = False
-                case Verdict.JOIN:
+                case KeyDecision.JOIN:
                     return job.record.id
-                case Verdict.REPLACE:
+                case KeyDecision.REPLACE:
                     unblamed = dict.fromkeys(("failures", "crashes", "blames"), 0)
                     job.change(**self._asked(new) | unblamed, error=None, traceback=None)
                     self._give_key(job, key)
                     return job.record.id
         return None
 
-    def _fits(self, job: Job, demand: Demand) -> bool:
+    def _fits(self, job: Job, demand: ClaimRequest) -> bool:
         record, now = job.record, self.clock.now()
         if (
             record.state is not State.PENDING

@@ -6,7 +6,7 @@ from typing import ParamSpec, TypeVar
 
 from duetime.errors import JobError
 from duetime.model.job import NewJob
-from duetime.scheduler.handle import JobHandle
+from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.task import Request
 from duetime.stores.base import Store
 from duetime.stores.open import open_store

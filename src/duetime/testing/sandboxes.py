@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from duetime.errors import ConfigError
-from duetime.model.clock import Clock
+from duetime.model.time import Clock
 from duetime.scheduler.scheduler import Scheduler
 from duetime.testing.clock import FakeClock
 

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from duetime.model import firing as schedules
 from duetime.model.audit import AuditEntry
-from duetime.model.declaring import declaration, declare
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND, Instant
 from duetime.model.job import NewJob
-from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import cuts
+from duetime.model.schedule.actions import declaration, declare
+from duetime.model.schedule.backfill import span_cuts
+from duetime.model.schedule.firing import fire
+from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
+from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every
-from duetime.model.triggers.text import from_text, to_text
+from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.testing.agreement import QUEUES, TASKS
 from duetime.testing.machine import AHEAD, StoreMachine, World, pick, some
 
@@ -37,7 +37,7 @@ class ScheduleMachine(StoreMachine):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self.plans: list[Firing] = []
-        self.changes: list[Change] = []
+        self.changes: list[ScheduleUpdate] = []
 
     @rule(
         name=st.sampled_from(NAMES),
@@ -53,7 +53,7 @@ class ScheduleMachine(StoreMachine):
         new = StoredSchedule(
             name=name,
             task=TASKS[0],
-            trigger=to_text(trigger),
+            trigger=trigger_to_text(trigger),
             declared="",
             queue=QUEUES[0],
             misfire_window=10 * SECOND,
@@ -85,9 +85,7 @@ class ScheduleMachine(StoreMachine):
         expected = self.model.due(ahead=ahead)
         assert {record.name for record in due.schedules} == {record.name for record in expected.schedules}
         assert due._replace(schedules=[]) == expected._replace(schedules=[])
-        plans = [
-            schedules.fire(record, read_trigger(record), now=due.now, ahead=ahead) for record in due.schedules
-        ]
+        plans = [fire(record, read_trigger(record), now=due.now, ahead=ahead) for record in due.schedules]
         self.apply([replace(plan, pause=pause, cancels=cancels) for plan in plans if plan is not None])
 
     @precondition(lambda self: self.plans)
@@ -113,18 +111,22 @@ class ScheduleMachine(StoreMachine):
             case "resume":
                 none: Any = dict.fromkeys(("paused_at", "paused_until", "parked_at"))
                 after = replace(before, fired_through=now, next_at=next_of(before, now), **none)
-                self.write(Change(before=before, after=after, entry=entry))
+                self.write(ScheduleUpdate(before=before, after=after, entry=entry))
             case "skip":
                 occurrence = next_of(before, now)
                 record = job_of(before, occurrence, state=State.SKIPPED, reason=how)
                 after = replace(before, fired_through=occurrence, next_at=next_of(before, occurrence))
                 self.write(
-                    Change(before=before, after=after, entry=entry, jobs=(record,), withdraw=how, again=False)
+                    ScheduleUpdate(
+                        before=before, after=after, entry=entry, jobs=(record,), withdraw=how, again=False
+                    )
                 )
             case _:
                 until = now + 2 * SECOND if how == "pause until" else None
                 away: Any = {"parked_at": now} if how == "park" else {"paused_at": now, "paused_until": until}
-                self.write(Change(before=before, after=replace(before, **away), entry=entry, withdraw=how))
+                self.write(
+                    ScheduleUpdate(before=before, after=replace(before, **away), entry=entry, withdraw=how)
+                )
 
     @precondition(lambda self: self.model.schedules)
     @rule(which=some, back=st.integers(1, 6), count=st.integers(1, 4))
@@ -142,7 +144,7 @@ class ScheduleMachine(StoreMachine):
         reading = self.store.occurrences(
             schedule.name, since=min(moments, default=0), until=max(moments, default=0), limit=99
         )
-        cut = cuts(self.run(reading), moments, schedule, from_text(schedule.trigger))
+        cut = span_cuts(self.run(reading), moments, schedule, trigger_from_text(schedule.trigger))
         expected = self.model.backfill(jobs, cut)
         for _ in range(2):
             assert self.run(self.store.backfill(jobs, entry, cuts=cut)) == expected
@@ -151,7 +153,7 @@ class ScheduleMachine(StoreMachine):
         """Read a schedule as a client does."""
         return next(iter(self.run(self.store.get_schedules([name]))), None)
 
-    def write(self, change: Change) -> None:
+    def write(self, change: ScheduleUpdate) -> None:
         """Write on both sides."""
         expected = self.model.write_schedule(change)
         assert self.run(self.store.write_schedules([change])) == ({change.after.name} if expected else set())
@@ -166,7 +168,7 @@ class ScheduleMachine(StoreMachine):
 
 def read_trigger(record: StoredSchedule) -> Trigger:
     """The trigger of a schedule."""
-    return from_text(record.trigger)
+    return trigger_from_text(record.trigger)
 
 
 def next_of(record: StoredSchedule, moment: Instant) -> Instant:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from duetime.model.audit import ITSELF
-from duetime.model.instants import Instant, Micros
 from duetime.model.job import JobId, NewJob
-from duetime.model.schedule import Change, Firing, StoredSchedule
-from duetime.model.spans import Cut
+from duetime.model.schedule.backfill import SpanCut
+from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules
 from duetime.testing.model import Job, JobModel
 
@@ -23,7 +23,7 @@ class ModelStore(JobModel):
     schedules: dict[str, StoredSchedule] = field(default_factory=dict[str, StoredSchedule])
     noted: set[str] = field(default_factory=set[str])
 
-    def write_schedule(self, change: Change) -> bool:
+    def write_schedule(self, change: ScheduleUpdate) -> bool:
         """Add or change a schedule that is as it was read; tell whether it was, now or before."""
         old, read, new = self.schedules.get(change.after.name), change.before, change.after
         if (old is None) is not (read is None) or (
@@ -62,9 +62,9 @@ class ModelStore(JobModel):
     def delete_schedule(self, name: str) -> None:
         """Forget a schedule."""
         old = self.schedules.pop(name)
-        self._withdraw(Change(before=old, after=old), "schedule deleted")
+        self._withdraw(ScheduleUpdate(before=old, after=old), "schedule deleted")
 
-    def backfill(self, jobs: Iterable[NewJob], cuts: Iterable[Cut]) -> list[JobId]:
+    def backfill(self, jobs: Iterable[NewJob], cuts: Iterable[SpanCut]) -> list[JobId]:
         """Make jobs for occurrences that have none, in place of records that they did not run."""
         new = list(jobs)
         for cut in cuts:
@@ -118,7 +118,7 @@ class ModelStore(JobModel):
         self.enqueue(plan.jobs)
         return True
 
-    def _withdraw(self, change: Change, reason: str) -> None:
+    def _withdraw(self, change: ScheduleUpdate, reason: str) -> None:
         """Take back what is planted; the schedule stands where it stood before."""
         now, name = self.clock.now(), change.after.name
         planted = [

@@ -9,9 +9,9 @@ from datetime import datetime
 import pytest
 
 from duetime import Scheduler
-from duetime.cli import confirming
-from duetime.model import parking
-from duetime.scheduler.altering import alter_known
+from duetime.cli import output as confirming
+from duetime.model.schedule import parking
+from duetime.scheduler.schedule_changes import change_existing
 from tests.acceptance.kit import duetime, from_json
 from tests.acceptance.schedules.kit import names, put, shown
 
@@ -60,7 +60,7 @@ def test_a_resume_tells_that_what_is_parked_stays_so(store_url: str) -> None:
 
     async def park() -> None:
         async with Scheduler(store_url) as scheduler:
-            await alter_known(
+            await change_existing(
                 scheduler.store,
                 "nightly",
                 lambda before, now: parking.park(replace(before, owner="code"), now=now),
@@ -143,6 +143,6 @@ def test_on_a_terminal_the_number_of_several_is_asked_for(
 ) -> None:
     put("a")
     put("b")
-    monkeypatch.setattr(confirming, "somebody_there", lambda: True)
+    monkeypatch.setattr(confirming, "is_interactive", lambda: True)
     duetime("schedules", "delete", "a", "b", stdin=f"{typed}\n")
     assert names() == left

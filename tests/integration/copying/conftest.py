@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from duetime.scheduler.copying import Place
+from duetime.scheduler.store_copy import NamedStore
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.story import tell
@@ -49,7 +49,7 @@ def urls(pair: tuple[str, str], request: pytest.FixtureRequest, tmp_path: Path) 
 
 
 @pytest_asyncio.fixture
-async def two(tmp_path: Path) -> AsyncGenerator[tuple[Place, Place]]:
+async def two(tmp_path: Path) -> AsyncGenerator[tuple[NamedStore, NamedStore]]:
     """Two empty stores, where it is of no importance of which kind."""
     here, there = (f"sqlite:///{tmp_path / name}" for name in ("here.db", "there.db"))
     async with opened(here) as source, opened(there) as target:

@@ -15,9 +15,8 @@ import pytest
 from duetime import failpoints
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import InjectedFault
-from duetime.model.copying import MARKS
-from duetime.model.whole import LAST_KEY, Kind, Whole
-from duetime.scheduler.copying import Copied, Place, Progress, copy
+from duetime.model.store_copy import COPY_TARGET, LAST_KEY, RecordKind, WholeRecord
+from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 
@@ -26,21 +25,21 @@ SCHEDULES: Final = int(os.environ.get("COPY_SCHEDULES", "100"))
 BATCH: Final = 1_000
 ALL: Final = 2**31 - 1
 
-Records = Mapping[Kind, list[Whole]]
+Records = Mapping[RecordKind, list[WholeRecord]]
 
 
 @asynccontextmanager
-async def opened(url: str, *, namespace: str = "duetime") -> AsyncGenerator[Place]:
+async def opened(url: str, *, namespace: str = "duetime") -> AsyncGenerator[NamedStore]:
     store = open_store(url, namespace=namespace)
     await store.open()
     try:
-        yield Place(store, url)
+        yield NamedStore(store, url)
     finally:
         await store.close()
 
 
 async def records(store: Store) -> Records:
-    return {kind: await store.stretch(kind, after="", until=LAST_KEY, limit=ALL) for kind in Kind}
+    return {kind: await store.stretch(kind, after="", until=LAST_KEY, limit=ALL) for kind in RecordKind}
 
 
 async def fill(store: Store, story: Records) -> None:
@@ -49,8 +48,8 @@ async def fill(store: Store, story: Records) -> None:
             await store.exchange(kind, [], whole[first : first + BATCH])
 
 
-async def run(source: Place, target: Place, *, drain: int | None = None) -> Copied:
-    return await copy(source, target, drain=drain, who="me", progress=silent)
+async def run(source: NamedStore, target: NamedStore, *, drain: int | None = None) -> CopyReport:
+    return await copy_store(source, target, drain=drain, who="me", progress=silent)
 
 
 @contextmanager
@@ -64,7 +63,7 @@ def failing(setting: str) -> Generator[None]:
         failpoints.arm(None)
 
 
-def silent(_kind: Kind, _count: int) -> None:
+def silent(_kind: RecordKind, _count: int) -> None:
     """Nobody looks."""
 
 
@@ -75,7 +74,9 @@ def before(key: str) -> str:
 
 def without_marks(found: Records) -> Records:
     """The records of a target, but for what tells of the copy."""
-    return {kind: [record for record in some if MARKS not in record.row] for kind, some in found.items()}
+    return {
+        kind: [record for record in some if COPY_TARGET not in record.row] for kind, some in found.items()
+    }
 
 
 async def copied(source: Store, target: Store) -> bool:
@@ -101,11 +102,11 @@ def elsewhere(act: Callable[[], Awaitable[object]]) -> None:
     thread.join()
 
 
-def at(wanted: Kind, walk: int, act: Callable[[], Awaitable[object]]) -> Progress:
+def at(wanted: RecordKind, walk: int, act: Callable[[], Awaitable[object]]) -> CopyProgress:
     """Let something happen behind a kind in the first or in the second walk."""
-    walks = Counter[Kind]()
+    walks = Counter[RecordKind]()
 
-    def progress(kind: Kind, _count: int) -> None:
+    def progress(kind: RecordKind, _count: int) -> None:
         walks[kind] += 1
         if kind is wanted and walks[kind] == walk:
             elsewhere(act)

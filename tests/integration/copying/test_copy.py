@@ -13,11 +13,10 @@ import pytest
 
 from duetime import failpoints
 from duetime.errors import CopyRefused
-from duetime.model.copying import MARKS
-from duetime.model.instants import SECOND
 from duetime.model.states import State
-from duetime.model.whole import Kind
-from duetime.scheduler.copying import Place, rehearse
+from duetime.model.store_copy import COPY_TARGET, RecordKind
+from duetime.model.time import SECOND
+from duetime.scheduler.store_copy import NamedStore, rehearse_copy
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import hire, put
@@ -51,8 +50,8 @@ async def test_a_copy_has_everything_also_if_it_was_interrupted(urls: tuple[str,
         assert 0 < done.written < sum(map(len, story.records.values()))
         assert await records(source.store) == story.records, "the source is as it was"
         assert without_marks(await records(target.store)) == story.records
-        assert done.tallies[Kind.JOBS].count == JOBS
-        assert done.tallies[Kind.SCHEDULES].count == SCHEDULES
+        assert done.tallies[RecordKind.JOBS].count == JOBS
+        assert done.tallies[RecordKind.SCHEDULES].count == SCHEDULES
 
 
 @pytest.mark.timeout(60 if JOBS <= BATCH * 2 else 3_600)
@@ -79,7 +78,7 @@ async def test_workers_of_the_source_are_drained_first_or_nothing_is_copied(
 ) -> None:
     app, gate = fleet.app(), fleet.gate()
     async with opened(f"sqlite:///{tmp_path / 'copy.db'}") as target, app.scheduler as scheduler:
-        source = Place(scheduler.store, fleet.url)
+        source = NamedStore(scheduler.store, fleet.url)
         await fleet.start()
         job = await app.wait_for.enqueue(gate.path)
         await fleet.entry("start", job=job.id)
@@ -87,15 +86,15 @@ async def test_workers_of_the_source_are_drained_first_or_nothing_is_copied(
             with pytest.raises(CopyRefused, match=r"workers run on .*; stop them"):
                 await run(source, target, drain=drain)
         with pytest.raises(CopyRefused, match="workers run on"):
-            await rehearse(source, target, drain=False, progress=silent)
-        assert await records(target.store) == {kind: [] for kind in Kind}, "nothing was written"
+            await rehearse_copy(source, target, drain=False, progress=silent)
+        assert await records(target.store) == {kind: [] for kind in RecordKind}, "nothing was written"
         gate.open()
         await run(source, target, drain=20 * SECOND)
         (stored,) = await target.store.get([job.id])
         assert stored.state is State.SUCCEEDED
 
 
-async def test_workers_of_the_target_are_refused(two: tuple[Place, Place]) -> None:
+async def test_workers_of_the_target_are_refused(two: tuple[NamedStore, NamedStore]) -> None:
     source, target = two
     await hire(target.store, "early")
     with pytest.raises(CopyRefused, match=r"workers run on .*there.db: early \(host, process 1\)"):
@@ -106,8 +105,8 @@ async def test_a_worker_that_was_killed_is_none_that_runs_on_a_target_whose_cloc
     tmp_path: Path,
 ) -> None:
     ahead, behind = FakeClock(), FakeClock()
-    source = Place(open_store(f"sqlite:///{tmp_path / 'here.db'}", clock=ahead), "here")
-    target = Place(open_store(f"sqlite:///{tmp_path / 'there.db'}", clock=behind), "there")
+    source = NamedStore(open_store(f"sqlite:///{tmp_path / 'here.db'}", clock=ahead), "here")
+    target = NamedStore(open_store(f"sqlite:///{tmp_path / 'there.db'}", clock=behind), "there")
     await source.store.open()
     await target.store.open()
     try:
@@ -121,12 +120,12 @@ async def test_a_worker_that_was_killed_is_none_that_runs_on_a_target_whose_cloc
 
 
 async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(
-    two: tuple[Place, Place],
+    two: tuple[NamedStore, NamedStore],
 ) -> None:
     source, target = two
     await put(source.store)
     await run(source, target)
-    (mark,) = await target.store.entries(MARKS, limit=9)
+    (mark,) = await target.store.entries(COPY_TARGET, limit=9)
     assert (mark.who, mark.verb, mark.detail["from"]) == ("me", "copy ended", source.name)
     assert mark.detail["jobs"]["records"] == 1
     with pytest.raises(CopyRefused, match="copied from there in full"):
@@ -134,17 +133,19 @@ async def test_a_copy_that_has_ended_is_not_made_again_and_tells_what_it_was(
 
 
 async def test_a_copy_of_a_copy_keeps_the_history_of_the_first(
-    two: tuple[Place, Place], tmp_path: Path
+    two: tuple[NamedStore, NamedStore], tmp_path: Path
 ) -> None:
     first, second = two
     await put(first.store)
     await run(first, second)
     async with opened(f"sqlite:///{tmp_path / 'third.db'}") as third:
         await run(second, third)
-        assert len(await third.store.entries(MARKS, limit=9)) == 2
+        assert len(await third.store.entries(COPY_TARGET, limit=9)) == 2
 
 
-async def test_the_same_store_twice_and_a_store_in_use_are_refused(two: tuple[Place, Place]) -> None:
+async def test_the_same_store_twice_and_a_store_in_use_are_refused(
+    two: tuple[NamedStore, NamedStore],
+) -> None:
     source, target = two
     async with opened(source.name) as again:
         with pytest.raises(CopyRefused, match="are the same store"):
@@ -154,9 +155,9 @@ async def test_the_same_store_twice_and_a_store_in_use_are_refused(two: tuple[Pl
         await run(source, target)
 
 
-async def test_a_rehearsal_counts_and_writes_nothing(two: tuple[Place, Place]) -> None:
+async def test_a_rehearsal_counts_and_writes_nothing(two: tuple[NamedStore, NamedStore]) -> None:
     source, target = two
     await put(source.store)
-    found = await rehearse(source, target, drain=False, progress=silent)
+    found = await rehearse_copy(source, target, drain=False, progress=silent)
     assert [tally.count for tally in found.tallies.values()] == [0, 0, 0, 1, 0, 0]
-    assert await records(target.store) == {kind: [] for kind in Kind}
+    assert await records(target.store) == {kind: [] for kind in RecordKind}

@@ -10,8 +10,8 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.errors import CopyRefused, StoreMoved
-from duetime.model.whole import Kind
-from duetime.scheduler.copying import Place, copy, rehearse
+from duetime.model.store_copy import RecordKind
+from duetime.scheduler.store_copy import NamedStore, copy_store, rehearse_copy
 from duetime.testing.conformance.kit import hire, put
 from tests.integration.copying.kit import (
     at,
@@ -39,7 +39,7 @@ async def test_a_source_that_was_copied_lets_no_worker_and_no_job_in_until_it_is
         await waits.enqueue()
         await scheduler.schedules.put("old", cron("*/15 * * * *"), waits)
         async with opened(f"sqlite:///{tmp_path / 'copy.db'}") as target:
-            await run(Place(scheduler.store, "here"), target)
+            await run(NamedStore(scheduler.store, "here"), target)
     with pytest.raises(
         StoreMoved, match=rf"here was copied to {target.name} at .* by me, .*`duetime reopen`"
     ):
@@ -71,7 +71,7 @@ async def test_a_source_that_was_copied_lets_no_worker_and_no_job_in_until_it_is
 
 @pytest.mark.covers("copy-source-runs-on")
 async def test_a_source_that_was_copied_is_not_copied_again_nor_used_as_a_target(
-    two: tuple[Place, Place], tmp_path: Path
+    two: tuple[NamedStore, NamedStore], tmp_path: Path
 ) -> None:
     source, target = two
     await run(source, target)
@@ -81,13 +81,13 @@ async def test_a_source_that_was_copied_is_not_copied_again_nor_used_as_a_target
                 await run(*pair)
         for other in (third, None):
             with pytest.raises(CopyRefused, match="was copied to"):
-                await rehearse(source, other, drain=False, progress=silent)
+                await rehearse_copy(source, other, drain=False, progress=silent)
         await source.store.set_moved(None)
         await run(source, third)
 
 
 @pytest.mark.covers("copy-source-runs-on")
-async def test_a_source_that_is_in_use_at_the_end_is_left_open(two: tuple[Place, Place]) -> None:
+async def test_a_source_that_is_in_use_at_the_end_is_left_open(two: tuple[NamedStore, NamedStore]) -> None:
     source, target = two
 
     async def come() -> None:
@@ -95,13 +95,13 @@ async def test_a_source_that_is_in_use_at_the_end_is_left_open(two: tuple[Place,
             await hire(same.store, "late")
 
     with pytest.raises(CopyRefused, match=r"workers run on .*here.db: late"):
-        await copy(source, target, drain=None, who="me", progress=at(Kind.AUDIT, 2, come))
+        await copy_store(source, target, drain=None, who="me", progress=at(RecordKind.AUDIT, 2, come))
     assert (await source.store.schema_status()).moved is None
 
 
 @pytest.mark.covers("copy-interrupted", "copy-source-runs-on")
 async def test_a_copy_that_was_interrupted_behind_the_note_in_its_source_goes_on(
-    two: tuple[Place, Place],
+    two: tuple[NamedStore, NamedStore],
 ) -> None:
     source, target = two
     await put(source.store)

@@ -11,8 +11,8 @@ import pytest_asyncio
 from duetime.stores.base import Hint, Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.loader import load_hints
 from duetime.stores.sql.mariadb.dialect import MARIADB
+from duetime.stores.sql.statements.loader import load_hints
 from duetime.testing.conformance.kit import put
 from duetime.testing.conformance.wakeups import listening
 from tests.integration.kit import PATIENCE, until

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.mariadb.dialect import MARIADB
-from duetime.stores.sql.migrate import migrations
+from duetime.stores.sql.schema import migrations
 from tests.support.mariadb import connected, fetch
 
 pytestmark = pytest.mark.no_tables

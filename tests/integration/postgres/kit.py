@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from duetime.model.clock import Clock
+from duetime.model.time import Clock
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.postgres.connect import Pooler
+from duetime.stores.sql.postgres.connection import Pooler
 from duetime.stores.sql.postgres.driver import PostgresDriver
 
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND
 from tests.integration.kit import Fleet, FleetAt, accepted
 from tests.integration.tasks import App
 from tests.support import network

@@ -10,9 +10,9 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.pooled.hints import encode
+from duetime.stores.sql.pool.hints import encode_hints
 from duetime.stores.sql.postgres.driver import PostgresDriver
-from duetime.stores.sql.postgres.notify import Notifier
+from duetime.stores.sql.postgres.hints import NotificationSender
 from tests.integration.postgres.kit import ask, do, opened
 from tools.servers import Postgres, PostgresServer
 
@@ -88,8 +88,8 @@ async def test_the_commit_of_a_write_carries_no_notification(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[Hint] = []
-    monkeypatch.setattr(Notifier, "send", lambda _self, hint: kept.append(hint))
-    later = encode("somebody", [Hint("schedules")])
+    monkeypatch.setattr(NotificationSender, "send", lambda _self, hint: kept.append(hint))
+    later = encode_hints("somebody", [Hint("schedules")])
     async with opened(postgres_url) as here, opened(postgres_url) as there, listening(there) as other:
         await here.write(do("CREATE TABLE numbers (n int)"))
         await here.write(ask("INSERT INTO numbers VALUES ($1::int)", n=7), atomic=False, hint=JOBS)

@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import replace
 
 from duetime.model.ids import new_token
-from duetime.model.limit import Gate
-from duetime.stores.base import Demand
+from duetime.model.limits import Gate
+from duetime.stores.base import ClaimRequest
 from duetime.stores.open import open_store
-from duetime.stores.sql.limited import LimitedClaimer
-from duetime.stores.sql.loader import Statements, load
+from duetime.stores.sql.limits import LimitedClaimer
 from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.statements.loader import Statements, load
 from duetime.testing.conformance.kit import TASK, hire
 from duetime.testing.conformance.limits import gated
 from tests.integration.postgres.kit import ask, opened
@@ -19,7 +19,7 @@ STUCK = SQL.running_under._replace(
     sql=SQL.running_under.sql.replace("SELECT 'gate'", "SELECT 'gate' || pg_sleep(60)", 1)
 )
 SLEEPERS = ask("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()")
-ANY = Demand(
+ANY = ClaimRequest(
     worker="w1",
     claim_id="",
     queues=(("default", 1),),

@@ -6,8 +6,8 @@ import pytest
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Lone, Query, Script
-from duetime.stores.sql.postgres.connect import Pooler
+from duetime.stores.sql.driver import Query, Script, SingleQueryScript
+from duetime.stores.sql.postgres.connection import Pooler
 from tests.integration.postgres.kit import ask, do, opened, statement
 from tests.integration.postgres.test_hints import ANY, JOBS, listening
 from tools.servers import Postgres
@@ -57,7 +57,7 @@ async def test_behind_a_pooler_every_statement_is_read_committed_and_bounded(
     postgres.execute(f"ALTER DATABASE {postgres_database} SET default_transaction_isolation = 'serializable'")
     settings = "SELECT current_setting('transaction_isolation'), current_setting('lock_timeout')"
     shown = ask(settings)
-    noted = Lone("note", Query(statement(f"INSERT INTO t {settings}"), {}), None)
+    noted = SingleQueryScript("note", Query(statement(f"INSERT INTO t {settings}"), {}), None)
     async with opened(pgbouncer_url) as driver:
         await driver.write(do("CREATE TABLE t (isolation text, bound text)"))
         await driver.write(noted, atomic=False)

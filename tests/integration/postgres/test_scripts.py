@@ -17,7 +17,7 @@ from duetime.errors import (
 )
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
-from duetime.stores.sql.postgres import connect
+from duetime.stores.sql.postgres import connection as connect
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from tests.integration.postgres.kit import ask, do, opened, statement
 from tools.servers import Postgres
@@ -48,7 +48,7 @@ async def test_the_time_is_the_servers_unless_a_clock_was_given(postgres_url: st
 
 
 async def test_answers_are_read_into_memory_that_need_not_be_asked_of_the_system(postgres_url: str) -> None:
-    connection = await connect.Connector(postgres_url).connect()
+    connection = await connect.PostgresConnector(postgres_url).connect()
     try:
         transport: Any = connection._transport  # type: ignore[attr-defined]
         # From here on the usual allocator maps each block by itself.

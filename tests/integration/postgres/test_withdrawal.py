@@ -7,8 +7,8 @@ import asyncio
 import asyncpg
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

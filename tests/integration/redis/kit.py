@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from duetime.model.states import State
-from duetime.stores.base import Check, Hint, Store
+from duetime.stores.base import DoctorCheck, Hint, Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import finish, hire, put, read, take_one
 from duetime.testing.conformance.wakeups import listening
@@ -35,7 +35,7 @@ async def tell(server: RedisServer, *words: str) -> Any:
         return await client.execute_command(*words)
 
 
-async def check(store: Store, name: str) -> Check:
+async def check(store: Store, name: str) -> DoctorCheck:
     """Return one finding of the store's doctor."""
     (found,) = [found for found in await store.doctor() if found.name == name]
     return found

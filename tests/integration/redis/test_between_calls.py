@@ -8,17 +8,16 @@ from typing import Any
 
 import pytest
 
-from duetime.model.job import Key
-from duetime.model.limit import Gate
-from duetime.model.terms import Terms
-from duetime.stores.base import Demand
+from duetime.model.job import JobTerms, Key
+from duetime.model.limits import Gate
+from duetime.stores.base import ClaimRequest
 from duetime.stores.open import open_store
 from duetime.stores.redis.store import RedisStore
 from duetime.testing.conformance.kit import TASK, hire, job, put
 from tools.servers import RedisServer
 
-GATED = Terms(gate=TASK)
-DEMAND = Demand(worker="w1", claim_id="c", queues=(("default", 9),), limit=9, tasks=(TASK,))
+GATED = JobTerms(gate=TASK)
+DEMAND = ClaimRequest(worker="w1", claim_id="c", queues=(("default", 9),), limit=9, tasks=(TASK,))
 REPLACE = Key(value="k", if_exists="replace")
 
 

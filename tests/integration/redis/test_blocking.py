@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.errors import StoreUnavailable
 from duetime.model.job import Key
 from duetime.stores.open import open_store
-from duetime.stores.redis.connect import Address
+from duetime.stores.redis.address import RedisAddress
 from duetime.testing.conformance.kit import job
 from tests.integration.redis.kit import opened, tell
 from tools.servers import RedisServer
@@ -30,14 +30,14 @@ async def test_threads_share_a_client_that_is_made_for_the_first_of_them(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[object] = []
-    make = Address.blocking_client
+    make = RedisAddress.blocking_client
 
-    def slowly(address: Address) -> object:
+    def slowly(address: RedisAddress) -> object:
         time.sleep(0.01)  # So that the others come while it is made.
         made.append(make(address))
         return made[-1]
 
-    monkeypatch.setattr(Address, "blocking_client", slowly)
+    monkeypatch.setattr(RedisAddress, "blocking_client", slowly)
     async with opened(redis_url) as store:
         await store.enqueue([job()])
         assert made == []

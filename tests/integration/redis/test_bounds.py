@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import pytest
 
 from duetime.errors import InvalidArguments
-from duetime.model.instants import SECOND
-from duetime.model.job import Key
-from duetime.model.limit import Gate
+from duetime.model.job import JobTerms, Key
+from duetime.model.limits import Gate
 from duetime.model.states import State
-from duetime.model.terms import Terms
-from duetime.stores.base import CancelAnswer, Demand, ReleaseAnswer, SnoozeAnswer
-from duetime.stores.redis import barriers, enqueuing, limiting, operating, queueing, working
-from duetime.stores.redis.barriers import Survey
+from duetime.model.time import SECOND
+from duetime.stores.base import CancelAnswer, ClaimRequest, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.redis import jobs as enqueuing
+from duetime.stores.redis import jobs as operating
+from duetime.stores.redis import limits as limiting
+from duetime.stores.redis import queues as queueing
+from duetime.stores.redis import workers as working
+from duetime.stores.redis.limits import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import (
@@ -37,7 +40,7 @@ from duetime.testing.conformance.kit import (
 
 pytestmark = pytest.mark.covers("one-call-for-all")
 
-GATED = Terms(gate=TASK)
+GATED = JobTerms(gate=TASK)
 
 
 class Call(NamedTuple):
@@ -81,7 +84,7 @@ def counted(
 async def test_a_rescue_takes_over_the_jobs_of_some_workers_at_a_time_and_blames_as_if_at_once(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(working, "_RESCUED", 3)
+    monkeypatch.setattr(working, "_RESCUED_PER_CALL", 3)
     held = {"w1": 2, "w2": 2, "w3": 5, "w4": 1}
     for worker, count in held.items():
         await hire(store, worker)
@@ -106,7 +109,7 @@ async def test_a_rescue_takes_over_the_jobs_of_some_workers_at_a_time_and_blames
 async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_are(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "_LOOKED_AT", 10)
+    monkeypatch.setattr(queueing, "_PURGE_LOOKS_AT", 10)
     await store.enqueue([job(terms=GATED, queue="other") for _ in range(35)])
     await store.enqueue([job(task=f"task-{n % 3}") for n in range(15)] + [job(terms=GATED) for _ in range(5)])
     before = clock.now()
@@ -123,7 +126,7 @@ async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_
 async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "_LOOKED_AT", 3)
+    monkeypatch.setattr(queueing, "_PURGE_LOOKS_AT", 3)
     due = clock.now() - SECOND
     ids = await store.enqueue([job(due_at=due + 1) for _ in range(12)])
     before = clock.now()
@@ -143,18 +146,20 @@ async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
 async def test_a_look_at_limits_sees_some_gates_and_jobs_in_all_and_the_next_one_goes_on(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiting, "_STEPS", 20)
-    monkeypatch.setattr(limiting, "_LATEST", 1)
+    monkeypatch.setattr(limiting, "_STEPS_PER_LOOK", 20)
+    monkeypatch.setattr(limiting, "_LATEST_JOBS_PER_LOOK", 1)
     tasks = tuple(f"task-{number}" for number in range(6))
     gates = {task: [f"{task}:{n}" for n in range(10)] for task in tasks}
     await hire(store, "w1")
     due = clock.now() - SECOND
     for task, names in gates.items():
         await store.enqueue(
-            [job(task=task, due_at=due, terms=Terms(gate=gate)) for gate in names for _ in range(4)]
+            [job(task=task, due_at=due, terms=JobTerms(gate=gate)) for gate in names for _ in range(4)]
         )
     closed = dict.fromkeys(tasks, Gate(0, None, 0))
-    demand = Demand(worker="w1", claim_id="c", queues=(("default", 3),), limit=3, tasks=tasks, limits=closed)
+    demand = ClaimRequest(
+        worker="w1", claim_id="c", queues=(("default", 3),), limit=3, tasks=tasks, limits=closed
+    )
     with counted(store, client) as calls:
         assert (await store.claim_limited(demand)).claims == []
     looks = [call.commands["cmdstat_zrange"] for call in calls if call.verb == "survey"]
@@ -168,12 +173,12 @@ async def test_a_look_at_limits_sees_some_gates_and_jobs_in_all_and_the_next_one
 async def test_a_look_at_limits_tells_of_some_jobs_however_many_gates_have_new_ones(
     store: RedisStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiting, "_STEPS", 20)
-    monkeypatch.setattr(limiting, "_LATEST", 10)
+    monkeypatch.setattr(limiting, "_STEPS_PER_LOOK", 20)
+    monkeypatch.setattr(limiting, "_LATEST_JOBS_PER_LOOK", 10)
     told: list[list[str | None]] = []
 
-    def survey(*facts: Any) -> Survey:
-        found = barriers.survey(*facts)
+    def survey(*facts: Any) -> RedisLimitSurvey:
+        found = read_survey(*facts)
         told.append([each.gate for each in found.waiting])
         return found
 
@@ -181,15 +186,15 @@ async def test_a_look_at_limits_tells_of_some_jobs_however_many_gates_have_new_o
     await hire(store, "w1")
     gates = [f"gate:{n}" for n in range(10)]
     for due in (clock.now() - SECOND, clock.now()):
-        await store.enqueue([job(due_at=due, terms=Terms(gate=gate)) for gate in gates for _ in range(3)])
+        await store.enqueue([job(due_at=due, terms=JobTerms(gate=gate)) for gate in gates for _ in range(3)])
     closed = {TASK: Gate(0, None, 0)}
-    demand = Demand(
+    demand = ClaimRequest(
         worker="w1", claim_id="c", queues=(("default", 5),), limit=5, tasks=(TASK,), limits=closed
     )
     assert (await store.claim_limited(demand)).claims == []
     assert max(map(len, told)) <= 20 + 10
     clock.advance("1s")
-    await store.enqueue([job(terms=Terms(gate=gate)) for gate in gates])
+    await store.enqueue([job(terms=JobTerms(gate=gate)) for gate in gates])
     assert (await store.claim_limited(demand)).claims == []
     assert set(told[-1]) == set(gates), "those at which a job is new are all told of"
 
@@ -251,7 +256,7 @@ async def test_a_lost_answer_is_looked_up_among_what_the_worker_has(store: Redis
 async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
     store: RedisStore, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operating, "_MOST", 10)
+    monkeypatch.setattr(operating, "_JOBS_PER_CALL", 10)
     await hire(store, "w1")
     ids = await store.enqueue([job() for _ in range(25)])
     assert len(await take(store)) == 25

@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 from redis.asyncio import Redis
 
-from duetime.model.instants import SECOND
-from duetime.model.job import Claim
-from duetime.model.terms import Terms
-from duetime.stores.base import CancelAnswer, Demand, Store
+from duetime.model.job import Claim, JobTerms
+from duetime.model.time import SECOND
+from duetime.stores.base import CancelAnswer, ClaimRequest, Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import TASK, hire, job, take, take_one
 
@@ -88,8 +87,8 @@ async def test_a_claim_reads_no_more_jobs_than_it_hands_out_however_many_tasks_h
 async def test_a_look_at_the_gate_of_a_schedule_takes_as_long_whatever_waits_there(redis_url: str) -> None:
     store = open_store(redis_url)
     await store.open()
-    terms = Terms(gate="[schedule:s]")
-    demand = Demand(worker="w1", claim_id="c", queues=(("default", 1),), limit=1, tasks=(TASK,))
+    terms = JobTerms(gate="[schedule:s]")
+    demand = ClaimRequest(worker="w1", claim_id="c", queues=(("default", 1),), limit=1, tasks=(TASK,))
     due = await store.now() - SECOND
     costs = []
     try:

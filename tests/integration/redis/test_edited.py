@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from duetime.model.audit import AuditEntry
-from duetime.model.instants import SECOND
-from duetime.model.limit import Gate
-from duetime.model.registries import Registry
+from duetime.model.job import JobTerms
+from duetime.model.limits import Gate
+from duetime.model.queues import Registry
 from duetime.model.retention import Retention
 from duetime.model.states import State
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Demand, JobFilter, Store, Wants
+from duetime.stores.base import ClaimRequest, JobFilter, PulseQuery, Store
 from duetime.stores.open import open_store
 from duetime.testing import FakeClock
 from duetime.testing.conformance.callbacks import callback
@@ -47,7 +47,7 @@ EDITS = {
     "something else": ("SET",),
     "nothing": ("DEL",),
 }
-CALLING = Terms(callbacks=json.dumps({"failure": callback("alert")}))
+CALLING = JobTerms(callbacks=json.dumps({"failure": callback("alert")}))
 BLANKS = {
     "no due time": ("HDEL", "due_at"),
     "no time of creation": ("HDEL", "created_at"),
@@ -84,9 +84,9 @@ async def test_what_stands_before_and_behind_it_is_handed_out(store: Store, clie
 
 @pytest.mark.parametrize("how", EDITS)
 async def test_what_stands_before_and_behind_it_passes_its_gate(store: Store, client: Any, how: str) -> None:
-    first, odd, last = await store_three(store, terms=Terms(gate=TASK))
+    first, odd, last = await store_three(store, terms=JobTerms(gate=TASK))
     await edit(client, odd, how)
-    demand = Demand(
+    demand = ClaimRequest(
         worker="w1",
         claim_id="c",
         queues=(("default", 9),),
@@ -124,9 +124,9 @@ async def test_what_stands_before_and_behind_it_is_started_and_looked_up(
 
 
 @pytest.mark.parametrize("how", [*EDITS, *BLANKS])
-@pytest.mark.parametrize("terms", [Terms(), CALLING], ids=["alone", "calls back"])
+@pytest.mark.parametrize("terms", [JobTerms(), CALLING], ids=["alone", "calls back"])
 async def test_what_stands_before_and_behind_it_is_put_off_and_cancelled(
-    store: Store, client: Any, how: str, terms: Terms
+    store: Store, client: Any, how: str, terms: JobTerms
 ) -> None:
     first, odd, last = ids = await store_three(store, terms=terms)
     await edit(client, odd, how)
@@ -272,7 +272,9 @@ async def test_what_has_ended_is_rescued_by_no_list_of_a_dead_worker_that_has_it
     await client.sadd("{duetime}:held:w0", first)
     await client.zadd("{duetime}:holders", {"w0": 0})
     assert await rescue(store, "w1") == []
-    assert not (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))).sight.orphans  # type: ignore[union-attr]
+    assert not (
+        await store.pulse("w1", WorkerStats(), lease=LEASE, wants=PulseQuery(orphans=True))
+    ).sight.orphans  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("how", [*EDITS, *BLANKS])
@@ -298,7 +300,7 @@ async def test_people_are_shown_all_others(store: Store, client: Any, clock: Fak
 async def test_a_job_that_was_mended_is_handed_out_after_a_while(
     store: Store, client: Any, clock: FakeClock, how: str
 ) -> None:
-    (job_id,) = await store.enqueue([job(terms=Terms(tags=("a",)))])
+    (job_id,) = await store.enqueue([job(terms=JobTerms(tags=("a",)))])
     name = f"{{duetime}}:job:{job_id}"
     whole = await client.hgetall(name)
     await edit(client, job_id, how)
@@ -309,7 +311,7 @@ async def test_a_job_that_was_mended_is_handed_out_after_a_while(
     assert await take(store) == [], "it is not looked at all the time"
     clock.advance("1min")
     await hire(store, "w1")
-    pulse = await store.pulse("w1", WorkerStats(), lease=LEASE, wants=Wants(orphans=True))
+    pulse = await store.pulse("w1", WorkerStats(), lease=LEASE, wants=PulseQuery(orphans=True))
     assert pulse.sight is not None
     assert pulse.sight.orphans, "a heartbeat tells that there is something to do"
     await rescue(store, "w1")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 from redis.asyncio import Redis
 
-from duetime.model.clock import Clock
+from duetime.model.time import Clock
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.conformance.lives import TestRandomLives as RandomLives

@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from duetime.errors import StoreError
-from duetime.model.whole import Kind
+from duetime.model.store_copy import RecordKind
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
@@ -57,7 +57,7 @@ async def test_what_was_moved_is_listed_as_what_was_made_there_and_goes_without_
         made = await keyspace(client, HERE)
         assert {"keys", "limited", "leases", "answered", "noted", "gated", "holders", "next"} <= made.keys()
         assert await keyspace(client, THERE) == made
-        for kind in Kind:
+        for kind in RecordKind:
             await there.exchange(kind, [record.key for record in await all_of(there, kind)], [])
         assert await keyspace(client, THERE) == {"meta": "a record"}
 
@@ -73,4 +73,4 @@ async def test_jobs_that_somebody_has_edited_are_named(redis: RedisServer) -> No
         with pytest.raises(
             StoreError, match=f"jobs {edited} cannot be read, because somebody has edited them"
         ):
-            await all_of(here, Kind.JOBS)
+            await all_of(here, RecordKind.JOBS)

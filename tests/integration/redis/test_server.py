@@ -6,8 +6,8 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import StoreUnavailable, StoreUnusable
-from duetime.model.instants import LATEST
 from duetime.model.states import State
+from duetime.model.time import LATEST
 from duetime.stores.open import open_store
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
 from tests.integration.redis.kit import check, opened, tell

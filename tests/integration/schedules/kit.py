@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from duetime import JobRecord, Scheduler
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -13,11 +13,11 @@ import pytest
 
 from duetime import Scheduler, at, cron, every
 from duetime.errors import ScheduleNotFound
-from duetime.model.instants import SECOND, from_datetime
-from duetime.model.parking import park
 from duetime.model.retention import Retention
+from duetime.model.schedule.parking import park
+from duetime.model.time import SECOND, from_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.runtime.firing import ScheduleFirer
+from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.testing import FakeClock, drain
 from duetime.testing.conformance.kit import worker_info
 from tests.integration.kit import Fleet, until

@@ -14,10 +14,10 @@ from duetime.errors import (
     NothingToSkip,
     StoreUnavailable,
 )
-from duetime.model.instants import SECOND
-from duetime.runtime.identity import Identity
+from duetime.model.time import SECOND
+from duetime.runtime.identity import WorkerIdentity
 from duetime.scheduler.task import AsyncTask
-from duetime.stores.base import Demand
+from duetime.stores.base import ClaimRequest
 from duetime.testing.clock import FakeClock
 from tests.integration.schedules.kit import NOON, plant, records
 
@@ -206,9 +206,9 @@ async def test_an_occurrence_that_a_worker_holds_ready_is_called_off_and_not_ski
     await scheduler.schedules.put("often", every("1h"), report, args=("x",))
     clock.advance(3599.5)
     await plant(scheduler)
-    worker = Identity(queues=["slow"], slots=1).info
+    worker = WorkerIdentity(queues=["slow"], slots=1).info
     await scheduler.store.register(worker, lease=30 * SECOND)
-    demand = Demand(
+    demand = ClaimRequest(
         worker=worker.id, claim_id="c", queues=(("slow", 1),), limit=1, tasks=("report",), ahead=SECOND
     )
     [claim] = await scheduler.store.claim(demand)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND, Instant, Micros
 from tests.integration.ledger import Entry, starts_by_job
 from tests.integration.occurrences import stood_for
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from duetime.errors import StoreUnavailable
-from duetime.model.instants import SECOND, Instant
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND, Instant
 from duetime.scheduler.task import Call
 from tests.integration import ledger
 from tests.integration.kit import Fleet, available, read_all

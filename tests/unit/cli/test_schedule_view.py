@@ -15,19 +15,18 @@ from duetime.cli.schedule_view import (
     upcoming_row,
     upcoming_values,
 )
-from duetime.model.durations import LONGEST
-from duetime.model.fleet import Fleet
-from duetime.model.instants import from_datetime
-from duetime.model.schedule import StoredSchedule
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.stored import LiveWorkers
+from duetime.model.time import LONGEST_DURATION, from_datetime
 from duetime.model.triggers.preview import Upcoming
-from duetime.model.triggers.text import to_text
-from tests.unit.model.test_explain import WORKER
+from duetime.model.triggers.specs import trigger_to_text
+from tests.unit.model.explain.test_job import WORKER
 
 NOW = datetime(2030, 1, 31, 12, tzinfo=UTC)
-NOBODY = Fleet()
-SOMEBODY = Fleet((replace(WORKER, tasks=("shop.tidy",), fires=True),))
-STRANGERS = Fleet((replace(WORKER, tasks=("other",), fires=False),))
-FIRES_ONLY = Fleet((replace(WORKER, tasks=(), queues=(), slots=0, fires=True),))
+NOBODY = LiveWorkers()
+SOMEBODY = LiveWorkers((replace(WORKER, tasks=("shop.tidy",), fires=True),))
+STRANGERS = LiveWorkers((replace(WORKER, tasks=("other",), fires=False),))
+FIRES_ONLY = LiveWorkers((replace(WORKER, tasks=(), queues=(), slots=0, fires=True),))
 
 
 def record(**fields: Any) -> ScheduleRecord:
@@ -37,7 +36,7 @@ def record(**fields: Any) -> ScheduleRecord:
         name="nightly",
         task="shop.tidy",
         payload='{"days":7}',
-        trigger=to_text(trigger),
+        trigger=trigger_to_text(trigger),
         declared="",
         fired_through=now,
         next_at=trigger.after(now),
@@ -48,7 +47,7 @@ def record(**fields: Any) -> ScheduleRecord:
 
 
 def lines(
-    schedule: ScheduleRecord, capsys: pytest.CaptureFixture[str], fleet: Fleet = SOMEBODY
+    schedule: ScheduleRecord, capsys: pytest.CaptureFixture[str], fleet: LiveWorkers = SOMEBODY
 ) -> dict[str, str]:
     say_schedule(schedule, fleet, [], [], now=NOW + timedelta(hours=1))
     printed = capsys.readouterr().out.splitlines()
@@ -112,7 +111,7 @@ def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.C
 
 
 def test_a_window_without_an_end_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
-    endless = record(misfire="all", misfire_window=LONGEST, misfire_limit=5)
+    endless = record(misfire="all", misfire_window=LONGEST_DURATION, misfire_limit=5)
     assert lines(endless, capsys)["misfire"] == "all, however late, at most 5 of them"
     assert lines(record(), capsys)["misfire"] == "latest, at most 1 hour late"
 

@@ -9,7 +9,7 @@ import pytest
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import Callback, bind_callbacks, call_back, overlay
 from duetime.model.states import State
-from tests.unit.model.test_rerun import OLD
+from tests.unit.model.test_job_once_more import OLD
 
 OWNER = object()
 

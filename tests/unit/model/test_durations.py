@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidDuration
-from duetime.model import durations
+from duetime.model.time import LONGEST_DURATION, describe_duration, parse_duration
 
 SECOND = 1_000_000
 
@@ -33,11 +33,11 @@ SECOND = 1_000_000
         ("1w", 604_800 * SECOND),
         (" 2 hours 5 minutes ", 7_500 * SECOND),
         ("100w", 60_480_000 * SECOND),
-        (durations.LONGEST // SECOND, durations.LONGEST),
+        (LONGEST_DURATION // SECOND, LONGEST_DURATION),
     ],
 )
 def test_a_duration_is_read_as_microseconds(value: Any, micros: int) -> None:
-    assert durations.parse(value, what="delay") == micros
+    assert parse_duration(value, what="delay") == micros
 
 
 @pytest.mark.parametrize(
@@ -74,13 +74,13 @@ def test_a_duration_is_read_as_microseconds(value: Any, micros: int) -> None:
         pytest.param(10**5_000, id="too huge to print"),
         pytest.param(-(10**400), id="huge and negative"),
         1e300,
-        durations.LONGEST // SECOND + 1,
+        LONGEST_DURATION // SECOND + 1,
         timedelta.max,
     ],
 )
 def test_anything_else_is_refused_with_its_name_and_an_example(value: Any) -> None:
     with pytest.raises(InvalidDuration, match=r"(?s)^delay .*'15m'") as caught:
-        durations.parse(value, what="delay")
+        parse_duration(value, what="delay")
     assert len(str(caught.value)) < 400
 
 
@@ -95,18 +95,18 @@ def test_anything_else_is_refused_with_its_name_and_an_example(value: Any) -> No
     ],
 )
 def test_a_duration_is_said_in_english(micros: int, text: str) -> None:
-    assert durations.describe(micros) == text
+    assert describe_duration(micros) == text
 
 
-@given(st.integers(0, durations.LONGEST))
+@given(st.integers(0, LONGEST_DURATION))
 def test_what_is_said_is_read_back(micros: int) -> None:
-    assert durations.parse(durations.describe(micros), what="delay") == micros
+    assert parse_duration(describe_duration(micros), what="delay") == micros
 
 
 @given(st.text(max_size=20) | st.floats() | st.integers() | st.timedeltas())
 def test_no_input_escapes_as_another_error(value: Any) -> None:
     try:
-        micros = durations.parse(value, what="delay")
+        micros = parse_duration(value, what="delay")
     except InvalidDuration:
         return
-    assert 0 <= micros <= durations.LONGEST
+    assert 0 <= micros <= LONGEST_DURATION

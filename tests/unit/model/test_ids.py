@@ -11,7 +11,7 @@ import pytest
 
 from duetime.model import ids
 from duetime.model.ids import first_id_of, new_job_id, new_token
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 
 
 def test_a_job_id_is_a_uuid_of_version_7() -> None:

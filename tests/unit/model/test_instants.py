@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime
-from duetime.model.instants import EARLIEST, LATEST, SECOND, from_datetime, to_datetime
+from duetime.model.time import EARLIEST, LATEST, SECOND, from_datetime, to_datetime
 
 
 @given(st.integers(EARLIEST, LATEST))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from duetime.model.job import IfExists, Key
-from duetime.model.keys import Holder, Verdict, judge
+from duetime.model.keys import KeyDecision, KeyHolder, decide_key
 from duetime.model.states import State
 
 NOW = 1_000
@@ -13,8 +13,8 @@ NOW = 1_000
 
 def holder(
     state: State, *, finished_at: int | None = None, keep: int | None = None, until: int | None = None
-) -> Holder:
-    return Holder("id", state, "{}", finished_at, keep, until)
+) -> KeyHolder:
+    return KeyHolder("id", state, "{}", finished_at, keep, until)
 
 
 WAITS = holder(State.PENDING)
@@ -25,25 +25,27 @@ KEPT = holder(State.SUCCEEDED, finished_at=NOW - 5, keep=6)
 @pytest.mark.parametrize(
     ("if_exists", "other", "verdict"),
     [
-        ("return", WAITS, Verdict.JOIN),
-        ("return", RUNS, Verdict.JOIN),
-        ("return", KEPT, Verdict.JOIN),
-        ("replace", WAITS, Verdict.REPLACE),
-        ("replace", RUNS, Verdict.TAKE_OVER),
-        ("replace", KEPT, Verdict.TAKE_OVER),
-        ("raise", WAITS, Verdict.REFUSE),
-        ("raise", RUNS, Verdict.REFUSE),
-        ("raise", KEPT, Verdict.REFUSE),
+        ("return", WAITS, KeyDecision.JOIN),
+        ("return", RUNS, KeyDecision.JOIN),
+        ("return", KEPT, KeyDecision.JOIN),
+        ("replace", WAITS, KeyDecision.REPLACE),
+        ("replace", RUNS, KeyDecision.TAKE_OVER),
+        ("replace", KEPT, KeyDecision.TAKE_OVER),
+        ("raise", WAITS, KeyDecision.REFUSE),
+        ("raise", RUNS, KeyDecision.REFUSE),
+        ("raise", KEPT, KeyDecision.REFUSE),
     ],
 )
-def test_the_request_says_what_becomes_of_it(if_exists: IfExists, other: Holder, verdict: Verdict) -> None:
-    assert judge(Key(value="k", if_exists=if_exists), other, now=NOW) is verdict
+def test_the_request_says_what_becomes_of_it(
+    if_exists: IfExists, other: KeyHolder, verdict: KeyDecision
+) -> None:
+    assert decide_key(Key(value="k", if_exists=if_exists), other, now=NOW) is verdict
 
 
 @pytest.mark.parametrize("if_exists", ["return", "replace", "raise"])
 def test_a_hold_that_is_over_stops_nobody(if_exists: IfExists) -> None:
     over = holder(State.FAILED, finished_at=NOW - 5, keep=5, until=NOW)
-    assert judge(Key(value="k", if_exists=if_exists), over, now=NOW) is Verdict.TAKE_OVER
+    assert decide_key(Key(value="k", if_exists=if_exists), over, now=NOW) is KeyDecision.TAKE_OVER
 
 
 def test_the_longer_of_two_holds_counts() -> None:

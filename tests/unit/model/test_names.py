@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import ConfigError, InvalidName, InvalidOption
-from duetime.model.names import MAX_NAME, check_name, check_namespace, check_reason
+from duetime.model.text import MAX_NAME, check_name, check_namespace, check_reason
 
 
 @pytest.mark.parametrize(

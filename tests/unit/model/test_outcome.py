@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.blame import MAX_BLAMES
-from duetime.model.instants import SECOND
 from duetime.model.job import SOON, Claim, Token
 from duetime.model.outcome import (
     LEAST_SNOOZE,
+    MAX_BLAMES,
     Cancelled,
     Crashed,
     Failed,
@@ -30,6 +29,7 @@ from duetime.model.outcome import (
 )
 from duetime.model.retry import NO_RETRIES, RetryPolicy, computed, exponential, fixed
 from duetime.model.states import LEGAL, State
+from duetime.model.time import SECOND
 
 NOW = 1_700_000_000_000_000
 STARTED = NOW - 3 * SECOND

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidOption
-from duetime.model.instants import SECOND
+from duetime.model.job import FOREVER
 from duetime.model.retention import (
     Remains,
     Retention,
@@ -17,7 +17,7 @@ from duetime.model.retention import (
     note_on,
 )
 from duetime.model.states import State
-from duetime.model.terms import FOREVER
+from duetime.model.time import SECOND
 
 NOW = 1_000
 OLD = 100

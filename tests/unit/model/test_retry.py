@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidDuration, InvalidOption
-from duetime.model.instants import SECOND, Micros
 from duetime.model.retry import (
     MAX_RETRIES,
     NO_RETRIES,
@@ -21,6 +20,7 @@ from duetime.model.retry import (
     fixed,
     retry_policy,
 )
+from duetime.model.time import SECOND, Micros
 
 
 def waits(policy: RetryPolicy, count: int) -> list[float]:

@@ -7,7 +7,7 @@ import pytest
 
 from duetime import Cancel, Retry, Snooze
 from duetime.errors import InvalidDuration
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 
 
 def test_delays_are_written_like_all_durations() -> None:

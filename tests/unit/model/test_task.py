@@ -6,21 +6,20 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidName, InvalidOption
-from duetime.model.instants import SECOND, from_datetime
-from duetime.model.job import Key
+from duetime.model.job import FOREVER, NO_TERMS, JobTerms, Key
 from duetime.model.task import job_options, task_options
-from duetime.model.terms import FOREVER, PLAIN, Terms
+from duetime.model.time import SECOND, from_datetime
 
 
 def test_options_that_say_nothing_special_leave_the_terms_plain() -> None:
-    assert task_options({"queue": "mail", "tags": [], "expires": None}).terms is PLAIN
+    assert task_options({"queue": "mail", "tags": [], "expires": None}).terms is NO_TERMS
     options = job_options({"delay": 1})
-    assert options.terms is PLAIN
-    assert options.over(PLAIN) is PLAIN
+    assert options.terms is NO_TERMS
+    assert options.over(NO_TERMS) is NO_TERMS
 
 
 def test_no_time_to_live_means_for_ever() -> None:
-    assert task_options({"result_ttl": None, "failure_ttl": 0}).terms == Terms(
+    assert task_options({"result_ttl": None, "failure_ttl": 0}).terms == JobTerms(
         result_ttl=FOREVER, failure_ttl=0
     )
 
@@ -28,7 +27,7 @@ def test_no_time_to_live_means_for_ever() -> None:
 def test_terms_of_a_request_stand_before_those_of_the_task_and_tags_are_added() -> None:
     defaults = task_options({"expires": 1, "tags": ["a", "b"], "result_ttl": 5}).terms
     asked = job_options({"expires": 2, "tags": ["b", "c"]})
-    assert asked.over(defaults) == Terms(expires=2 * SECOND, tags=("a", "b", "c"), result_ttl=5 * SECOND)
+    assert asked.over(defaults) == JobTerms(expires=2 * SECOND, tags=("a", "b", "c"), result_ttl=5 * SECOND)
 
 
 def test_a_deadline_may_be_a_moment() -> None:
@@ -75,7 +74,7 @@ def test_what_cannot_be_meant_is_refused(values: Any, text: str) -> None:
 
 
 def test_the_tags_of_a_task_count_towards_those_of_its_jobs() -> None:
-    defaults = Terms(tags=tuple(f"t{n}" for n in range(31)))
+    defaults = JobTerms(tags=tuple(f"t{n}" for n in range(31)))
     assert len(job_options({"tags": ["t0", "a"]}).over(defaults).tags) == 32
     with pytest.raises(InvalidOption, match="33 tags; at most 32 are allowed"):
         job_options({"tags": ["a", "b"]}).over(defaults)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import ConfigError
-from duetime.model.urls import LONGEST, MOST_SHOWN, Host, Url, parse, redact, redact_text
+from duetime.model.urls import LONGEST_URL, MOST_SHOWN, DatabaseUrl, UrlHost, parse_url, redact, redact_text
 from duetime.stores.open import open_store
 
 pytestmark = pytest.mark.covers("password-in-message")
@@ -36,12 +36,12 @@ def part_of(core: str, text: str) -> bool:
 
 
 def test_a_url_is_read() -> None:
-    url = parse("PostgreSQL://a%2Fb:s:e@c%23ret@one:1,[::1]:2,%2Frun%2Fpg/my%20db?pool=3&host=x")
-    assert url == Url(
+    url = parse_url("PostgreSQL://a%2Fb:s:e@c%23ret@one:1,[::1]:2,%2Frun%2Fpg/my%20db?pool=3&host=x")
+    assert url == DatabaseUrl(
         scheme="postgresql",
         user="a/b",
         password="s:e@c#ret",
-        hosts=(Host("one", 1), Host("::1", 2), Host("/run/pg", None)),
+        hosts=(UrlHost("one", 1), UrlHost("::1", 2), UrlHost("/run/pg", None)),
         path="/my db",
         options={"pool": "3", "host": "x"},
     )
@@ -66,7 +66,7 @@ def test_a_url_is_read() -> None:
         ("postgresql://me:se#cret@host/db", "postgresql://***"),
         ("postgresql://me:secret", "postgresql://***"),
         ("me:secret@host/db", "***"),
-        (f"postgresql://me:secret@host/{'x' * LONGEST}", "postgresql://***"),
+        (f"postgresql://me:secret@host/{'x' * LONGEST_URL}", "postgresql://***"),
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
@@ -112,11 +112,11 @@ def test_no_message_has_a_part_of_a_password_however_it_was_written(
     url = f"{start}:{before}{core}{after}@db.example/0"
     said = redact(url)
     try:
-        parsed = parse(url)
+        parsed = parse_url(url)
     except ConfigError as error:
         said += str(error)
     else:
-        assert (parsed.hosts, parsed.path) == ((Host("db.example", None),), "/0")
+        assert (parsed.hosts, parsed.path) == ((UrlHost("db.example", None),), "/0")
         said += repr(parsed)
     try:
         store = open_store(url)
@@ -132,7 +132,7 @@ def test_a_password_that_is_encoded_is_read_as_it_was_and_hidden_everywhere(
     password: str, scheme: str
 ) -> None:
     url = f"{scheme}://ann:{quote(password, safe='')}@db.example/0"
-    assert parse(url).password == password
+    assert parse_url(url).password == password
     assert redact(url) == f"{scheme}://ann:***@db.example/0"
     assert redact_text(f"no {url}, alas") == f"no {scheme}://ann:***@db.example/0, alas"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from duetime.model.instants import Instant, Micros
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
-from duetime.runtime.timekeeper import Timekeeper
+from duetime.model.time import Instant, Micros
+from duetime.runtime.store_clock import StoreClock
 
 CLAIM = Claim(
     job_id="job",
@@ -45,7 +45,7 @@ def settlement(job_id: str = "job", **changes: Any) -> Settlement:
     return Settlement(token=Token(job_id, 1, "claim"), **values)
 
 
-class StillTime(Timekeeper):
+class StillTime(StoreClock):
     """A store's clock that moves when the test says so; timers fire as soon as the loop runs."""
 
     def __init__(self, now: Instant = 0) -> None:

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
-from duetime.model.instants import SECOND
-from duetime.runtime import draining
-from duetime.runtime.dispatcher import Dispatcher
-from duetime.runtime.draining import drain
-from duetime.runtime.run import StopCause
+from duetime.model.time import SECOND
+from duetime.runtime import worker as draining
+from duetime.runtime.running.dispatcher import Dispatcher
+from duetime.runtime.running.run import StopCause
+from duetime.runtime.worker import drain_runs
 from tests.unit.runtime.kit import claim
 
 LONG = 3_600 * SECOND
@@ -42,7 +42,7 @@ class Running:
 
 async def drained(running: Running, *, grace: int = LONG, hurry: asyncio.Event | None = None) -> None:
     async with asyncio.timeout(10):
-        await drain(cast("Dispatcher", running), grace=grace, hurry=hurry or asyncio.Event())
+        await drain_runs(cast("Dispatcher", running), grace=grace, hurry=hurry or asyncio.Event())
 
 
 async def test_a_job_that_ends_within_the_grace_time_is_left_alone() -> None:
@@ -68,7 +68,7 @@ async def test_the_grace_time_can_be_cut_short() -> None:
 async def test_a_job_that_does_not_end_is_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(draining, "LAST_WAIT", 0)
+    monkeypatch.setattr(draining, "DRAIN_TIMEOUT", 0)
     running = Running(stubborn=True)
     await drained(running, grace=0)
     assert running.runs

@@ -9,7 +9,7 @@ import pytest
 
 from duetime import Event, EventKind
 from duetime.errors import InvalidOption
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 from duetime.runtime.events import Events
 
 STARTED = Event(kind=EventKind.JOB_STARTED, at=datetime(2030, 1, 1, tzinfo=UTC), worker="w1", job="a")

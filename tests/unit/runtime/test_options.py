@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import ConfigError, DuetimeError
-from duetime.model.instants import MILLISECOND, SECOND
+from duetime.model.time import MILLISECOND, SECOND
 from duetime.runtime.options import WorkerOptions, worker_options
 
 

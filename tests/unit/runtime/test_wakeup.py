@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from duetime.runtime.wakeup import Wakeup
+from duetime.runtime.service import Wakeup
 
 
 async def test_a_hint_wakes_the_sleeper() -> None:

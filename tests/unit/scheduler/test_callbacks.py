@@ -8,7 +8,7 @@ import pytest
 
 from duetime import Ended, Job, Limit, Scheduler, State, every
 from duetime.errors import InvalidOption, InvalidTask
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.errors import InvalidOption, InvalidZone
-from duetime.model.durations import DAY, HOUR
-from duetime.model.instants import from_datetime
-from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.time import DAY, HOUR, from_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.scheduler.forecast_records import Forecast
+from duetime.scheduler.forecast import Forecast
 from duetime.testing import FakeClock
 
 SUNDAY = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
@@ -43,12 +42,14 @@ async def store(scheduler: Scheduler, triggers: Mapping[str, Trigger]) -> None:
         )
         for name, trigger in triggers.items()
     ]
-    await scheduler.store.write_schedules([Change(before=None, after=schedule) for schedule in schedules])
+    await scheduler.store.write_schedules(
+        [ScheduleUpdate(before=None, after=schedule) for schedule in schedules]
+    )
 
 
 async def alter(scheduler: Scheduler, name: str, **values: object) -> None:
     [before] = await scheduler.store.get_schedules([name])
-    change = Change(before=before, after=replace(before, **values))  # type: ignore[arg-type]
+    change = ScheduleUpdate(before=before, after=replace(before, **values))  # type: ignore[arg-type]
     assert await scheduler.store.write_schedules([change]) == {name}
 
 

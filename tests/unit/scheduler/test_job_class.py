@@ -21,7 +21,7 @@ from duetime.errors import (
     InvalidOption,
     InvalidTask,
 )
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 
 here = Scheduler("sqlite://")
 

@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 from typing import NoReturn
 
-from duetime.scheduler.portal import Portal
+from duetime.scheduler.portal import BlockingPortal
 
 
 async def test_a_call_that_the_loop_cancels_raises_an_exception_in_the_callers_thread() -> None:
@@ -24,7 +24,7 @@ async def test_a_call_that_the_loop_cancels_raises_an_exception_in_the_callers_t
         except BaseException as error:  # noqa: BLE001 -- what kind it is, is the question
             return error
 
-    portal = Portal(current_loop=lambda: loop, open_=nothing, close=nothing)
+    portal = BlockingPortal(current_loop=lambda: loop, open_=nothing, close=nothing)
     calling = asyncio.ensure_future(asyncio.to_thread(call))
     visit = await visits.get()
     assert visit is not None

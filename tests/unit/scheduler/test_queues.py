@@ -47,7 +47,7 @@ async def test_queues_are_listed_by_name_with_what_is_in_them(
 async def test_numbers_that_were_counted_in_part_are_named(
     scheduler: Scheduler, greet: AsyncTask[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "_MOST", 2)
+    monkeypatch.setattr(queues, "_MAX_COUNTED", 2)
     async with scheduler:
         await scheduler.enqueue_many([greet.call() for _ in range(3)])
         (mail,) = await scheduler.queues.list()
@@ -58,7 +58,7 @@ async def test_numbers_that_were_counted_in_part_are_named(
 async def test_a_purge_cancels_everything_step_by_step(
     scheduler: Scheduler, greet: AsyncTask[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queues, "_STEP", 2)
+    monkeypatch.setattr(queues, "_PURGE_STEP", 2)
     async with scheduler:
         handles = await scheduler.enqueue_many([greet.call() for _ in range(5)])
         assert await scheduler.queues.purge("mail", confirm="mail", reason="a mistake") == 5

@@ -19,7 +19,7 @@ from duetime.errors import (
     InvalidTask,
     InvalidTrigger,
 )
-from duetime.model.terms import Terms
+from duetime.model.job import JobTerms
 
 
 def plain(number: int) -> int:
@@ -230,7 +230,7 @@ def test_the_value_of_an_argument_names_the_gate_also_when_it_is_the_default(
 
     args, kwargs = call
     assert send.call(*args, **kwargs).job.terms.gate == gate
-    assert send.options(tags=["x"]).call(*args, **kwargs).job.terms == Terms(tags=("x",), gate=gate)
+    assert send.options(tags=["x"]).call(*args, **kwargs).job.terms == JobTerms(tags=("x",), gate=gate)
 
 
 def test_equal_values_have_one_gate_however_they_are_written(scheduler: Scheduler) -> None:
@@ -270,7 +270,7 @@ def test_a_schedule_of_a_limited_task_stores_the_gate(scheduler: Scheduler) -> N
     def send(customer: int) -> None: ...
 
     (declared,) = scheduler._registry.schedules.values()
-    assert Terms.from_text(declared.at(0).terms) == Terms(gate="send[customer=7]")
+    assert JobTerms.from_text(declared.at(0).terms) == JobTerms(gate="send[customer=7]")
 
 
 @pytest.mark.parametrize("policy", [{"overlap": "queue_one"}, {"misfire": "all"}])

@@ -6,9 +6,9 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import JobActive
-from duetime.model.instants import SECOND
 from duetime.model.states import State
-from duetime.scheduler import releasing
+from duetime.model.time import SECOND
+from duetime.scheduler import jobs as releasing
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import LEASE, hire, put, take_one
 
@@ -26,7 +26,7 @@ def scheduler(clock: FakeClock) -> Scheduler:
 async def test_a_worker_that_does_not_answer_keeps_the_job(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(releasing, "PATIENCE", SECOND // 20)
+    monkeypatch.setattr(releasing, "RELEASE_TIMEOUT", SECOND // 20)
     async with scheduler:
         await hire(scheduler.store, "w1")
         job_id = await put(scheduler.store, delay=SECOND)

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, State, every
-from duetime.model.schedule import StoredSchedule
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
+from duetime.model.schedule.record import StoredSchedule
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.testing.clock import FakeClock
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Scheduler, State, every
 from duetime.errors import InvalidTrigger
-from duetime.model.schedule import Change
+from duetime.model.schedule.record import ScheduleUpdate
 from duetime.testing.clock import FakeClock
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -33,7 +33,9 @@ async def scheduler(clock: FakeClock) -> AsyncIterator[Scheduler]:
         await scheduler.schedules.put("sound", every("1h"), "work")
         await scheduler.schedules.put("moon", every("1h"), "work")
         [before] = await scheduler.store.get_schedules(["moon"])
-        await scheduler.store.write_schedules([Change(before=before, after=replace(before, trigger=SPEC))])
+        await scheduler.store.write_schedules(
+            [ScheduleUpdate(before=before, after=replace(before, trigger=SPEC))]
+        )
         yield scheduler
 
 

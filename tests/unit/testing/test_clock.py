@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidDuration, InvalidTime
-from duetime.model.clock import Clock
-from duetime.model.instants import LATEST, SECOND, to_datetime
+from duetime.model.time import LATEST, SECOND, Clock, to_datetime
 from duetime.testing import FakeClock
 
 

@@ -268,8 +268,8 @@ async def test_a_schedule_that_has_much_to_account_for_is_done_with_it_after_a_j
     async def work() -> None: ...
 
     # A trigger that cannot count is walked, so many occurrences at a time.
-    monkeypatch.setattr("duetime.model.passed.MOST_WALKED", 10)
-    monkeypatch.setattr("duetime.model.triggers.intersection.Intersection.count", Trigger.count)
+    monkeypatch.setattr("duetime.model.schedule.occurrences.MOST_WALKED", 10)
+    monkeypatch.setattr("duetime.model.triggers.combined.Intersection.count", Trigger.count)
     await scheduler.schedules.put("s", cron("* * * * *") & cron("*/2 * * * *"), "work")
     clock.advance("2h")
     assert [job.occurrence for job in await drain(scheduler)] == [START + timedelta(hours=2)]

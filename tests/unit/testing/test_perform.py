@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Cancel, Job, Scheduler, Snooze, current_job
 from duetime.errors import BlockingCallInLoop, InvalidArguments, JobError, JobFailed, ResultExpired
-from duetime.runtime.context import current
+from duetime.runtime.running.context import current_run
 from duetime.testing import blocking, perform
 
 scheduler = Scheduler("postgresql://nobody@127.0.0.1:1/nowhere")
@@ -71,9 +71,9 @@ async def test_the_task_runs_inside_a_job_also_with_options() -> None:
 
 
 async def test_the_test_itself_is_in_no_job_afterwards() -> None:
-    before = current.get(None)
+    before = current_run.get(None)
     await perform(move, Point(1))
-    assert current.get(None) is before
+    assert current_run.get(None) is before
 
 
 async def test_what_it_raises_is_raised_here_at_the_first_try() -> None:

@@ -1,14 +1,22 @@
-"""What an explanation is made from, and what it is made of."""
+"""What an explanation is made from: the job or schedule, its workers and limits, and the time that was asked about."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
-from duetime.model.fleet import Fleet
-from duetime.model.instants import Instant, Micros
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.errors import InvalidTime
+from duetime.model.audit import StoredAuditEntry
+from duetime.model.job import JobId
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.stored import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
+from duetime.model.time import LATEST, MINUTE, SECOND, Instant, Micros, from_datetime, to_datetime
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.specs import trigger_if_readable
+from duetime.model.triggers.zones import zone
 
 
 class Sentence(NamedTuple):
@@ -52,15 +60,180 @@ class Situation:
         return self.now - instant
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> LiveWorkers:
         """The workers that are there."""
-        return Fleet.of(self.workers)
+        return LiveWorkers.of(self.workers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts(Situation):
+class JobFacts(Situation):
     """Everything a store knows that bears on one job."""
 
     job: StoredJob
     attempts: Sequence[StoredAttempt] = ()
     limits: Sequence[LimitFacts] = ()
+
+
+class TimeRange(NamedTuple):
+    """A stretch of time; `until` is the first instant after it."""
+
+    since: Instant
+    until: Instant
+
+    def has(self, instant: Instant | None) -> bool:
+        """Whether an instant lies in it."""
+        return instant is not None and self.since <= instant < self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleQuestion:
+    """What was asked about, in the zone of the schedule."""
+
+    text: str
+    windows: tuple[TimeRange, ...]
+    """Two where the clock shows the time twice."""
+    remark: str | None = None
+    """What the clock did then, if that is not what it does on other days."""
+
+
+def ask_about(moment: datetime, tz: str) -> ScheduleQuestion:
+    """Read a moment, in the zone where it names none; without seconds it stands for the whole minute."""
+    if not isinstance(moment, datetime):
+        text = f"at must be a datetime such as datetime(2030, 1, 31, 3, 0), not {type(moment).__name__}"
+        raise InvalidTime(text)
+    if moment.utcoffset() is not None:
+        instant = from_datetime(moment, what="at")
+        return ScheduleQuestion(text=_shown(to_datetime(instant), tz), windows=(_window(instant, moment),))
+    place = ZoneInfo(tz)
+    first, second = (from_datetime(moment.replace(tzinfo=place, fold=fold), what="at") for fold in (0, 1))
+    if first == second:
+        return ScheduleQuestion(text=_shown(to_datetime(first), tz), windows=(_window(first, moment),))
+    if first < second:
+        return ScheduleQuestion(
+            text=f"{moment:%Y-%m-%d %H:%M:%S} {tz}",
+            windows=(_window(first, moment), _window(second, moment)),
+            remark=f"{moment:%H:%M:%S} comes twice on this day in {tz}: {_utc(first)} and {_utc(second)}.",
+        )
+    return _in_gap(moment, first, tz)
+
+
+def _in_gap(moment: datetime, instant: Instant, tz: str) -> ScheduleQuestion:
+    """Ask about the end of the gap instead, where whatever falls into it is made up for."""
+    change = zone(tz).stretch_at(instant // SECOND).start * SECOND
+    opening = to_datetime(change).astimezone(ZoneInfo(tz))
+    before = to_datetime(change - SECOND).astimezone(ZoneInfo(tz)) + timedelta(seconds=1)
+    return ScheduleQuestion(
+        text=f"{moment:%Y-%m-%d %H:%M:%S} {tz}",
+        windows=(_window(change, moment),),
+        remark=(
+            f"{moment:%H:%M:%S} does not exist on {moment:%Y-%m-%d} in {tz}: the clock goes from {before:%H:%M:%S} to "
+            f"{opening:%H:%M:%S}. What is fixed to a time in between comes at {opening:%H:%M:%S}."
+        ),
+    )
+
+
+def _window(instant: Instant, moment: datetime) -> TimeRange:
+    return TimeRange(instant, instant + _width(moment))
+
+
+def _width(moment: datetime) -> Micros:
+    if moment.microsecond:
+        return 1
+    return SECOND if moment.second else MINUTE
+
+
+def _shown(moment: datetime, tz: str) -> str:
+    there = f"{moment.astimezone(ZoneInfo(tz)):%Y-%m-%d %H:%M:%S} {tz}"
+    return there if tz == "UTC" else f"{there} ({moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
+
+
+def _utc(instant: Instant) -> str:
+    return f"{to_datetime(instant):%H:%M:%S} UTC"
+
+
+class TriggerVersion(NamedTuple):
+    """A trigger that a schedule had for some time."""
+
+    trigger: Trigger | None
+    """`None` when it cannot be read."""
+    until: Instant
+    """When another took its place."""
+    entry: StoredAuditEntry | None
+    """What made another take its place; `None` for the one it has now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleFacts(Situation):
+    """Everything a store knows that bears on a schedule at some time."""
+
+    name: str
+    schedule: StoredSchedule | None
+    """`None` when it was deleted."""
+    problem: str | None = None
+    """Why its row cannot be read, if it cannot; what is odd in it is blank."""
+    question: ScheduleQuestion | None = None
+    """`None`: how it stands now."""
+    records: Sequence[StoredJob] = ()
+    """Those of the time that was asked about and after it, by occurrence: a later one may stand for that time, too."""
+    before: Sequence[StoredJob] = ()
+    """Records before that time, latest first; jobs only, unless nothing was asked."""
+    oldest: StoredJob | None = None
+    """The earliest record that is left."""
+    entries: Sequence[StoredAuditEntry] = ()
+    """What was done to it, newest first."""
+    jobs: Mapping[JobId, JobFacts] = field(default_factory=dict[JobId, JobFacts])
+    """What is known of the jobs among the records."""
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """The trigger it has now, or had last."""
+        return next((version.trigger for version in self.versions() if version.trigger is not None), None)
+
+    def trigger_at(self, instant: Instant) -> Trigger | None:
+        """The trigger it had at an instant."""
+        found = None
+        for version in self.versions():
+            if version.until <= instant:
+                break
+            found = version.trigger
+        return found
+
+    def versions(self) -> Iterator[TriggerVersion]:
+        """Yield the triggers it has had, newest first."""
+        spec = None if self.schedule is None else self.schedule.trigger
+        until, entry = LATEST, None
+        for change in self.entries:
+            pair = before_and_after(change, "trigger")
+            if pair is None:
+                continue
+            yield TriggerVersion(read_trigger(spec if spec is not None else pair[1]), until, entry)
+            spec, until, entry = pair[0], change.at, change
+        yield TriggerVersion(read_trigger(spec), until, entry)
+
+    def value_at(self, name: str, instant: Instant) -> Any:
+        """Return what a field of the schedule was at an instant; `None` when that is not known."""
+        value = None if self.schedule is None else getattr(self.schedule, name)
+        for entry in self.entries:
+            if entry.at <= instant:
+                break
+            if (pair := before_and_after(entry, name)) is not None:
+                value = pair[0]
+        return value
+
+    def latest(self, verb: str, *, until: Instant = LATEST) -> StoredAuditEntry | None:
+        """Return the latest entry of a verb up to an instant."""
+        return next((entry for entry in self.entries if entry.verb == verb and entry.at <= until), None)
+
+
+def before_and_after(entry: StoredAuditEntry, name: str) -> tuple[Any, Any] | None:
+    """Return what a field was and what it became, if an entry changed it."""
+    match entry.detail.get(name):
+        case [before, after]:
+            return before, after
+        case _:
+            return None
+
+
+def read_trigger(spec: object) -> Trigger | None:
+    """Return the trigger of a spec; `None` when it cannot be read."""
+    return trigger_if_readable(spec) if isinstance(spec, str) else None

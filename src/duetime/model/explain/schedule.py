@@ -4,30 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.explain.absence import absence
-from duetime.model.explain.asking import Question, Window
-from duetime.model.explain.exclusion import occurs
-from duetime.model.explain.facts import Sentence
-from duetime.model.explain.occurrences import ahead, reasons, summary, told
-from duetime.model.explain.prospects import in_the_way, upcoming
-from duetime.model.explain.schedule_facts import ScheduleFacts
+from duetime.model.audit import StoredAuditEntry
+from duetime.model.explain.facts import ScheduleFacts, ScheduleQuestion, Sentence, TimeRange, before_and_after
+from duetime.model.explain.job import hindrances, job_story
+from duetime.model.explain.wording import (
+    by_queue,
+    by_workers,
+    first_line,
+    length,
+    moment,
+    since,
+    worker_name,
+    worker_names,
+)
+from duetime.model.schedule.occurrences import searched_until
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.time import LONGEST_DURATION, Instant, Micros, describe_duration
+from duetime.model.triggers.base import NoOccurrence, Trigger
+from duetime.model.triggers.combined import Between, CombinedTrigger, Except
+from duetime.model.triggers.preview import clock_change_note
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
 
 MOST_TOLD = 5
 """How many records of the time that was asked about are told."""
 
 
-def explain_schedule(facts: ScheduleFacts) -> tuple[Sentence, ...]:
+def schedule_explanation(facts: ScheduleFacts) -> tuple[Sentence, ...]:
     """Return what is known of the time that was asked about, or how the schedule stands now."""
     question = facts.question
     return tuple(_standing(facts) if question is None else _answer(facts, question))
 
 
-def touching(facts: ScheduleFacts, window: Window) -> list[StoredJob]:
+def records_touching(facts: ScheduleFacts, window: TimeRange) -> list[StoredJob]:
     """Return the records of a time: those in it, and one that stands for occurrences in it."""
     trigger = facts.trigger_at(window.since)
     # What one record stands for is told by the trigger; where that is not known, the span has to do.
-    occurrence = window.since if trigger is None else occurs(trigger, window)
+    occurrence = window.since if trigger is None else occurrence_in(trigger, window)
     return [
         record for record in facts.records if window.has(record.occurrence) or _stands_for(record, occurrence)
     ]
@@ -51,29 +65,472 @@ def _standing(facts: ScheduleFacts) -> Iterator[Sentence]:
             schedule.created_at,
             f"Schedule {facts.name} was created: task {schedule.task} in queue {schedule.queue}, {rule}.",
         )
-    last = next((record for record in facts.before if not ahead(facts, record)), None)
+    last = next((record for record in facts.before if not is_ahead(facts, record)), None)
     if last is not None:
-        yield Sentence(last.finished_at or last.started_at or last.created_at, summary(facts, last))
-        yield from reasons(facts, last)
+        yield Sentence(last.finished_at or last.started_at or last.created_at, record_summary(facts, last))
+        yield from record_reasons(facts, last)
     for record in reversed(facts.before):
-        if ahead(facts, record):
-            yield Sentence(record.created_at, summary(facts, record))
+        if is_ahead(facts, record):
+            yield Sentence(record.created_at, record_summary(facts, record))
     if schedule is not None:
-        yield from upcoming(facts, schedule)
+        yield from next_runs(facts, schedule)
         found = [*in_the_way(facts, schedule)] or ["Nothing is in its way."]
         yield from (Sentence(None, text) for text in found)
 
 
-def _answer(facts: ScheduleFacts, question: Question) -> Iterator[Sentence]:
+def _answer(facts: ScheduleFacts, question: ScheduleQuestion) -> Iterator[Sentence]:
     yield Sentence(None, f"You ask about {question.text}.")
     if question.remark is not None:
         yield Sentence(None, question.remark)
-    found = [record for window in question.windows for record in touching(facts, window)]
+    found = [record for window in question.windows for record in records_touching(facts, window)]
     for record in found[:MOST_TOLD]:
-        yield from told(facts, record, briefly=len(found) > 1)
+        yield from told_record(facts, record, briefly=len(found) > 1)
     if len(found) > MOST_TOLD:
         yield Sentence(
             None, f"Not told here: {len(found) - MOST_TOLD} more of that minute; ask to the second."
         )
     if not found:
-        yield from absence(facts, question.windows[0])
+        yield from why_no_record(facts, question.windows[0])
+
+
+_MADE = {
+    State.PENDING: "waits",
+    State.RUNNING: "runs",
+    State.SUCCEEDED: "ran and succeeded",
+    State.FAILED: "failed",
+    State.CANCELLED: "was cancelled",
+    State.SKIPPED: "was skipped",
+}
+
+
+def told_record(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[Sentence]:
+    """Tell of one record all that is known; briefly: of a job that has ended no more than that."""
+    yield Sentence(_place(record), record_summary(facts, record))
+    trigger = facts.trigger_at(_place(record))
+    if trigger is not None and (said := remark(trigger, _place(record))) is not None:
+        yield Sentence(None, said)
+    if was_made(record):
+        if (job := facts.jobs.get(record.id)) is not None:
+            yield from () if briefly else job_story(job)
+            yield from hindrances(job)
+        return
+    yield from record_reasons(facts, record)
+
+
+def record_reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
+    """Tell why an occurrence made no job, if its summary does not."""
+    if not (was_made(record) or is_ahead(facts, record)):
+        yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
+
+
+def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
+    """Say in one sentence what became of it."""
+    when = moment(facts, _place(record))
+    if not was_made(record):
+        if record.span_count > 1:
+            return (
+                f"It was skipped: one record stands for {record.span_count:,} occurrences, from {_first(facts, record)} "
+                f"to {when}."
+            )
+        if is_ahead(facts, record):
+            return f"Its occurrence at {when} will not run: {first_line(record.reason or 'skipped')}."
+        return f"Its occurrence at {when} was skipped."
+    what = f"The job of its occurrence at {when} {_MADE[record.state]}: {record.id}"
+    if record.started_at is None:
+        return f"{what}."
+    late = record.started_at - _place(record)
+    return f"{what}, started {length(max(0, late))} after its time on {worker_name(facts, record.worker)}."
+
+
+def was_made(record: StoredJob) -> bool:
+    """Whether there was a job, however it ended; not only a record that there was none."""
+    return record.state is not State.SKIPPED or record.reason == "expired"
+
+
+def is_ahead(facts: ScheduleFacts, record: StoredJob) -> bool:
+    """Whether the time of a record is still to come."""
+    return _place(record) > facts.now
+
+
+def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Instant, str]]:
+    match record.reason or "":
+        case "misfire":
+            yield record.created_at, _misfire(facts, record)
+        case "overlap":
+            yield record.created_at, _overlap(facts, record)
+        case "paused" | "parked" as why:
+            yield from _stopped(facts, record, why)
+        case "edited":
+            changes = (e for e in facts.entries if before_and_after(e, "trigger"))
+            entry = next((change for change in changes if change.at <= record.created_at), None)
+            who = "" if entry is None else f" by {entry.who}"
+            yield record.created_at, f"The schedule was changed{who} before anybody had fired it."
+        case reason:
+            yield record.created_at, f"{first_line(reason[:1].upper() + reason[1:])}."
+
+
+def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
+    first, noticed = record.span_first or _place(record), record.created_at
+    outage = "An outage: nobody" if record.span_count > 1 else "Nobody"
+    told = (
+        f"{outage} fired it from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
+    )
+    policy = facts.value_at("misfire", noticed)
+    if policy is None:
+        return f"{told}."
+    window: Micros = facts.value_at("misfire_window", noticed) or 0
+    within = (
+        "" if window >= LONGEST_DURATION else f", and only within a window of {describe_duration(window)}"
+    )
+    rule = {
+        "skip": f"what is missed by more than its window of {describe_duration(window)} does not run",
+        "all": f"of all that was missed the latest {facts.value_at('misfire_limit', noticed)} run{within}",
+    }.get(policy, f"of all that was missed only the latest runs{within}")
+    return f"{told}; misfire is {policy}: {rule}."
+
+
+def _overlap(facts: ScheduleFacts, record: StoredJob) -> str:
+    live = next((job for job in facts.before if _lived(job, record)), None)
+    told = "A job before it" if live is None else _named(facts, live)
+    policy = facts.value_at("overlap", record.created_at)
+    if policy is None:
+        return f"{told} had not ended."
+    rule = {
+        "skip": "it is not started while one before it lives",
+        "queue_one": "one may wait for the one that runs, and one did",
+        "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and so many did",
+    }.get(policy, "the one after it was in its way")
+    return f"{told} had not ended; overlap is {policy}: {rule}."
+
+
+def _lived(job: StoredJob, record: StoredJob) -> bool:
+    """Whether a job was pending or running when another occurrence was skipped."""
+    return (
+        was_made(job)
+        and _place(job) < _place(record)
+        and (job.finished_at is None or job.finished_at > record.created_at)
+    )
+
+
+def _named(facts: ScheduleFacts, job: StoredJob) -> str:
+    text = f"Job {job.id} of its occurrence at {moment(facts, _place(job))}"
+    if job.started_at is None:
+        return text
+    return f"{text}, which ran since {moment(facts, job.started_at)},"
+
+
+def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[tuple[Instant, str]]:
+    """Say who stopped the schedule, and when it went on."""
+    verb = "pause" if why == "paused" else "park"
+    entry = facts.latest(verb, until=record.created_at)
+    if entry is None:
+        yield record.created_at, f"The schedule was {why} then."
+    else:
+        reason = entry.detail.get("reason")
+        because = f": {first_line(reason)}" if isinstance(reason, str) and reason else ""
+        yield entry.at, f"The schedule was {why} by {entry.who}{because}."
+    yield record.created_at, "It went on, and what had passed meanwhile was recorded as skipped."
+
+
+def _first(facts: ScheduleFacts, record: StoredJob) -> str:
+    return moment(facts, record.span_first or _place(record))
+
+
+def _place(record: StoredJob) -> Instant:
+    """Where a record stands among the others."""
+    return record.due_at if record.occurrence is None else record.occurrence
+
+
+_CREATE = ("declare", "put")
+"""What adds a schedule; with details it changes one."""
+
+
+def why_no_record(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+    """Yield why nothing is recorded there, or what is to come."""
+    schedule = facts.schedule
+    if schedule is None:
+        yield from _deleted(facts, window)
+    elif window.until <= schedule.created_at:
+        yield from _too_early(facts, schedule, window)
+    elif (trigger := facts.trigger_at(window.since)) is None:
+        yield Sentence(
+            None, "Which occurrences it had then cannot be told: its trigger of that time cannot be read."
+        )
+    elif (occurrence := occurrence_in(trigger, window)) is None:
+        yield from _no_occurrence(facts, schedule, trigger, window)
+    elif occurrence < schedule.created_at:
+        yield from _too_early(facts, schedule, window)
+    elif occurrence > facts.now:
+        yield from _to_come(facts, schedule, trigger, occurrence)
+    else:
+        yield from _no_trace(facts, schedule, occurrence)
+    yield from _edits(facts, window)
+
+
+def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+    entry = facts.latest("delete")
+    if entry is None:
+        yield Sentence(
+            None, "The schedule does not exist any more, and who deleted it is not known any more."
+        )
+        return
+    yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
+    if window.since < entry.at:
+        occurrence = occurrence_in(facts.trigger_at(window.since), window)
+        had = "" if occurrence is None else f" of its occurrence at {moment(facts, occurrence)}"
+        yield Sentence(None, f"There is no record{had} from before.")
+
+
+def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: TimeRange) -> Iterator[Sentence]:
+    before = length(schedule.created_at - window.since)
+    made = next((e for e in facts.entries if e.verb in _CREATE and not e.detail), None)
+    by = f" by {made.who}" if made is not None and made.at >= schedule.created_at else ""
+    yield Sentence(
+        schedule.created_at, f"The schedule was created{by}, {before} after the time that you ask about."
+    )
+    if (deleted := facts.latest("delete", until=schedule.created_at)) is not None:
+        yield Sentence(deleted.at, f"Another of the same name was deleted by {deleted.who}.")
+
+
+def _no_occurrence(
+    facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, window: TimeRange
+) -> Iterator[Sentence]:
+    before, found = trigger.last(0, window.since - 1), trigger.first(window.since - 1)
+    after = None if isinstance(found, NoOccurrence) else found
+    if (why := taken_away(facts, trigger, window)) is not None:
+        yield Sentence(None, why)
+    if isinstance(found, NoOccurrence) and not found.proved:
+        yield Sentence(None, f"No occurrence is found from then up to {moment(facts, found.through)}.")
+        return
+    if after is None and window.since <= facts.now:
+        last = (
+            "" if before is None else f": the last occurrence of its trigger was at {moment(facts, before)}"
+        )
+        yield Sentence(None, f"It had ended by then{last}.")
+        return
+    near = [
+        f"the one {where} is at {moment(facts, instant)}"
+        for where, instant in (("before", before), ("after", after))
+        if instant is not None
+    ]
+    yield Sentence(None, f"Its trigger has no occurrence then: {'; '.join(near) or 'nor at any other time'}.")
+    for instant in (before, after):
+        if instant is not None and (said := remark(trigger, instant)) is not None:
+            yield Sentence(None, said)
+    if window.since > facts.now:
+        yield from (Sentence(None, text) for text in in_the_way(facts, schedule))
+
+
+def _to_come(
+    facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, occurrence: Instant
+) -> Iterator[Sentence]:
+    if schedule.next_at is None and why_stopped(facts, schedule) is None:
+        yield Sentence(None, why_ended(facts, schedule))
+        return
+    due = trigger.due(occurrence)
+    jitter = "" if due == occurrence else f"; its job falls due at {moment(facts, due)}"
+    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    yield Sentence(None, f"That is to come: its occurrence at {when}{jitter}.")
+    if (said := remark(trigger, occurrence)) is not None:
+        yield Sentence(None, said)
+    found = [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
+    yield from (Sentence(None, text) for text in found)
+
+
+def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Sentence]:
+    when = moment(facts, occurrence)
+    if occurrence > schedule.fired_through:
+        stopped = why_stopped(facts, schedule)
+        if stopped is None and schedule.next_at is None:
+            yield Sentence(None, why_ended(facts, schedule))
+            return
+        if stopped is None:
+            yield Sentence(None, overdue(facts, occurrence))
+            found = [*in_the_way(facts, schedule)] or [
+                "Nothing is in its way now: it is fired within seconds."
+            ]
+            yield from (Sentence(None, text) for text in found)
+            return
+        stopped_at = schedule.parked_at or schedule.paused_at or 0
+        what = (
+            "did not run" if stopped_at <= occurrence else "had not been fired when the schedule was stopped"
+        )
+        yield Sentence(None, f"Its occurrence at {when} {what}. {stopped}")
+        yield Sentence(None, "What passes meanwhile is recorded as skipped when it goes on.")
+        return
+    if facts.oldest is None or (facts.oldest.span_first or facts.oldest.occurrence or 0) > occurrence:
+        yield Sentence(
+            None,
+            f"No record of its occurrence at {when} is left: records that old have been pruned "
+            "(see retention and keep_per_schedule).",
+        )
+    else:
+        yield Sentence(
+            None, f"There is no record of its occurrence at {when}: it was passed over or taken away."
+        )
+
+
+def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+    """Yield the changes of the trigger that have to do with the time: only on one side of each does it occur then."""
+    newer: Trigger | None = None
+    for version in facts.versions():
+        if version.entry is not None and version.trigger is not None and newer is not None:
+            was, became = occurrence_in(version.trigger, window), occurrence_in(newer, window)
+            if (was is None) is not (became is None):
+                which = "the old one" if became is None else "the new one"
+                yield Sentence(
+                    version.entry.at,
+                    f"{_change(version.entry)}, from {version.trigger.describe()} to {newer.describe()}: "
+                    f"only {which} has an occurrence then.",
+                )
+        newer = version.trigger
+
+
+def _change(entry: StoredAuditEntry) -> str:
+    if entry.verb == "delete":
+        return f"It was deleted by {entry.who} and made anew"
+    return f"Its trigger was changed by {entry.who}"
+
+
+def occurrence_in(trigger: Trigger | None, window: TimeRange) -> Instant | None:
+    """Return the first occurrence in a stretch of time, if there is one."""
+    if trigger is None:
+        return None
+    first = trigger.first(window.since - 1, until=window.until)
+    return None if isinstance(first, NoOccurrence) or not window.has(first) else first
+
+
+def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str | None:
+    """Say which calendar, start or end keeps an occurrence from coming; `None` when there is none to keep."""
+    if not isinstance(trigger, CombinedTrigger):
+        return None
+    for part in trigger.inner():
+        if (occurrence := occurrence_in(part, window)) is None:
+            found = taken_away(facts, part, window)
+        elif isinstance(trigger, Except):
+            found = _by_calendar(facts, trigger, occurrence)
+        else:
+            found = _by_bounds(facts, trigger, occurrence) if isinstance(trigger, Between) else None
+        if found is not None:
+            return found
+    return None
+
+
+def _by_calendar(facts: ScheduleFacts, trigger: Except, occurrence: Instant) -> str | None:
+    why = trigger.calendar.why(occurrence)
+    return None if why is None else f"Its calendar excludes {moment(facts, occurrence)}: {why}."
+
+
+def _by_bounds(facts: ScheduleFacts, trigger: Between, occurrence: Instant) -> str | None:
+    if trigger.start is not None and occurrence < trigger.start:
+        return f"It does not begin before {moment(facts, trigger.start)}."
+    if trigger.end is not None and occurrence > trigger.end:
+        return f"It does not go on after {moment(facts, trigger.end)}."
+    return None
+
+
+_SHOWN = 3
+
+
+def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
+    """Yield everything that keeps its next occurrence from running."""
+    trigger = schedule_trigger(schedule)
+    if facts.problem is not None:
+        yield f"It waits, since {facts.problem}. Delete it and put it again."
+    elif isinstance(trigger, UnreadableTrigger):
+        yield f"It waits, since it has {trigger.describe()}. Put it again, or delete it."
+    if (stopped := why_stopped(facts, schedule)) is not None:
+        yield stopped
+    elif schedule.next_at is None:
+        yield why_ended(facts, schedule)
+        return
+    else:
+        yield from nobody_firing(facts)
+    yield from by_queue(facts, schedule.queue)
+    if facts.fleet.alive:
+        yield from by_workers(facts, queue=schedule.queue, task=schedule.task)
+
+
+def why_stopped(facts: ScheduleFacts, schedule: StoredSchedule) -> str | None:
+    """Say that it is paused or parked, with who, why and until when."""
+    if schedule.parked_at is not None:
+        return (
+            f"It is parked since {moment(facts, schedule.parked_at)}: no code declares it any more. "
+            "Declare it again, put it, or delete it."
+        )
+    if schedule.paused_at is None:
+        return None
+    by = f" by {schedule.paused_by}" if schedule.paused_by else ""
+    why = f": {first_line(schedule.paused_reason)}" if schedule.paused_reason else ""
+    until = f", until {moment(facts, schedule.paused_until)}" if schedule.paused_until is not None else ""
+    return f"It is paused since {moment(facts, schedule.paused_at)}{by}{until}{why}."
+
+
+def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
+    """Say why nothing comes any more."""
+    trigger = facts.trigger
+    if trigger is not None and trigger.times is not None and schedule.made >= trigger.times:
+        return f"It has ended: it has made all of its {trigger.times:,} jobs."
+    last = None if trigger is None else trigger.last(0, facts.now)
+    if last is None:
+        return "It has ended: its trigger has no occurrence any more."
+    return f"It has ended: the last occurrence of its trigger was at {moment(facts, last)}."
+
+
+def nobody_firing(facts: ScheduleFacts) -> Iterator[str]:
+    """Say that no process fires schedules, if none does."""
+    fleet = facts.fleet
+    if not fleet.alive:
+        yield (
+            "Nobody fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
+            "or only fire schedules with: duetime scheduler MODULE:SCHEDULER"
+        )
+    elif not fleet.fires:
+        yield (
+            f"Nobody fires schedules: {worker_names(facts, fleet.alive)} was told to leave them alone. Start a worker without "
+            "--no-schedules, or: duetime scheduler MODULE:SCHEDULER"
+        )
+
+
+def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Sentence]:
+    """Yield what comes next, with what the clock does to it."""
+    trigger, occurrence = facts.trigger, schedule.next_at
+    if trigger is None or occurrence is None:
+        return
+    if (through := searched_until(trigger, occurrence)) is not None:
+        yield Sentence(
+            None, f"No next occurrence is found up to {moment(facts, through)}. The search goes on then."
+        )
+        return
+    again = facts.now if schedule.paused_until is None else schedule.paused_until
+    if why_stopped(facts, schedule) and occurrence <= again:
+        # What comes during a pause is not overdue: it does not run.
+        occurrence = trigger.after(again)
+    shown: list[Instant] = []
+    while occurrence is not None and len(shown) < _SHOWN:
+        shown.append(occurrence)
+        occurrence = trigger.after(occurrence)
+    if not shown:
+        return
+    if shown[0] <= facts.now:
+        yield Sentence(None, overdue(facts, shown[0]))
+        return
+    verb = "would run" if why_stopped(facts, schedule) and schedule.paused_until is None else "runs"
+    first, rest = shown[0], ", ".join(moment(facts, one) for one in shown[1:])
+    then = f"; then at {rest}" if rest else ""
+    yield Sentence(None, f"It {verb} next at {moment(facts, first)}, {since(facts, first)}{then}.")
+    for one in shown:
+        if (said := remark(trigger, one)) is not None:
+            yield Sentence(None, said)
+
+
+def overdue(facts: ScheduleFacts, occurrence: Instant) -> str:
+    """Say that nobody has fired an occurrence whose time has come."""
+    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    return f"Its occurrence at {when}, has not been fired yet."
+
+
+def remark(trigger: Trigger, occurrence: Instant) -> str | None:
+    """Return a sentence about what the clock does to an occurrence, if anything."""
+    said = clock_change_note(trigger, occurrence)
+    return None if said is None else f"{said[0].upper()}{said[1:]}."

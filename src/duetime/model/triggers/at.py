@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import Instant, from_datetime, to_datetime
+from duetime.model.time import Instant, from_datetime, to_datetime
 from duetime.model.triggers.base import Trigger, check_instant
 
 _MOST_MOMENTS = 10_000

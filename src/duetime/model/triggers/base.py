@@ -1,25 +1,74 @@
-"""What every trigger can do."""
+"""What every trigger can do, the bounded search for an occurrence, and what is checked before a schedule is stored."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
-from duetime.model import durations
-from duetime.model.instants import EARLIEST, LATEST, Instant, Micros, from_datetime, to_datetime
-from duetime.model.shown import shown
-from duetime.model.triggers.searching import MOST_STEPS, NEVER, Nothing, Search
+from duetime.model.text import shown
+from duetime.model.time import (
+    EARLIEST,
+    LATEST,
+    LONGEST_DURATION,
+    Instant,
+    Micros,
+    describe_duration,
+    from_datetime,
+    in_words,
+    parse_duration,
+    to_datetime,
+)
 
 if TYPE_CHECKING:
-    from duetime.model.calendars.base import Calendar
-    from duetime.model.durations import Duration
-    from duetime.model.triggers.at_most import AtMost
-    from duetime.model.triggers.between import Between
-    from duetime.model.triggers.intersection import Intersection
-    from duetime.model.triggers.jitter import Jitter
-    from duetime.model.triggers.minus import Except
-    from duetime.model.triggers.union import Union
+    from duetime.model.time import Duration
+    from duetime.model.triggers.calendars import Calendar
+    from duetime.model.triggers.combined import AtMost, Between, Except, Intersection, Jitter, Union
+
+
+MOST_SEARCH_STEPS = 10_000
+"""How many steps one search may take, a step for each question to a simple trigger."""
+SEARCH_HORIZON: Micros = LONGEST_DURATION
+"""How far ahead combined triggers are searched: a hundred years."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoOccurrence:
+    """Nothing comes after the instant asked about, up to and including `through`; what follows is not known."""
+
+    through: Instant
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing comes at all."""
+        return self.through >= LATEST
+
+
+NEVER = NoOccurrence(LATEST)
+
+
+class SearchBudget:
+    """The steps that a search has left, and the last instant that is of interest."""
+
+    __slots__ = ("left", "until")
+
+    def __init__(self, until: Instant, left: int = MOST_SEARCH_STEPS) -> None:
+        self.until = until
+        self.left = left
+
+
+class SearchMemory:
+    """The last answer of a trigger that took many steps, and the instant from which it holds.
+
+    Both are replaced in one assignment, so that threads may share it.
+    """
+
+    __slots__ = ("answer",)
+
+    def __init__(self) -> None:
+        self.answer: tuple[Instant, Instant | NoOccurrence] | None = None
+
 
 _MOST_TIMES = 1_000_000_000
 
@@ -57,22 +106,22 @@ class Trigger(Protocol):
         instant = self.after(from_datetime(moment, what="moment"))
         return None if instant is None else to_datetime(instant)
 
-    def seek(self, instant: Instant, search: Search) -> Instant | Nothing:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence strictly after `instant`, or how far there is nothing.
 
         It is proved that there is nothing up to the end of the search, unless its steps run out before.
         """
         if search.left <= 0:
-            return Nothing(instant)
+            return NoOccurrence(instant)
         search.left -= self.cost
         found = self.after(instant)
         return NEVER if found is None else found
 
     def first(
-        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_STEPS
-    ) -> Instant | Nothing:
+        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
+    ) -> Instant | NoOccurrence:
         """Return the first occurrence strictly after `instant`, or how far there is nothing; `until` ends the search."""
-        return self.seek(instant, Search(until, steps))
+        return self.seek(instant, SearchBudget(until, steps))
 
     def comes_at(self, instant: Instant) -> bool:
         """Tell whether `instant` is an occurrence."""
@@ -95,7 +144,7 @@ class Trigger(Protocol):
         while low < high:
             middle = (low + high) // 2 if found is not None else low
             following = self.first(middle, until=until)
-            if not isinstance(following, Nothing) and following <= until:
+            if not isinstance(following, NoOccurrence) and following <= until:
                 found = low = following
             elif found is None:
                 return None
@@ -114,38 +163,38 @@ class Trigger(Protocol):
         return self
 
     def __or__(self, other: Trigger) -> Union:
-        from duetime.model.triggers.union import Union
+        from duetime.model.triggers.combined import Union
 
         return Union((self, other))
 
     def __and__(self, other: Trigger) -> Intersection:
-        from duetime.model.triggers.intersection import Intersection
+        from duetime.model.triggers.combined import Intersection
 
         return Intersection((self, other))
 
     def __sub__(self, calendar: Calendar) -> Except:
-        from duetime.model.triggers.minus import Except
+        from duetime.model.triggers.combined import Except
 
         return Except(self, calendar)
 
     def between(self, start: datetime | None = None, end: datetime | None = None) -> Between:
         """Return this rule from an aware `start` to an aware `end`, both included."""
-        from duetime.model.triggers.between import Between
+        from duetime.model.triggers.combined import Between
 
         first = None if start is None else from_datetime(start, what="start")
         return Between(self, first, None if end is None else from_datetime(end, what="end"))
 
     def at_most(self, times: int) -> AtMost:
         """Return this rule for a schedule that makes so many jobs and then ends."""
-        from duetime.model.triggers.at_most import AtMost
+        from duetime.model.triggers.combined import AtMost
 
         return AtMost(self, times)
 
     def jitter(self, most: Duration) -> Jitter:
         """Return this rule with jobs that fall due up to `most` later, each by its own amount."""
-        from duetime.model.triggers.jitter import Jitter
+        from duetime.model.triggers.combined import Jitter
 
-        return Jitter(self, durations.parse(most, what="jitter"))
+        return Jitter(self, parse_duration(most, what="jitter"))
 
 
 def check_times(value: object, *, what: str) -> None:
@@ -165,10 +214,47 @@ def check_length(value: object, *, what: str, low: Micros, high: Micros, expecte
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidTrigger(f"{what} must be {expected}, not {shown(value)}")
     if not low <= value <= high:
-        raise InvalidTrigger(f"{what} must be {expected}, not {durations.describe(value)}")
+        raise InvalidTrigger(f"{what} must be {expected}, not {describe_duration(value)}")
 
 
 def check_whole(value: object, *, what: str, low: int, high: int, expected: str) -> None:
     """Raise `InvalidTrigger` unless `value` is a whole number in range."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise InvalidTrigger(f"{what} must be {expected}, not {shown(value)}")
+
+
+OCCURRENCES_COMPARED = 100
+"""How many occurrences are compared with the shortest interval that is allowed."""
+MOST_CHECK_STEPS = 100_000
+"""How many steps the search takes before a trigger is refused: enough to try each day of a hundred years."""
+
+
+def check_comes(trigger: Trigger, now: Instant) -> None:
+    """Raise `InvalidTrigger` if it is proved that nothing is due within a hundred years after `now`.
+
+    A trigger whose search runs out of steps is let through: it may come, and its schedule goes on searching.
+    """
+    found = trigger.first(now)
+    if isinstance(found, NoOccurrence):
+        found = trigger.first(now, steps=MOST_CHECK_STEPS)
+    if isinstance(found, NoOccurrence) and found.through >= min(now + SEARCH_HORIZON, LATEST):
+        since = "" if now == EARLIEST else f" after {in_words(now)}"
+        text = f"the trigger ({trigger.describe()}) never comes{since}"
+        raise InvalidTrigger(f"{text}; check its dates, its end and the calendars taken from it")
+
+
+def check_pace(trigger: Trigger, now: Instant, shortest: Micros) -> None:
+    """Raise `InvalidTrigger` if two of the next occurrences are closer together than `shortest`."""
+    before = trigger.after(now)
+    for _ in range(OCCURRENCES_COMPARED):
+        if before is None or (following := trigger.after(before)) is None:
+            return
+        if following - before < shortest:
+            moments = f"{_exact(before)} and {_exact(following)}"
+            text = f"the trigger ({trigger.describe()}) comes at {moments}, closer than {describe_duration(shortest)}"
+            raise InvalidTrigger(f"{text}; make it rarer, or allow it with Scheduler(shortest_interval=...)")
+        before = following
+
+
+def _exact(instant: Instant) -> str:
+    return to_datetime(instant).isoformat(sep=" ", timespec="milliseconds")

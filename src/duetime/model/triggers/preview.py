@@ -1,14 +1,99 @@
-"""The occurrences to come, as people read them."""
+"""The occurrences to come, as people read them, with what a change of the clock does to each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from duetime.model.instants import Instant, to_datetime
+from duetime.model.time import EPOCH, SECOND, Instant, to_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.notes import note
+from duetime.model.triggers.combined import CombinedTrigger
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.every import CalendarSteps
+from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, wall_second_at, zone
+
+
+def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
+    """Return a sentence about an occurrence that a change of the clock moves, repeats or follows, else None."""
+    if not trigger.comes_at(occurrence):
+        return None
+    if isinstance(trigger, CombinedTrigger):
+        return next(
+            (found for part in trigger.inner() if (found := clock_change_note(part, occurrence))), None
+        )
+    if isinstance(trigger, Cron):
+        return _cron_note(trigger, occurrence // SECOND)
+    if isinstance(trigger, (CalendarSteps, RRule)):
+        return _fixed_note(trigger, occurrence // SECOND)
+    return None
+
+
+def _cron_note(rule: Cron, second: int) -> str | None:
+    stretch = rule.place.stretch_at(second)
+    wall = second + stretch.offset
+    if wall < stretch.seen:
+        return f"{_clock(wall)} comes twice on this day (clocks go back); both run, this is the second"
+    if _comes_again(rule.place, stretch, wall):
+        runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
+        return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
+    # What a gap swallows is told with the first occurrence after it.
+    if rule.after(stretch.start * SECOND - 1) != second * SECOND:
+        return None
+    opening = stretch.start + stretch.offset
+    missing = rule.fields.count(stretch.seen, opening) if stretch.seen < opening else 0
+    first = rule.fields.first_from(stretch.seen)
+    if not missing or first is None:
+        return None
+    text = _missing(first, wall, others=missing - 1)
+    if rule.fields.floating:
+        return f"{text} and {'is' if missing == 1 else 'are'} left out"
+    return f"{text}; {'runs' if missing == 1 else 'they run once,'} at {_clock(wall)}"
+
+
+def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
+    place = zone(rule.tz)
+    stretch = place.stretch_at(second)
+    wall = second + stretch.offset
+    if _comes_again(place, stretch, wall):
+        return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
+    if rule.start is None or second != stretch.start:
+        return None
+    if isinstance(rule, RRule):
+        meant = rule.first_from(stretch.seen)
+    else:
+        meant = stretch.seen + (wall_second_at(place, rule.start) - stretch.seen) % DAY_SECONDS
+    return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"
+
+
+def _missing(first: int, wall: int, *, others: int = 0) -> str:
+    """Say that a wall time, and perhaps others, are skipped before `wall`."""
+    moment = _moment(first)
+    same_day = moment.date() == _moment(wall).date()
+    told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
+    day = " on this day" if same_day else ""
+    text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
+    return f"{text} (clocks go forward)"
+
+
+def _comes_again(place: Zone, stretch: OffsetPeriod, wall: int) -> bool:
+    """Tell whether a clock in the zone is set back over `wall`, which it shows in `stretch`."""
+    # Long stretches come in pieces, so that the change may lie behind the end of this one.
+    while stretch.end + stretch.offset - wall <= DAY_SECONDS:
+        stretch = place.stretch_at(stretch.end)
+        if stretch.start + stretch.offset <= wall:
+            return True
+    return False
+
+
+def _clock(wall: int) -> str:
+    moment = _moment(wall)
+    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
+
+
+def _moment(wall: int) -> datetime:
+    return EPOCH + timedelta(seconds=wall)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +116,7 @@ def preview(trigger: Trigger, *, after: Instant, count: int) -> list[Upcoming]:
     zone, due = ZoneInfo(trigger.tz), trigger.after(after)
     while due is not None and len(found) < count:
         at = to_datetime(due)
-        due_at, said = to_datetime(trigger.due(due)), note(trigger, due)
+        due_at, said = to_datetime(trigger.due(due)), clock_change_note(trigger, due)
         found.append(Upcoming(at=at, local=at.astimezone(zone), due_at=due_at, note=said))
         due = trigger.after(due)
     return found

@@ -1,29 +1,30 @@
-"""Time zones as stretches of constant UTC offset, which is what a search over wall times needs."""
+"""Time zones as periods of constant UTC offset, and the way from wall times to instants."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from duetime.errors import InvalidZone
-from duetime.model.instants import EPOCH
-from duetime.model.shown import shown
+from duetime.model.text import shown
+from duetime.model.time import EPOCH, LATEST, SECOND, Instant
 
-DAY = 86_400
+DAY_SECONDS = 86_400
 
-_BLOCK = 366 * DAY
+_BLOCK = 366 * DAY_SECONDS
 # No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
-_SAMPLE = 3 * DAY
+_SAMPLE = 3 * DAY_SECONDS
 # More than the hundred years that a search may look ahead.
 _BLOCKS_KEPT = 128
 _LONGEST_KEY = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OffsetPeriod:
     """Seconds `start <= t < end` of real time in which the wall clock shows `t + offset`.
 
     `seen` is the first wall second that no clock in the zone had shown before `start`:
@@ -44,9 +45,9 @@ class Zone:
     def __init__(self, info: ZoneInfo) -> None:
         self.key = info.key
         self._info = info
-        self._blocks: dict[int, tuple[list[int], list[Stretch]]] = {}
+        self._blocks: dict[int, tuple[list[int], list[OffsetPeriod]]] = {}
 
-    def stretch_at(self, second: int) -> Stretch:
+    def stretch_at(self, second: int) -> OffsetPeriod:
         """Return the stretch around `second`; long ones come in pieces of about a year."""
         number = second // _BLOCK
         block = self._blocks.get(number)
@@ -57,14 +58,14 @@ class Zone:
         starts, stretches = block
         return stretches[bisect_right(starts, second) - 1]
 
-    def _find(self, low: int, high: int) -> tuple[list[int], list[Stretch]]:
+    def _find(self, low: int, high: int) -> tuple[list[int], list[OffsetPeriod]]:
         # Looks back a little, so that a clock set back just before the block still counts as such inside it.
         start = low - _SAMPLE
         offset = self._offset(start)
         seen = start + offset
-        stretches: list[Stretch] = []
+        stretches: list[OffsetPeriod] = []
         for end in sorted({*self._changes(start, high), low, high}):
-            stretches.append(Stretch(start=start, end=end, offset=offset, seen=seen))
+            stretches.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
             seen = max(seen, end + offset)
             start, offset = end, self._offset(end)
         return [piece.start for piece in stretches], stretches
@@ -99,14 +100,14 @@ def zone(key: object) -> Zone:
     if not isinstance(name, str) or not name:
         raise InvalidZone(f"a time zone is a name such as 'Europe/Berlin', not {shown(key)}")
     try:
-        return _load(name)
+        return _load_zone(name)
     except (KeyError, ValueError, OSError):
-        near = nearest(name)
+        near = nearest_zone_name(name)
         hint = f"did you mean {near!r}?" if near else "use an IANA name such as 'Europe/Berlin' or 'UTC'"
         raise InvalidZone(f"unknown time zone {shown(name)}; {hint}") from None
 
 
-def nearest(key: str) -> str | None:
+def nearest_zone_name(key: str) -> str | None:
     """Return the name of the zone that somebody may have meant."""
     import difflib
 
@@ -116,5 +117,42 @@ def nearest(key: str) -> str | None:
 
 
 @cache
-def _load(key: str) -> Zone:
+def _load_zone(key: str) -> Zone:
     return Zone(ZoneInfo(key))
+
+
+def first_after_wall(
+    place: Zone, instant: Instant, first_from: Callable[[int], int | None]
+) -> Instant | None:
+    """Return the first instant after `instant` at which the clock shows a wall second that `first_from` finds.
+
+    As with cron: a wall time that a change of the clock swallows comes once, right after the gap; one that comes
+    twice counts once, the first time.
+    """
+    second = instant // SECOND
+    stretch = place.stretch_at(second)
+    wall = first_from(max(second + 1 + stretch.offset, stretch.seen))
+    if wall is None:
+        return None
+    # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
+    stretch = place.stretch_at(max(second, wall - DAY_SECONDS))
+    while wall - stretch.offset >= stretch.end:
+        if stretch.end * SECOND > LATEST:
+            return None
+        stretch = place.stretch_at(stretch.end)
+    found = max(wall - stretch.offset, stretch.start) * SECOND
+    return found if found <= LATEST else None
+
+
+def wall_second_at(place: Zone, instant: Instant) -> int:
+    """Return the wall second that the clock shows at `instant`."""
+    second = instant // SECOND
+    return second + place.stretch_at(second).offset
+
+
+def zone_name_of(tz: str | ZoneInfo | None, start: datetime | None) -> str:
+    """Return the name of a zone: as given, or that of `start`, or UTC."""
+    if tz is not None:
+        return zone(tz).key
+    info = start.tzinfo if isinstance(start, datetime) else None
+    return info.key if isinstance(info, ZoneInfo) else "UTC"

@@ -9,39 +9,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from duetime.lazily import from_homes
+from duetime.lazy_names import lazy_getattr
 from duetime.stores.base.values import (
     CancelAnswer,
     Capabilities,
-    Check,
-    Demand,
+    ClaimRequest,
+    DoctorCheck,
     DueSchedules,
     Hint,
     JobFilter,
     LimitedClaims,
     NextDue,
-    Orphan,
-    Outlook,
-    Peer,
-    Pruned,
+    OrphanedJob,
+    PeerWorker,
+    PruneResult,
     Pulse,
+    PulseFindings,
+    PulseQuery,
+    QueueOutlook,
     ReleaseAnswer,
-    Rescue,
+    RescueResult,
     SchemaStatus,
-    Sight,
     SnoozeAnswer,
-    Wants,
 )
 
 if TYPE_CHECKING:
-    from duetime.stores.base.moving_verbs import MovingStore
-    from duetime.stores.base.schedule_verbs import ScheduleStore
-    from duetime.stores.base.verbs import (
+    from duetime.stores.base.protocols import (
         CommandStore,
         ControlStore,
+        HandlerTransaction,
         JobStore,
-        Loan,
+        MovingStore,
         ReadStore,
+        ScheduleStore,
         Store,
         WorkerStore,
     )
@@ -49,47 +49,47 @@ if TYPE_CHECKING:
 __all__ = [
     "CancelAnswer",
     "Capabilities",
-    "Check",
+    "ClaimRequest",
     "CommandStore",
     "ControlStore",
-    "Demand",
+    "DoctorCheck",
     "DueSchedules",
+    "HandlerTransaction",
     "Hint",
     "JobFilter",
     "JobStore",
     "LimitedClaims",
-    "Loan",
     "MovingStore",
     "NextDue",
-    "Orphan",
-    "Outlook",
-    "Peer",
-    "Pruned",
+    "OrphanedJob",
+    "PeerWorker",
+    "PruneResult",
     "Pulse",
+    "PulseFindings",
+    "PulseQuery",
+    "QueueOutlook",
     "ReadStore",
     "ReleaseAnswer",
-    "Rescue",
+    "RescueResult",
     "ScheduleStore",
     "SchemaStatus",
-    "Sight",
     "SnoozeAnswer",
     "Store",
-    "Wants",
     "WorkerStore",
 ]
 
 _LATER: Final = {
-    "CommandStore": "duetime.stores.base.verbs",
-    "ControlStore": "duetime.stores.base.verbs",
-    "JobStore": "duetime.stores.base.verbs",
-    "Loan": "duetime.stores.base.verbs",
-    "MovingStore": "duetime.stores.base.moving_verbs",
-    "ReadStore": "duetime.stores.base.verbs",
-    "ScheduleStore": "duetime.stores.base.schedule_verbs",
-    "Store": "duetime.stores.base.verbs",
-    "WorkerStore": "duetime.stores.base.verbs",
+    "CommandStore": "duetime.stores.base.protocols",
+    "ControlStore": "duetime.stores.base.protocols",
+    "JobStore": "duetime.stores.base.protocols",
+    "HandlerTransaction": "duetime.stores.base.protocols",
+    "MovingStore": "duetime.stores.base.protocols",
+    "ReadStore": "duetime.stores.base.protocols",
+    "ScheduleStore": "duetime.stores.base.protocols",
+    "Store": "duetime.stores.base.protocols",
+    "WorkerStore": "duetime.stores.base.protocols",
 }
 """Where the protocols live, which nothing but a checker of types needs: they take a tenth of a megabyte."""
 
 if not TYPE_CHECKING:
-    __getattr__ = from_homes(globals(), _LATER)
+    __getattr__ = lazy_getattr(globals(), _LATER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import Any, cast
 
-from duetime.stores.base.values import Check
+from duetime.stores.base.values import DoctorCheck
 
 
 def is_local(peer: object) -> bool:
@@ -24,7 +24,7 @@ def may_send_password(transport: Any) -> bool:
     )
 
 
-def examine_tls(transport: Any, *, encrypt: str, verify: str) -> Check:
+def examine_tls(transport: Any, *, encrypt: str, verify: str) -> DoctorCheck:
     """Say how a connection is encrypted; `encrypt` and `verify` are the fixes if it is not, or if the server is not checked."""
     local = is_local(transport.get_extra_info("peername"))
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
@@ -34,13 +34,13 @@ def examine_tls(transport: Any, *, encrypt: str, verify: str) -> Check:
             if local
             else "not encrypted: others on the network can read it"
         )
-        return Check(name="tls", ok=local, detail=detail, fix=None if local else encrypt)
+        return DoctorCheck(name="tls", ok=local, detail=detail, fix=None if local else encrypt)
     cipher = tls.cipher()
     detail = f"{tls.version()}, {cipher[0] if cipher else 'no cipher'}"
     if tls.context.verify_mode is not ssl.CERT_REQUIRED:
         detail += "; the certificate of the server is not checked: another server may have answered"
-        return Check(name="tls", ok=local, detail=detail, fix=None if local else verify)
+        return DoctorCheck(name="tls", ok=local, detail=detail, fix=None if local else verify)
     checked = "certificate and host name of the server are checked"
     if not tls.context.check_hostname:
         checked = "the certificate of the server is checked, its host name is not"
-    return Check(name="tls", ok=True, detail=f"{detail}; {checked}")
+    return DoctorCheck(name="tls", ok=True, detail=f"{detail}; {checked}")

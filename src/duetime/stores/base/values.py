@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
-from duetime.model.instants import Instant, Micros
-from duetime.model.job import Claim, JobId, Token
-from duetime.model.limit import Gate
-from duetime.model.schedule import StoredSchedule
+from duetime.model.job import Claim, JobId, NewJob, Token
+from duetime.model.limits import Gate
+from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
+from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
 
 if TYPE_CHECKING:
     from duetime.errors import StoreError
-    from duetime.model.explain import LimitFacts
-    from duetime.model.registries import Registry
+    from duetime.model.explain.facts import LimitFacts
+    from duetime.model.queues import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Capabilities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class ClaimRequest:
     """What a worker can take on now; limits are an input to the claim, never a filter after it."""
 
     worker: WorkerId
@@ -72,7 +72,7 @@ class LimitedClaims(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wants:
+class PulseQuery:
     """What a heartbeat is to look for on its way, so that nobody has to ask for it alone."""
 
     queues: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Wants:
     orphans: bool = False
 
 
-class Sight(NamedTuple):
+class PulseFindings(NamedTuple):
     """What a heartbeat has seen of what it was to look for."""
 
     due_at: Instant | None
@@ -116,11 +116,11 @@ class Pulse:
     """When the last of them was started: another one in the place of one that went is not seen from their number."""
     lease_ends: Instant | None = None
     """When the first lease of the others ends unless it is renewed; it may have passed. `attend` does not look."""
-    sight: Sight | None = None
+    sight: PulseFindings | None = None
     """What it has seen, if it was to look for something; `attend` does not look."""
 
 
-class Peer(NamedTuple):
+class PeerWorker(NamedTuple):
     """Another living worker that may be found dead: by its process, if that is on the same host, or by its lease."""
 
     id: WorkerId
@@ -131,7 +131,7 @@ class Peer(NamedTuple):
     """How long its lease lasts; negative once that is over."""
 
 
-class Orphan(NamedTuple):
+class OrphanedJob(NamedTuple):
     """A job taken over from a dead worker, under a new fence."""
 
     claim: Claim
@@ -143,15 +143,15 @@ class Orphan(NamedTuple):
     """Whether it may have been started without a note of that: it is due."""
 
 
-class Rescue(NamedTuple):
+class RescueResult(NamedTuple):
     """What a look for dead workers came to."""
 
     dead: list[WorkerId]
     """The workers that it has marked dead, because their lease is over; each is returned to one rescuer only."""
-    orphans: list[Orphan]
+    orphans: list[OrphanedJob]
 
 
-class Outlook(NamedTuple):
+class QueueOutlook(NamedTuple):
     """What the queue and the limits of a job say about it now."""
 
     now: Instant
@@ -181,7 +181,7 @@ class DueSchedules(NamedTuple):
         return DueSchedules(self.now, self.schedules[:limit], next_at, resumes_at)
 
 
-class Pruned(NamedTuple):
+class PruneResult(NamedTuple):
     """How many records a prune has removed, and where to go on."""
 
     jobs: int
@@ -244,7 +244,7 @@ class Hint(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class DoctorCheck:
     """One finding of `doctor`."""
 
     name: str
@@ -270,3 +270,10 @@ class SchemaStatus:
     pending: tuple[str, ...] = field(default=())
     moved: str | None = None
     """That the work goes on elsewhere, if it does."""
+
+
+class ArgumentsMismatch(NamedTuple):
+    """A request that is served by a job with other arguments."""
+
+    job: NewJob
+    served_by: JobId

@@ -9,7 +9,7 @@ from redis import exceptions
 from duetime.errors import ConfigError, DuetimeError, StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
 
-_SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
+_BY_TEXT: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ("NOAUTH", StoreUnusable, "{place} wants a password; put it into the URL: redis://:password@host"),
     ("WRONGPASS", StoreUnusable, "{place} refuses the user or the password in the URL; check both"),
     (
@@ -70,10 +70,14 @@ _SAID: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
     ),
 )
 
-_TELLING: Final = (exceptions.ResponseError, exceptions.ConnectionError, exceptions.RedisClusterException)
+_TOLD_BY_TEXT: Final = (
+    exceptions.ResponseError,
+    exceptions.ConnectionError,
+    exceptions.RedisClusterException,
+)
 """The errors whose text tells more than their type."""
 
-_KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
+_BY_TYPE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     (InjectedFault, StoreUnavailable, "{error}"),
     (
         exceptions.AuthenticationError,
@@ -115,12 +119,12 @@ _KINDS: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
 def translate(error: Exception, place: str) -> Exception:
     """Return the error to raise instead; what is not the server's comes back as it is."""
     said = str(error) or type(error).__name__
-    if isinstance(error, _TELLING):
-        code = _CODES.get(type(error), said)
-        for beginning, kind, text in _SAID:
+    if isinstance(error, _TOLD_BY_TEXT):
+        code = _CODE_OF_TYPE.get(type(error), said)
+        for beginning, kind, text in _BY_TEXT:
             if code.startswith(beginning) or (" " in beginning and beginning in said):
                 return kind(text.format(place=place, error=said))
-    for source, kind_, text in _KINDS:
+    for source, kind_, text in _BY_TYPE:
         if isinstance(error, source):
             return kind_(text.format(place=place, error=said))
     return error
@@ -143,7 +147,7 @@ def is_missing(error: Exception) -> bool:
 
 
 # The client takes some words off the front of what the server said.
-_CODES: Final[dict[type[Exception], str]] = {
+_CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
     exceptions.ReadOnlyError: "READONLY",
     exceptions.BusyLoadingError: "LOADING",
     exceptions.OutOfMemoryError: "OOM",

@@ -1,4 +1,4 @@
-"""The functions that run inside the server, put together from their files."""
+"""The functions that run inside the server, put together from the files in `lua/`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
 
 
-class Library(NamedTuple):
+class FunctionLibrary(NamedTuple):
     """A library as the server takes it; its name tells one version of the code from another."""
 
     name: str
@@ -49,11 +49,11 @@ class Library(NamedTuple):
     def source(self) -> str:
         """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
         try:
-            parts = tuple(_parts())
+            parts = tuple(_read_parts())
         except FileNotFoundError:
             parts = ()
         # Else every process of this version would run what another one means by the same names.
-        if _name(parts) != self.name:
+        if _library_name(parts) != self.name:
             raise StoreUnusable(
                 "the Redis server lacks the functions of Duetime, and their files have changed since this process began, "
                 "as by an upgrade; restart the process"
@@ -66,19 +66,19 @@ class Library(NamedTuple):
 
 
 @cache
-def library() -> Library:
+def function_library() -> FunctionLibrary:
     """Return the library; versions that differ live side by side in one server."""
-    return Library(_name(_parts()))
+    return FunctionLibrary(_library_name(_read_parts()))
 
 
-def _name(parts: Iterable[str]) -> str:
+def _library_name(parts: Iterable[str]) -> str:
     body = hashlib.sha256()
     for part in parts:
         body.update(part.encode())
     return f"duetime_{body.hexdigest()[:12]}"
 
 
-def _parts() -> Iterator[str]:
+def _read_parts() -> Iterator[str]:
     """Read the files one by one."""
     for name in _FILES:
         with open(os.path.join(_FOLDER, f"{name}.lua"), encoding="utf-8") as file:

@@ -1,35 +1,34 @@
-"""Values to MessagePack and back."""
+"""Rows between Python and the server: what functions are given and what they answer, as MessagePack."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import msgspec
 
-from duetime.model.audit import ITSELF, AuditEntry, StoredEntry, read_detail
-from duetime.model.command import Command, NewCommand
-from duetime.model.instants import Instant
-from duetime.model.job import NewJob, Token
+from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry, read_detail
+from duetime.model.job import NewJob, Token, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
-from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
-from duetime.model.terms import join_tags
-from duetime.model.texts import clean_text
-from duetime.model.worker import WorkerInfo
-from duetime.stores.base import Demand
-from duetime.stores.redis.claims import EXTRAS
+from duetime.model.text import clean_text
+from duetime.model.time import Instant
+from duetime.model.worker import Command, NewCommand, WorkerInfo
+from duetime.stores.base import ClaimRequest
 
 if TYPE_CHECKING:
-    from duetime.model.spans import Cut
+    from duetime.model.schedule.backfill import SpanCut
 
-Facts = dict[str, Any]
-FACTS: Final = msgspec.msgpack.Decoder(tuple[Facts, list[Any]])
+
+NamedValues = dict[str, Any]
+ANSWER_DECODER: Final = msgspec.msgpack.Decoder(tuple[NamedValues, list[Any]])
 """For answers whose rows are none, or are looked at one by one."""
 
 
@@ -54,34 +53,37 @@ def _cleaned(value: Any) -> Any:
     return value
 
 
-_SPECIAL: Final = NewJob._fields.index("terms")
-_OWN: Final = NewJob._fields[:_SPECIAL]
-_NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_SPECIAL:])
-_LEFT_OPEN: Final = tuple(
-    None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name) for name in _OWN
+_FIRST_SPECIAL: Final = NewJob._fields.index("terms")
+_PLAIN_FIELDS: Final = NewJob._fields[:_FIRST_SPECIAL]
+_NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_FIRST_SPECIAL:])
+_FIELD_DEFAULTS: Final = tuple(
+    None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name)
+    for name in _PLAIN_FIELDS
 )
 """What a missing column stands for; the queue, the priority and the state are written all the same."""
 
 
-def new_job(job: NewJob) -> dict[str, object]:
+def job_fields(job: NewJob) -> dict[str, object]:
     """Name what a request says, without what it leaves open."""
     row: dict[str, object] = {
-        name: value for name, value, left in zip(_OWN, job, _LEFT_OPEN, strict=False) if value != left
+        name: value
+        for name, value, left in zip(_PLAIN_FIELDS, job, _FIELD_DEFAULTS, strict=False)
+        if value != left
     }
     row["payload"] = clean_text(job.payload)
-    return row if job[_SPECIAL:] == _NOTHING_SPECIAL else row | _special(job)
+    return row if job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL else row | _special_fields(job)
 
 
-def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
+def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
     """Name what jobs of one kind have in common, and the rest of each; None if they are not, or ask for something special."""
     first = jobs[0]
     if not _asks_little(first):
         return None
     if len(jobs) > 1:
         ids, tasks, _, _, *common = zip(*jobs, strict=True)
-        if not all(map(_is_one, (tasks, *common))) or len(set(ids)) < len(ids):
+        if not all(map(_all_same, (tasks, *common))) or len(set(ids)) < len(ids):
             return None
-    line, columns = _kind(first.task, *first[_COMMON:_SPECIAL])
+    line, columns = _kind_fields(first.task, *first[_FIRST_SHARED:_FIRST_SPECIAL])
     return {
         "line": line,
         "delay": first.delay,
@@ -94,42 +96,42 @@ def alike_jobs(jobs: Sequence[NewJob]) -> Facts | None:
     }
 
 
-def plain_job(job: NewJob) -> list[object] | None:
+def plain_job_words(job: NewJob) -> list[object] | None:
     """Name what a lone job says, one after the other; None for one that asks for something special."""
     if not _asks_little(job):
         return None
-    line, columns = _kind(job.task, *job[_COMMON:_SPECIAL])
+    line, columns = _kind_fields(job.task, *job[_FIRST_SHARED:_FIRST_SPECIAL])
     due_at = False if job.due_at is None else job.due_at
     return [line, job.delay, job.id, clean_text(job.payload), due_at, *columns]
 
 
 def _asks_little(job: NewJob) -> bool:
     """Whether a job only waits in its line, and nothing else depends on it."""
-    return job[_SPECIAL:] == _NOTHING_SPECIAL and job.schedule is None and job.state is State.PENDING
+    return job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL and job.schedule is None and job.state is State.PENDING
 
 
-_COMMON: Final = NewJob._fields.index("queue")
+_FIRST_SHARED: Final = NewJob._fields.index("queue")
 """From here on, and in their task, jobs of one kind are the same."""
-_APART: Final = frozenset({"id", "task", "payload", "due_at", "delay", "queue", "priority", "state"})
+_NOT_SHARED: Final = frozenset({"id", "task", "payload", "due_at", "delay", "queue", "priority", "state"})
 
 
 @lru_cache(maxsize=1024)
-def _kind(task: str, *common: Any) -> tuple[str, list[object]]:
+def _kind_fields(task: str, *common: Any) -> tuple[str, list[object]]:
     """Return the line of a kind of jobs, and what else their rows have in common, by field and value in turn."""
     job = NewJob("", task, "", None, 0, *common)
-    columns = {name: value for name, value in new_job(job).items() if name not in _APART}
+    columns = {name: value for name, value in job_fields(job).items() if name not in _NOT_SHARED}
     extras = {name: str(columns.pop(name)) for name in EXTRAS if name in columns}
     if extras:
         columns["extras"] = msgspec.json.encode(extras).decode()
     return f"{job.queue}|{job.priority}|{task}", [word for column in columns.items() for word in column]
 
 
-def _is_one(column: Sequence[object]) -> bool:
+def _all_same(column: Sequence[object]) -> bool:
     """Whether all values of a column are the same."""
     return column.count(column[0]) == len(column)
 
 
-def _special(job: NewJob) -> dict[str, object]:
+def _special_fields(job: NewJob) -> dict[str, object]:
     terms, key = job.terms, job.key
     row = {
         "parent": job.parent,
@@ -147,7 +149,7 @@ def _special(job: NewJob) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def entry(noted: AuditEntry) -> dict[str, object]:
+def entry_fields(noted: AuditEntry) -> dict[str, object]:
     """Name what an entry says."""
     try:
         detail = msgspec.json.encode(noted.detail).decode()
@@ -156,27 +158,29 @@ def entry(noted: AuditEntry) -> dict[str, object]:
     return {"id": noted.id, "who": noted.who, "verb": noted.verb, "target": noted.target, "detail": detail}
 
 
-def stored_entry(row: Sequence[Any]) -> StoredEntry:
+def read_entry(row: Sequence[Any]) -> StoredAuditEntry:
     """Build a record from the columns of an entry."""
     entry_id, at, who, verb, target, detail = row
-    return StoredEntry(id=entry_id, at=at, who=who, verb=verb, target=target, detail=read_detail(detail))
+    return StoredAuditEntry(id=entry_id, at=at, who=who, verb=verb, target=target, detail=read_detail(detail))
 
 
 _SCHEDULE_FIELDS: Final = tuple(StoredSchedule.__dataclass_fields__)
-_WRITTEN: Final = _SCHEDULE_FIELDS[: _SCHEDULE_FIELDS.index("rev")]
+_WRITTEN_SCHEDULE_FIELDS: Final = _SCHEDULE_FIELDS[: _SCHEDULE_FIELDS.index("rev")]
 
 
-def change(asked: Change) -> Facts:
+def change_fields(asked: ScheduleUpdate) -> NamedValues:
     """Name what a schedule is to be, and what it must still be."""
     after, before = asked.after, asked.before
-    row: Facts = {
-        "row": {name: value for name in _WRITTEN if (value := getattr(after, name)) is not None},
-        "jobs": [new_job(job) for job in asked.jobs],
+    row: NamedValues = {
+        "row": {
+            name: value for name in _WRITTEN_SCHEDULE_FIELDS if (value := getattr(after, name)) is not None
+        },
+        "jobs": [job_fields(job) for job in asked.jobs],
     }
     if before is not None:
         row["was"] = {"rev": before.rev, "fired_through": before.fired_through}
     if asked.entry is not None:
-        row["entry"] = entry(asked.entry)
+        row["entry"] = entry_fields(asked.entry)
     if asked.withdraw is not None:
         row["withdraw"] = {
             "reason": asked.withdraw,
@@ -188,7 +192,7 @@ def change(asked: Change) -> Facts:
     return row
 
 
-def firing(asked: Firing) -> dict[str, object]:
+def firing_fields(asked: Firing) -> dict[str, object]:
     """Name how a schedule moves on, and what it must still be."""
     return {
         "name": asked.name,
@@ -197,29 +201,29 @@ def firing(asked: Firing) -> dict[str, object]:
         "fired_through": asked.fired_through,
         "next_at": asked.next_at,
         "made": asked.made,
-        "jobs": [new_job(job) for job in asked.jobs],
+        "jobs": [job_fields(job) for job in asked.jobs],
         "cancels": asked.cancels,
         "pause": asked.pause,
         "resumes": asked.resumes,
         "who": ITSELF,
-        "entries": [entry(noted) for noted in asked.entries()],
+        "entries": [entry_fields(noted) for noted in asked.entries()],
     }
 
 
-def cut(asked: Cut) -> dict[str, object]:
+def cut_fields(asked: SpanCut) -> dict[str, object]:
     """Name what a record stands for, and what it goes on to stand for; `False`: nothing."""
     was, left = asked.was, asked.left
     rest = (was.first, False, was.count) if left is None else (left.first, left.last, left.count)
     return {"id": asked.id, "was": (was.first, was.last, was.count), "left": rest}
 
 
-def schedule(row: Sequence[Any]) -> StoredSchedule:
+def read_schedule(row: Sequence[Any]) -> StoredSchedule:
     """Build a record from the columns of a schedule and what was counted for it."""
     columns, live, streak = row
     return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, (*columns, live, streak), strict=True)))
 
 
-def demand(asked: Demand) -> dict[str, object]:
+def demand_fields(asked: ClaimRequest) -> dict[str, object]:
     """Name what a worker can take on."""
     return {
         "worker": asked.worker,
@@ -233,12 +237,12 @@ def demand(asked: Demand) -> dict[str, object]:
     }
 
 
-def token(proof: Token) -> dict[str, object]:
+def token_fields(proof: Token) -> dict[str, object]:
     """Name the parts of a proof."""
     return {"id": proof.job_id, "fence": proof.fence, "claim_id": proof.claim_id}
 
 
-def successes(changes: Iterable[Settlement]) -> list[object]:
+def success_words(changes: Iterable[Settlement]) -> list[object]:
     """Name, one after the other, the claims of runs that went well, when they ran, and what they returned."""
     told: list[object] = []
     for change in changes:
@@ -253,34 +257,36 @@ def successes(changes: Iterable[Settlement]) -> list[object]:
     return told
 
 
-_FACTS: Final = (
+_SETTLEMENT_FIELDS: Final = (
     "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "attempt", "ended_at", "worker",
 )  # fmt: skip
-_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
+_SETTLEMENT_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
 
 
-def settlement(change: Settlement) -> dict[str, Any]:
+def settlement_fields(change: Settlement) -> dict[str, Any]:
     """Name what a change says, without what it leaves open."""
-    row: dict[str, Any] = token(change.token)
-    row |= {name: value for name in _FACTS if (value := getattr(change, name)) is not None}
-    row |= {name: clean_text(text) for name in _TEXTS if (text := getattr(change, name)) is not None}
+    row: dict[str, Any] = token_fields(change.token)
+    row |= {name: value for name in _SETTLEMENT_FIELDS if (value := getattr(change, name)) is not None}
+    row |= {
+        name: clean_text(text) for name in _SETTLEMENT_TEXTS if (text := getattr(change, name)) is not None
+    }
     if change.progress is not None:
-        row["progress"] = progress(change.progress)
+        row["progress"] = progress_fields(change.progress)
     if change.logs:
-        row["logs"] = log_parts(change.logs)
+        row["logs"] = log_part_fields(change.logs)
     return row
 
 
-def progress(said: Progress) -> dict[str, object]:
+def progress_fields(said: Progress) -> dict[str, object]:
     """Name what a run said about how far it is."""
-    row = token(said.token) | {"fraction": said.fraction}
+    row = token_fields(said.token) | {"fraction": said.fraction}
     return row | {"note": clean_text(said.note)} if said.note else row
 
 
-def log_parts(parts: Iterable[NewLogPart]) -> list[dict[str, object]]:
+def log_part_fields(parts: Iterable[NewLogPart]) -> list[dict[str, object]]:
     """Name what parts of logs say."""
     return [
-        token(part.token)
+        token_fields(part.token)
         | {"attempt": part.attempt, "line": part.line, "text": clean_text(part.text)}
         | ({} if part.drop is None else {"first": part.drop[0], "past": part.drop[1]})
         for part in parts
@@ -289,19 +295,19 @@ def log_parts(parts: Iterable[NewLogPart]) -> list[dict[str, object]]:
 
 _JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
 _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
-_DIGITS: Final = 6
+_PROGRESS_DIGITS: Final = 6
 
 
-def job(row: Sequence[Any], now: Instant) -> StoredJob:
+def read_job(row: Sequence[Any], now: Instant) -> StoredJob:
     """Build a record from the columns of a job, without what is not to be seen any more."""
     values = dict(zip(_JOB_FIELDS, row, strict=True))
     values["state"] = State(values["state"])
     if values["progress"] is not None:
-        values["progress"] = round(float(values["progress"]), _DIGITS)
+        values["progress"] = round(float(values["progress"]), _PROGRESS_DIGITS)
     return as_of(StoredJob(**values), now)
 
 
-class Standing(NamedTuple):
+class JobWithClaim(NamedTuple):
     """A job, why its end was asked for, if it was, and its last claim."""
 
     job: StoredJob
@@ -315,24 +321,24 @@ class Standing(NamedTuple):
         return self.job.cancel_requested_at is not None
 
 
-def standing(row: Sequence[Any], now: Instant) -> Standing:
+def read_job_with_claim(row: Sequence[Any], now: Instant) -> JobWithClaim:
     """Build it from the columns of a job and what comes with them."""
     columns, reason, claim_id = row
-    return Standing(job(columns, now), reason, claim_id, now)
+    return JobWithClaim(read_job(columns, now), reason, claim_id, now)
 
 
-def remains(row: Sequence[Any]) -> Remains:
+def read_remains(row: Sequence[Any]) -> Remains:
     """Build what decides how long an ended job stays."""
     (job_id, state, *rest), has_more = row
     return Remains._make((job_id, State(state), *rest, has_more))
 
 
-def attempt(row: Sequence[Any]) -> StoredAttempt:
+def read_attempt(row: Sequence[Any]) -> StoredAttempt:
     """Build a record from the columns of an attempt."""
     return StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
 
 
-def worker_info(worker: WorkerInfo) -> dict[str, object]:
+def worker_fields(worker: WorkerInfo) -> dict[str, object]:
     """Name what a worker says of itself."""
     row = {
         "id": worker.id,
@@ -350,7 +356,7 @@ def worker_info(worker: WorkerInfo) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
+def read_worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
     """Build a record from the fields of a worker; one whose lease is over is dead, even if it was not marked yet.
 
     `None` for one that was edited by hand.
@@ -366,7 +372,7 @@ def worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
         return None
 
 
-def new_command(new: NewCommand) -> dict[str, object]:
+def command_fields(new: NewCommand) -> dict[str, object]:
     """Name what a worker is to be told."""
     row = {
         "id": new.id,
@@ -381,6 +387,78 @@ def new_command(new: NewCommand) -> dict[str, object]:
 _COMMAND_FIELDS: Final = tuple(Command.__dataclass_fields__)
 
 
-def command(row: Sequence[Any]) -> Command:
+def read_command(row: Sequence[Any]) -> Command:
     """Build a record from the columns of a command."""
     return Command(**dict(zip(_COMMAND_FIELDS, row, strict=True)))
+
+
+_NUMBER_FORMATS: Final[dict[int, str]] = {
+    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
+}  # fmt: skip
+_CONSTANTS: Final = {0xC0: None, 0xC2: False, 0xC3: True}
+
+
+def with_readable_text(packed: bytes) -> bytes:
+    """Return the same answer with replacement characters where its text is no UTF-8."""
+    return _encode(_MessagePackReader(packed).value())
+
+
+class _MessagePackReader:
+    """Reads the part of MessagePack that Redis writes."""
+
+    def __init__(self, packed: bytes) -> None:
+        self._packed = packed
+        self._at = 0
+
+    def value(self) -> Any:
+        """Read the next value."""
+        kind: int = self._number(">B")
+        if kind in _CONSTANTS:
+            return _CONSTANTS[kind]
+        if kind in _NUMBER_FORMATS:
+            return self._number(_NUMBER_FORMATS[kind])
+        for first, past, read in self._short():
+            if first <= kind < past:
+                return read(kind - first)
+        for first, sizes, read in self._long():
+            if first <= kind < first + len(sizes):
+                return read(self._number(sizes[kind - first]))
+        raise ValueError(f"Redis does not write MessagePack of the kind {kind:#x}")
+
+    def _short(self) -> tuple[tuple[int, int, Callable[[int], Any]], ...]:
+        return (
+            (0x00, 0x80, int),
+            (0x80, 0x90, self._map),
+            (0x90, 0xA0, self._list),
+            (0xA0, 0xC0, self._text),
+            (0xE0, 0x100, lambda low: low - 0x20),
+        )
+
+    def _long(self) -> tuple[tuple[int, tuple[str, ...], Callable[[int], Any]], ...]:
+        return (
+            (0xD9, (">B", ">H", ">I"), self._text),
+            (0xDC, (">H", ">I"), self._list),
+            (0xDE, (">H", ">I"), self._map),
+        )
+
+    def _number(self, form: str) -> Any:
+        (number,) = struct.unpack_from(form, self._packed, self._at)
+        self._at += struct.calcsize(form)
+        return number
+
+    def _text(self, length: int) -> str:
+        self._at += length
+        return self._packed[self._at - length : self._at].decode(errors="replace")
+
+    def _list(self, length: int) -> list[Any]:
+        return [self.value() for _ in range(length)]
+
+    def _map(self, length: int) -> dict[Any, Any]:
+        return {self.value(): self.value() for _ in range(length)}
+
+
+EXTRAS: Final = (
+    "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
+    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
+)  # fmt: skip
+"""The columns of a job that share one field, in the order in which they end a claim."""

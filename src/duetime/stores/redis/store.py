@@ -1,4 +1,4 @@
-"""The store on Redis: each verb one call of a function, which runs alone in the server."""
+"""The store on Redis: each verb is one call of a function, which runs alone in the server."""
 
 from __future__ import annotations
 
@@ -8,55 +8,62 @@ from collections.abc import AsyncIterator
 from typing import Final, Self
 
 from duetime.errors import SchemaMismatch, StoreError, StoreUnusable
-from duetime.model.clock import Clock
 from duetime.model.ids import new_token
-from duetime.model.instants import Instant, Micros
+from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerInfo
-from duetime.stores.base import Capabilities, Check, Hint, SchemaStatus
-from duetime.stores.redis.calls import Calls
-from duetime.stores.redis.checks import look, look_closely
-from duetime.stores.redis.claiming import Claiming
-from duetime.stores.redis.commanding import Commanding
-from duetime.stores.redis.connect import Address
-from duetime.stores.redis.limiting import Limiting, Round, Walk
-from duetime.stores.redis.listen import Listener
-from duetime.stores.redis.moving import Moving
-from duetime.stores.redis.queueing import Queueing
-from duetime.stores.redis.reading import Reading
-from duetime.stores.redis.retaining import Retaining
-from duetime.stores.redis.rows import FACTS
-from duetime.stores.redis.scheduling import Scheduling
-from duetime.stores.redis.settling import Settling
-from duetime.stores.redis.working import Working
+from duetime.stores.base import Capabilities, DoctorCheck, Hint, SchemaStatus
+from duetime.stores.redis.address import RedisAddress
+from duetime.stores.redis.checks import check_all, check_settings
+from duetime.stores.redis.claims import RedisClaims
+from duetime.stores.redis.connection import FunctionCalls
+from duetime.stores.redis.copying import RedisCopying
+from duetime.stores.redis.hints import RedisHintListener
+from duetime.stores.redis.limits import GateWalk, GateWalkKey, RedisLimits
+from duetime.stores.redis.queues import RedisQueues
+from duetime.stores.redis.reads import RedisReads
+from duetime.stores.redis.retention import RedisRetention
+from duetime.stores.redis.rows import ANSWER_DECODER
+from duetime.stores.redis.schedules import RedisSchedules
+from duetime.stores.redis.settling import RedisSettling
+from duetime.stores.redis.workers import RedisCommands, RedisWorkers
 
 log = logging.getLogger("duetime.store")
 
-VERSION: Final = 1
+STORED_VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
 
 
 class RedisStore(
-    Scheduling, Claiming, Settling, Working, Commanding, Queueing, Limiting, Reading, Retaining, Moving
+    RedisSchedules,
+    RedisClaims,
+    RedisSettling,
+    RedisWorkers,
+    RedisCommands,
+    RedisQueues,
+    RedisLimits,
+    RedisReads,
+    RedisRetention,
+    RedisCopying,
 ):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(
         self,
-        address: Address,
+        address: RedisAddress,
         *,
         namespace: str,
         clock: Clock | None,
         url: str,
         auto_migrate: bool,
-        calls: Calls | None = None,
+        calls: FunctionCalls | None = None,
     ) -> None:
-        self._calls = calls or Calls(address, namespace=namespace, clock=clock)
-        self._listener = Listener(self._calls)
+        self._calls = calls or FunctionCalls(address, namespace=namespace, clock=clock)
+        self._listener = RedisHintListener(self._calls)
         self._clock = clock
         self._namespace = namespace
         self._url = url
         self._auto_migrate = auto_migrate
-        self._walks: defaultdict[Round, Walk] = defaultdict(Walk)
+        self._walks: defaultdict[GateWalkKey, GateWalk] = defaultdict(GateWalk)
         self._identity: str | None = None
         self.moved: str | None = None
 
@@ -82,7 +89,7 @@ class RedisStore(
                 f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
                 f"{status.wanted}; {remedy}"
             )
-        for weak in [found for found in await look(self._calls) if not found.ok]:
+        for weak in [found for found in await check_settings(self._calls) if not found.ok]:
             text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:
                 raise StoreUnusable(text)
@@ -107,16 +114,18 @@ class RedisStore(
 
     async def migrate(self) -> SchemaStatus:
         """Note in the namespace that it is ours; there are no tables to make."""
-        await self._calls.write("migrate", FACTS, {"version": VERSION, "store_id": new_token()})
+        await self._calls.write(
+            "migrate", ANSWER_DECODER, {"version": STORED_VERSION, "store_id": new_token()}
+        )
         return await self.schema_status()
 
     async def schema_status(self) -> SchemaStatus:
         """Compare what is stored with what this code needs."""
-        facts, _ = await self._calls.read("meta", FACTS)
+        facts, _ = await self._calls.read("meta", ANSWER_DECODER)
         found = facts["version"]
         self.moved = facts.get("moved")
-        pending = () if found >= VERSION else ("first",)
-        return SchemaStatus(found=found, wanted=VERSION, pending=pending, moved=self.moved)
+        pending = () if found >= STORED_VERSION else ("first",)
+        return SchemaStatus(found=found, wanted=STORED_VERSION, pending=pending, moved=self.moved)
 
     async def pending_sql(self) -> str:
         """Return nothing: there is no SQL here."""
@@ -155,7 +164,7 @@ class RedisStore(
     async def identity(self) -> str:
         """Return what tells this store from every other; asked once."""
         if self._identity is None:
-            facts, _ = await self._calls.read("meta", FACTS)
+            facts, _ = await self._calls.read("meta", ANSWER_DECODER)
             self._identity = facts["store_id"] or None
         if self._identity is None:
             raise SchemaMismatch("nothing is stored in this namespace yet; run `duetime migrate`")
@@ -163,30 +172,30 @@ class RedisStore(
 
     async def now(self) -> Instant:
         """Return the store's clock."""
-        facts, _ = await self._calls.read("meta", FACTS)
+        facts, _ = await self._calls.read("meta", ANSWER_DECODER)
         now: Instant = facts["now"]
         return now
 
-    async def doctor(self) -> list[Check]:
+    async def doctor(self) -> list[DoctorCheck]:
         """Look for settings that weaken a promise."""
         status = await self.schema_status()
         fits = status.found == status.wanted
-        schema = Check(
+        schema = DoctorCheck(
             name="schema",
             ok=fits,
             detail=f"what is stored has version {status.found}, this code needs {status.wanted}",
             fix=None if fits else f"duetime migrate --url {self._url}",
         )
-        found = [schema, await self._rows(), *await look_closely(self._calls)]
+        found = [schema, await self._rows(), *await check_all(self._calls)]
         return [*found, await self._try_to_write()] if fits else found
 
-    async def _rows(self) -> Check:
+    async def _rows(self) -> DoctorCheck:
         """Tell of jobs that cannot be read, and how to see what is wrong with the first."""
-        facts, _ = await self._calls.read("aside", FACTS)
+        facts, _ = await self._calls.read("aside", ANSWER_DECODER)
         if not facts["count"]:
-            return Check(name="rows", ok=True, detail="all can be read")
+            return DoctorCheck(name="rows", ok=True, detail="all can be read")
         tag, first = self._calls.tag, facts["first"]
-        return Check(
+        return DoctorCheck(
             name="rows",
             ok=False,
             detail=f"{facts['count']} jobs cannot be read, because somebody has edited them",
@@ -194,10 +203,10 @@ class RedisStore(
             "deleted, workers see it",
         )
 
-    async def _try_to_write(self) -> Check:
+    async def _try_to_write(self) -> DoctorCheck:
         """Tell whether a change can be made, by one that changes nothing."""
         try:
             await self.migrate()
         except StoreError as error:
-            return Check.refused("writes", error)
-        return Check(name="writes", ok=True, detail="the server takes changes")
+            return DoctorCheck.refused("writes", error)
+        return DoctorCheck(name="writes", ok=True, detail="the server takes changes")

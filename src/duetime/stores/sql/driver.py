@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from duetime.errors import StoreError
-from duetime.model.instants import Micros
-from duetime.stores.base import Check, Hint
+from duetime.model.time import Micros
+from duetime.stores.base import DoctorCheck, Hint
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ start after a conflict, so a script is handed over as a function that makes it.
 
 
 @dataclass(frozen=True, slots=True)
-class Lone(Generic[T]):
+class SingleQueryScript(Generic[T]):
     """A script of one statement, made as often as it is called; a driver may run the statement straight away."""
 
     verb: str
@@ -70,11 +70,11 @@ class Lone(Generic[T]):
         return self.answer
 
 
-class Duplicate(StoreError):
+class AlreadyStored(StoreError):
     """Raised where something that was to be stored is stored already."""
 
 
-class TakenBack(Exception):
+class ScriptUndone(Exception):
     """Raised by a script that undoes all it has done."""
 
 
@@ -95,7 +95,7 @@ def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
         return answer
 
 
-class Borrowed(Protocol):
+class CallerTransaction(Protocol):
     """A caller's own transaction, on the caller's own connection."""
 
     @property
@@ -115,7 +115,7 @@ class Borrowed(Protocol):
         ...
 
 
-class Lent(Protocol):
+class DriverHandlerTransaction(Protocol):
     """A transaction on a connection that a handler uses meanwhile."""
 
     @property
@@ -193,7 +193,7 @@ class Driver(Protocol):
         """Run a script that changes nothing; again on a new connection when no answer came."""
         ...
 
-    def borrow(self, tx: object) -> Borrowed:
+    def borrow(self, tx: object) -> CallerTransaction:
         """Take a caller's own transaction for use; raises `InvalidTransaction` for what cannot be used."""
         ...
 
@@ -201,7 +201,7 @@ class Driver(Protocol):
         """Return the statement that gives a hint when its transaction commits; None if the commit itself does."""
         ...
 
-    def lend(self, *, timeout: Micros) -> Lent:
+    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
         """Return a transaction that is yet to begin."""
         ...
 
@@ -222,6 +222,6 @@ class Driver(Protocol):
         """Whether hints of other processes arrive at present."""
         ...
 
-    async def doctor(self) -> list[Check]:
+    async def doctor(self) -> list[DoctorCheck]:
         """Look for settings that weaken a promise."""
         ...

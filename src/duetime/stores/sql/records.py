@@ -1,20 +1,27 @@
-"""Rows to the records of jobs, workers and commands, for those who read; most workers never do, and do not load it."""
+"""What people read: the records of jobs, their attempts and logs, and of workers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from duetime.model.command import Command
-from duetime.model.oddities import mended, oddity, unreadable
+from duetime.model.ids import first_id_of
+from duetime.model.invalid_rows import row_problem, unreadable_row, with_blanks
+from duetime.model.job import JobId, join_tags
+from duetime.model.queues import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.retention import as_of
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
-from duetime.model.worker import WorkerStats
-from duetime.stores.sql.driver import Row
+from duetime.model.time import Instant
+from duetime.model.worker import Command, WorkerStats
+from duetime.stores.base import JobFilter
+from duetime.stores.sql.driver import Query, Row, Script, Statement
+from duetime.stores.sql.statements.loader import Statements
+from duetime.stores.sql.statements.rows import encode_batch
 
 T = TypeVar("T")
 
@@ -25,7 +32,7 @@ _WORKER_FIELDS: Final = tuple(name for name in StoredWorker.__dataclass_fields__
 _STATS_FIELDS: Final = tuple(WorkerStats.__dataclass_fields__)
 
 
-def job(row: Row) -> StoredJob:
+def job_record(row: Row) -> StoredJob:
     """Build a record from the time and the columns of `job_columns`, without what is not to be seen any more.
 
     What cannot be read is left blank, and the error says so.
@@ -34,37 +41,37 @@ def job(row: Row) -> StoredJob:
     values: dict[str, Any] = dict(zip(_JOB_FIELDS, columns, strict=True))
     values["state"] = State(values["state"])
     found = StoredJob(**values)
-    if (problem := oddity(found)) is not None:
-        found = replace(mended(found), error=unreadable(problem))
+    if (problem := row_problem(found)) is not None:
+        found = replace(with_blanks(found), error=unreadable_row(problem))
     if found.progress is not None:
         # A database may keep it in four bytes.
         found = replace(found, progress=round(found.progress, _DIGITS))
     return as_of(found, now)
 
 
-def attempt(row: Row) -> StoredAttempt:
+def attempt_record(row: Row) -> StoredAttempt:
     """Build a record from the columns of `attempts`."""
-    return mended(StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True))))
+    return with_blanks(StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True))))
 
 
-def log_part(row: Row) -> LogPart:
+def log_record(row: Row) -> LogPart:
     """Build a record from the columns of `logs`."""
     job_id, fence, attempt, line, text = row
-    return mended(LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text))
+    return with_blanks(LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text))
 
 
-def worker(row: Row) -> StoredWorker:
+def worker_record(row: Row) -> StoredWorker:
     """Build a record from the columns of `workers`."""
     of_itself, stats = row[: len(_WORKER_FIELDS)], row[len(_WORKER_FIELDS) :]
     values: dict[str, Any] = dict(zip(_WORKER_FIELDS, of_itself, strict=True))
     for name in ("queues", "tasks", "declares"):
-        values[name] = None if values[name] is None else _read(values[name], tuple[str, ...], ())
+        values[name] = None if values[name] is None else _decode_json(values[name], tuple[str, ...], ())
     values["fires"] = bool(values["fires"])
-    said = mended(WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
-    return mended(StoredWorker(**values, stats=said))
+    said = with_blanks(WorkerStats(**dict(zip(_STATS_FIELDS, stats, strict=True))))
+    return with_blanks(StoredWorker(**values, stats=said))
 
 
-def _read(text: str, kind: type[T], otherwise: T) -> T:
+def _decode_json(text: str, kind: type[T], otherwise: T) -> T:
     """Return what JSON says, or `otherwise` where it was edited by hand."""
     try:
         return msgspec.json.decode(text, type=kind)
@@ -72,10 +79,10 @@ def _read(text: str, kind: type[T], otherwise: T) -> T:
         return otherwise
 
 
-def command(row: Row) -> Command:
+def command_record(row: Row) -> Command:
     """Build a record from the columns of `command_columns`."""
     id_, worker_id, kind, body, created_at, taken_at, done_at, outcome, dropped = row
-    job_id, reason = _read(body, tuple[str | None, str | None], (None, None))
+    job_id, reason = _decode_json(body, tuple[str | None, str | None], (None, None))
     return Command(
         id=id_,
         worker=worker_id,
@@ -88,3 +95,91 @@ def command(row: Row) -> Command:
         outcome=outcome,
         dropped=bool(dropped),
     )
+
+
+_BEHIND_ALL: Final = "\N{TILDE}"
+"""What comes after every id."""
+_NEWEST: Final = 2_000
+"""How many jobs are looked at before an index."""
+_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
+_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
+
+
+def clock(sql: Statements) -> Script[Instant]:
+    """Tell the store's time."""
+    found = yield Query(sql.clock, {})
+    now: Instant = found[0][0]
+    return now
+
+
+def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
+    """Read jobs by id, in the order asked."""
+    found = yield Query(sql.get, {"rows": encode_batch((job_id,) for job_id in ids)})
+    jobs = {job.id: job for job in map(job_record, found)}
+    return [jobs[job_id] for job_id in ids if job_id in jobs]
+
+
+def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
+    """Read one page of jobs, newest first.
+
+    What is seldom among many may have an index, but one that is not in this order. The newest jobs are looked at
+    first: what is not seldom fills the page from there.
+    """
+    values = {
+        "task": where.task,
+        "state": where.state,
+        "registry": where.registry,
+        "queue": where.queue,
+        "schedule": where.schedule,
+        "key": where.key,
+        "tag": where.tag and join_tags((where.tag,)),
+        "since": where.since,
+        "from_id": "" if where.since is None else first_id_of(where.since),
+        "before": where.before or _BEHIND_ALL,
+        "limit": where.limit,
+    }
+    found: list[Row] = []
+    narrow = _narrow(sql, where)
+    if narrow is not None:
+        found = yield Query(sql.find_newest, {**values, "newest": _NEWEST})
+    if len(found) < where.limit:
+        found = yield Query(narrow or _walk(sql, where), values)
+    return [job_record(row) for row in found]
+
+
+def _narrow(sql: Statements, where: JobFilter) -> Statement | None:
+    """Return the statement that finds seldom jobs, if there is one for what is asked for."""
+    if where.state in _LIVE_STATES or where.registry in LIVE:
+        return sql.find_live
+    return None if where.schedule is None else sql.find_of_schedule
+
+
+def _walk(sql: Statements, where: JobFilter) -> Statement:
+    seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
+    return sql.find_unsuccessful if seldom else sql.find
+
+
+def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
+    """Read the jobs that fall due first."""
+    found = yield Query(sql.upcoming, {"limit": limit})
+    return [job_record(row) for row in found]
+
+
+def attempts(sql: Statements, job_id: JobId) -> Script[list[StoredAttempt]]:
+    """Read the tries of a job."""
+    found = yield Query(sql.attempts, {"job_id": job_id})
+    return [attempt_record(row) for row in found]
+
+
+def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[list[LogPart]]:
+    """Read what the runs of a job have logged."""
+    fence, line = after
+    found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "line": line})
+    return [log_record(row) for row in found]
+
+
+def workers(sql: Statements) -> Script[list[StoredWorker]]:
+    """Read all workers."""
+    found = yield Query(sql.workers, {})
+    return [worker_record(row) for row in found]

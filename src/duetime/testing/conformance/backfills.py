@@ -9,12 +9,12 @@ import pytest
 
 from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND, Instant
 from duetime.model.job import JobId, NewJob
-from duetime.model.occurrence import MOST_IN_A_SPAN, Span
 from duetime.model.outcome import Cancelled, Failed
-from duetime.model.spans import Cut, cuts
+from duetime.model.schedule.backfill import SpanCut, span_cuts
+from duetime.model.schedule.occurrences import MOST_IN_A_SPAN, OccurrenceSpan
 from duetime.model.states import State
+from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.at import At
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
@@ -55,7 +55,7 @@ async def fill(store: Store, jobs: Sequence[NewJob], noted: AuditEntry | None = 
     every, moments = At(tuple(range(0, 1_000, 10))), [new.occurrence or 0 for new in jobs]
     while True:
         records = await store.occurrences("s", since=min(moments), until=max(moments), limit=999)
-        cut = cuts(records, moments, schedule("s", next_at=None, fired_through=0), every)
+        cut = span_cuts(records, moments, schedule("s", next_at=None, fired_through=0), every)
         ids = await store.backfill(jobs, noted or entry(), cuts=cut)
         if ids is not None:
             return ids
@@ -179,7 +179,7 @@ class TestBackfill(StoreSuite):
 
     async def test_what_has_changed_since_it_was_read_is_left_as_it_is(self, store: Store) -> None:
         await store.enqueue([missed := span(10, 100, 10)])
-        stale = Cut(missed.id, Span(20, 100, 9), None)
+        stale = SpanCut(missed.id, OccurrenceSpan(20, 100, 9), None)
         assert await store.backfill([occurrence_job("s", 100)], entry(), cuts=[stale]) is None
         record = await read(store, missed.id)
         assert (record.span_first, record.occurrence, record.span_count) == (10, 100, 10)
@@ -190,7 +190,7 @@ class TestBackfill(StoreSuite):
     ) -> None:
         await store.enqueue([missed := span(10, 100, 10)])
         new = occurrence_job("s", 100)
-        cut = Cut(missed.id, Span(10, 100, 10), Span(10, 90, 9))
+        cut = SpanCut(missed.id, OccurrenceSpan(10, 100, 10), OccurrenceSpan(10, 90, 9))
         for _ in range(2):
             assert await store.backfill([new], entry(), cuts=[cut]) == [new.id]
         assert (await read(store, missed.id)).span_count == 9

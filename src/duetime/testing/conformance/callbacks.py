@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from duetime.model.instants import SECOND
-from duetime.model.job import Claim
+from duetime.model.job import Claim, JobTerms
 from duetime.model.outcome import (
     Cancelled,
     Crashed,
@@ -23,7 +22,7 @@ from duetime.model.outcome import (
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
@@ -57,7 +56,7 @@ def callback(task: str) -> dict[str, Any]:
     }
 
 
-ALL = Terms(
+ALL = JobTerms(
     callbacks=json.dumps(
         {"success": callback("cheer"), "failure": callback("alert"), "cancel": callback("forget")}
     )
@@ -124,7 +123,7 @@ class TestCallbacks(StoreSuite):
     async def test_a_job_without_the_callback_for_its_end_calls_nothing(
         self, store: Store, clock: FakeClock
     ) -> None:
-        claim = await begun(store, terms=Terms(callbacks=json.dumps({"failure": callback("alert")})))
+        claim = await begun(store, terms=JobTerms(callbacks=json.dumps({"failure": callback("alert")})))
         await finish(store, claim, now=clock.now())
         assert await called(store, claim.job_id) == []
         assert (await read(store, claim.job_id)).state is State.SUCCEEDED

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.job import Claim, JobId, Key
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import TASK, finish, hire, job, put, read, take, take_one

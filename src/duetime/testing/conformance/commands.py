@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from duetime.model.command import Command, CommandKind, NewCommand
-from duetime.model.durations import DAY
 from duetime.model.ids import new_job_id
-from duetime.model.worker import WorkerStats
+from duetime.model.time import DAY
+from duetime.model.worker import Command, CommandKind, NewCommand, WorkerStats
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import LEASE, hire, prune, rescue

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
 from duetime.model.retry import fixed
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import CancelAnswer, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one

@@ -10,11 +10,10 @@ import pytest
 from duetime.errors import KeyTaken, StoreError
 from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
-from duetime.model.job import Key
+from duetime.model.job import FOREVER, JobTerms, Key
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.terms import FOREVER, Terms
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
@@ -259,7 +258,7 @@ class TestEnqueue(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        terms = Terms(expires=SECOND, tags=("a", "b"), callbacks="{}", result_ttl=0, failure_ttl=FOREVER)
+        terms = JobTerms(expires=SECOND, tags=("a", "b"), callbacks="{}", result_ttl=0, failure_ttl=FOREVER)
         job_id = await put(store, terms=terms, key=Key(value="k"), parent="p")
         claim, record = await take_one(store), await read(store, job_id)
         for shown in (claim, record):
@@ -271,13 +270,13 @@ class TestEnqueue(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         moment = clock.now() + 5 * SECOND
-        job_id = await put(store, terms=Terms(expires=SECOND), expires_at=moment)
+        job_id = await put(store, terms=JobTerms(expires=SECOND), expires_at=moment)
         assert (await read(store, job_id)).expires_at == moment
 
     async def test_a_job_of_a_schedule_carries_what_the_schedule_says(
         self, store: Store, clock: FakeClock
     ) -> None:
-        terms = Terms(tags=("nightly",), result_ttl=SECOND).to_text()
+        terms = JobTerms(tags=("nightly",), result_ttl=SECOND).to_text()
         now = clock.now()
         await declare(store, schedule("s", next_at=now, fired_through=now - 1, terms=terms))
         assert (await read_schedule(store, "s")).terms == terms

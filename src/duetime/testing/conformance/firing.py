@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
-from duetime.model.schedule import Firing
+from duetime.model.schedule.record import Firing
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import DueSchedules, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.outcome import Failed, Outcome, Released, Succeeded
 from duetime.model.retry import exponential, fixed
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.fencing import lose

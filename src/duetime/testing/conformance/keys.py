@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from duetime.errors import KeyTaken
-from duetime.model.instants import SECOND
-from duetime.model.job import JobId, Key
+from duetime.model.job import JobId, JobTerms, Key
 from duetime.model.outcome import Failed, Interrupted, Released
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import TASK, finish, hire, job, put, read, rescue, take, take_one
@@ -187,9 +186,9 @@ class TestReplacement(StoreSuite):
     async def test_a_job_that_waits_becomes_the_one_that_was_asked_for(
         self, store: Store, clock: FakeClock
     ) -> None:
-        first = await put(store, key=RETURN, payload="1", terms=Terms(tags=("old",)))
+        first = await put(store, key=RETURN, payload="1", terms=JobTerms(tags=("old",)))
         clock.advance(1)
-        terms = Terms(expires=SECOND, tags=("a",), callbacks="{}", result_ttl=1, failure_ttl=2)
+        terms = JobTerms(expires=SECOND, tags=("a",), callbacks="{}", result_ttl=1, failure_ttl=2)
         asked = job(
             key=REPLACE,
             payload="2",

@@ -7,19 +7,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from duetime.model import declaring
 from duetime.model.audit import AuditEntry
-from duetime.model.declaring import declaration
 from duetime.model.ids import new_job_id, new_token
-from duetime.model.instants import SECOND, Instant, Micros
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
 from duetime.model.retention import Retention
 from duetime.model.retry import NO_RETRIES, RetryPolicy
-from duetime.model.schedule import Change, Firing, StoredSchedule
+from duetime.model.schedule import actions as declaring
+from duetime.model.schedule.actions import declaration
+from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.stored import StoredJob
+from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import WorkerId, WorkerInfo
-from duetime.stores.base import Demand, Orphan, Pruned, Store
+from duetime.stores.base import ClaimRequest, OrphanedJob, PruneResult, Store
 
 TASK = "greet"
 LEASE: Micros = 30 * SECOND
@@ -66,7 +66,7 @@ async def take(
 ) -> list[Claim]:
     """Claim up to a hundred jobs."""
     pairs = tuple((queue, 100) if isinstance(queue, str) else queue for queue in queues)
-    demand = Demand(worker=worker, claim_id=new_token(), queues=pairs, limit=100, tasks=(TASK,))
+    demand = ClaimRequest(worker=worker, claim_id=new_token(), queues=pairs, limit=100, tasks=(TASK,))
     return await store.claim(replace(demand, **changes))
 
 
@@ -113,14 +113,14 @@ async def outcomes(store: Store, job_id: JobId) -> list[str]:
 async def prune(store: Store, *, before: Instant | None, keep_per_schedule: int = 0) -> int:
     """Remove all that is old, and tell how many records went."""
     retention = Retention(before=before, keep_per_schedule=keep_per_schedule)
-    removed, pruned = 0, Pruned(0, "")
+    removed, pruned = 0, PruneResult(0, "")
     while pruned.last is not None:
         pruned = await store.prune(retention, after=pruned.last)
         removed += pruned.jobs
     return removed
 
 
-async def rescue(store: Store, worker: WorkerId) -> list[Orphan]:
+async def rescue(store: Store, worker: WorkerId) -> list[OrphanedJob]:
     """Take over what dead workers hold, under a new claim id."""
     return (await store.rescue(worker, new_token())).orphans
 
@@ -162,7 +162,7 @@ async def declare(store: Store, *schedules: StoredSchedule) -> list[str]:
 async def alter(store: Store, name: str, *, withdraw: str | None = None, **changes: Any) -> bool:
     """Change a schedule as it is now."""
     before = await read_schedule(store, name)
-    change = Change(before=before, after=replace(before, **changes), withdraw=withdraw)
+    change = ScheduleUpdate(before=before, after=replace(before, **changes), withdraw=withdraw)
     return bool(await store.write_schedules([change]))
 
 

@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 
-from duetime.model.durations import MINUTE
 from duetime.model.ids import new_token
-from duetime.model.instants import SECOND
-from duetime.model.job import Claim, JobId, NewJob
-from duetime.model.limit import Gate, gate_name
+from duetime.model.job import Claim, JobId, JobTerms, NewJob
+from duetime.model.limits import Gate, gate_name
 from duetime.model.outcome import Failed, Snoozed
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.terms import Terms
+from duetime.model.time import MINUTE, SECOND
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Demand, Hint, LimitedClaims, NextDue, Store
+from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
@@ -48,7 +46,7 @@ def gated(key: object = None, **changes: Any) -> NewJob:
 
 async def ask(store: Store, worker: str = "w1", *, rule: Gate = ONE, **changes: Any) -> LimitedClaims:
     """Claim up to a hundred jobs under one rule."""
-    demand = Demand(
+    demand = ClaimRequest(
         worker=worker,
         claim_id=new_token(),
         queues=(("default", 100),),
@@ -208,7 +206,7 @@ class TestGates(StoreSuite):
         await hire(store, "w1")
         await store.enqueue([gated(task="stranger"), gated(queue="paused"), gated(queue="foreign")])
         await store.pause_queue("paused", reason=None)
-        mine = await put(store, terms=Terms(gate="greet"), priority=9)
+        mine = await put(store, terms=JobTerms(gate="greet"), priority=9)
         found = await ask(store, queues=(("default", 9), ("paused", 9)))
         assert [claim.job_id for claim in found.claims] == [mine]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from duetime.errors import ClaimLost
-from duetime.model.instants import SECOND
 from duetime.model.outcome import Failed, Succeeded
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.durations import LONGEST
-from duetime.model.instants import LATEST, SECOND
 from duetime.model.outcome import Interrupted, Succeeded
 from duetime.model.states import State
+from duetime.model.time import LATEST, LONGEST_DURATION, SECOND
 from duetime.stores.base import ReleaseAnswer, SnoozeAnswer, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import finish, hire, outcomes, put, read, take, take_one
@@ -25,8 +24,8 @@ class TestSnooze(StoreSuite):
         assert (await read(store, job_id)).due_at == due + 10 * SECOND
 
     async def test_no_job_is_put_off_beyond_the_latest_time_there_is(self, store: Store) -> None:
-        first, second = await put(store, due_at=LATEST), await put(store, due_at=LATEST - LONGEST)
-        await store.snooze([first, second], delay=LONGEST)
+        first, second = await put(store, due_at=LATEST), await put(store, due_at=LATEST - LONGEST_DURATION)
+        await store.snooze([first, second], delay=LONGEST_DURATION)
         assert [(await read(store, job_id)).due_at for job_id in (first, second)] == [LATEST, LATEST]
 
     @pytest.mark.covers("no-way-to-interfere")

@@ -8,13 +8,13 @@ import pytest
 import pytest_asyncio
 
 from duetime.errors import StoreMoved
-from duetime.model.durations import DAY, MINUTE
 from duetime.model.job import Key, Token
-from duetime.model.limit import Gate
+from duetime.model.limits import Gate
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.whole import COLUMNS, LAST_KEY, PARTS, Kind, Whole
+from duetime.model.store_copy import COLUMNS, LAST_KEY, PART_COLUMNS, RecordKind, WholeRecord
+from duetime.model.time import DAY, MINUTE
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
@@ -40,14 +40,14 @@ from duetime.testing.conformance.suite import MakeStore, StoreSuite
 MANY = 10_000
 
 
-async def all_of(store: Store, kind: Kind) -> list[Whole]:
+async def all_of(store: Store, kind: RecordKind) -> list[WholeRecord]:
     """Every record of a kind."""
     return await store.stretch(kind, after="", until=LAST_KEY, limit=MANY)
 
 
 async def move(store: Store, elsewhere: Store) -> None:
     """Store everything elsewhere."""
-    for kind in Kind:
+    for kind in RecordKind:
         await elsewhere.exchange(kind, [], await all_of(store, kind))
 
 
@@ -83,17 +83,17 @@ class TestStretches(StoreSuite):
     """`stretch`: whole records."""
 
     async def test_an_empty_store_has_none(self, store: Store) -> None:
-        assert [await all_of(store, kind) for kind in Kind] == [[]] * len(Kind)
+        assert [await all_of(store, kind) for kind in RecordKind] == [[]] * len(RecordKind)
 
     async def test_records_have_the_columns_of_their_kind_and_the_key_in_front(
         self, store: Store, clock: FakeClock
     ) -> None:
         await tell(store, clock)
-        for kind in Kind:
+        for kind in RecordKind:
             records = await all_of(store, kind)
             assert records, kind
             assert {len(record.row) for record in records} == {len(COLUMNS[kind])}, kind
-            for place, columns in enumerate(PARTS.get(kind, ())):
+            for place, columns in enumerate(PART_COLUMNS.get(kind, ())):
                 parts = [(record.key, part) for record in records for part in record.parts[place]]
                 assert parts, columns
                 assert all(len(part) == len(columns) and part[0] == key for key, part in parts)
@@ -102,7 +102,7 @@ class TestStretches(StoreSuite):
         stored = sorted(await store.enqueue([job() for _ in range(5)]))
 
         async def keys(after: str, until: str, limit: int = MANY) -> list[str]:
-            found = await store.stretch(Kind.JOBS, after=after, until=until, limit=limit)
+            found = await store.stretch(RecordKind.JOBS, after=after, until=until, limit=limit)
             return [record.key for record in found]
 
         assert await keys("", LAST_KEY) == stored
@@ -116,7 +116,7 @@ class TestStretches(StoreSuite):
         for name in reversed(names):
             await store.pause_queue(name, reason=None)
         await declare(store, *(schedule(name, next_at=None, fired_through=0) for name in reversed(names)))
-        for kind in (Kind.QUEUES, Kind.SCHEDULES):
+        for kind in (RecordKind.QUEUES, RecordKind.SCHEDULES):
             assert [record.key for record in await all_of(store, kind)] == names
             (last,) = await store.stretch(kind, after=names[-2], until=LAST_KEY, limit=MANY)
             assert last.key == names[-1]
@@ -125,7 +125,7 @@ class TestStretches(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await tell(store, clock)
-        for kind in Kind:
+        for kind in RecordKind:
             whole = await all_of(store, kind)
             for place, record in enumerate(whole):
                 before = whole[place - 1].key if place else ""
@@ -155,7 +155,7 @@ class TestExchange(Moves):
         expected, found = await seen(store), await seen(elsewhere)
         for name, value in expected.items():
             assert found[name] == value, name
-        for kind in Kind:
+        for kind in RecordKind:
             assert await all_of(elsewhere, kind) == await all_of(store, kind), kind
 
     async def test_what_is_there_stays_however_often_it_is_stored(
@@ -173,9 +173,9 @@ class TestExchange(Moves):
     ) -> None:
         await tell(store, clock)
         await move(store, elsewhere)
-        for kind in Kind:
+        for kind in RecordKind:
             records = await all_of(elsewhere, kind)
-            bare = [Whole(record.row, tuple(() for _ in record.parts)) for record in records]
+            bare = [WholeRecord(record.row, tuple(() for _ in record.parts)) for record in records]
             await elsewhere.exchange(kind, [record.key for record in records], bare)
             assert await all_of(elsewhere, kind) == bare, kind
             await elsewhere.exchange(kind, [record.key for record in records], [])
@@ -185,7 +185,7 @@ class TestExchange(Moves):
         assert await seen(elsewhere) == await seen(store)
 
     async def test_nothing_to_do_is_harmless(self, store: Store) -> None:
-        for kind in Kind:
+        for kind in RecordKind:
             await store.exchange(kind, [], [])
             await store.exchange(kind, ["unknown"], [])
 
@@ -307,6 +307,6 @@ class TestMovedAway(StoreSuite):
         again = await make_store(clock, namespace="left")
         assert [each.moved for each in (store, other, again)] == ["moved 'away'"] * 3
         assert await again.identity() == name
-        assert [await all_of(store, kind) for kind in Kind] == [[]] * len(Kind)
+        assert [await all_of(store, kind) for kind in RecordKind] == [[]] * len(RecordKind)
         await store.set_moved(None)
         assert await other.schema_status() == before

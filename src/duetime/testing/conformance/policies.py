@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from duetime.model.audit import ITSELF
-from duetime.model.instants import SECOND, Instant
+from duetime.model.job import JobTerms
 from duetime.model.outcome import Cancelled, Failed, Outcome, Succeeded
-from duetime.model.schedule import Firing
+from duetime.model.schedule.record import Firing
 from duetime.model.states import State
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND, Instant
 from duetime.stores.base import DueSchedules, Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.callbacks import callback
@@ -230,7 +230,7 @@ class TestGivingWay(StoreSuite):
         await declare(store, declared(clock, "other"))
         await store.enqueue([occurrence_job("s", now - 9)])
         running = await take_one(store)
-        terms = Terms(callbacks=json.dumps({"cancel": callback("tell")}))
+        terms = JobTerms(callbacks=json.dumps({"cancel": callback("tell")}))
         waiting = occurrence_job("s", now - 8, terms=terms)
         by_hand, made_up, ended, stranger = (
             job(schedule="s"),

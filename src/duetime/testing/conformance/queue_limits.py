@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.durations import MINUTE
-from duetime.model.limit import Gate
+from duetime.model.limits import Gate
+from duetime.model.time import MINUTE
 from duetime.stores.base import NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

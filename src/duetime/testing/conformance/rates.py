@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from duetime.model.durations import MINUTE
-from duetime.model.limit import Gate
+from duetime.model.limits import Gate
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
+from duetime.model.time import MINUTE
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
-from duetime.model.job import JobId, Key
+from duetime.model.job import JobId, JobTerms, Key
 from duetime.model.outcome import Cancelled, Failed, Succeeded
-from duetime.model.registries import Registry, registry_of
+from duetime.model.queues import Registry, registry_of
 from duetime.model.states import State
-from duetime.model.terms import Terms
-from duetime.stores.base import DueSchedules, JobFilter, NextDue, Outlook, Store
+from duetime.model.time import SECOND
+from duetime.stores.base import DueSchedules, JobFilter, NextDue, QueueOutlook, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
@@ -115,9 +114,9 @@ class TestLists(StoreSuite):
     """`find` by what jobs carry and where they are, among few and among many."""
 
     async def test_jobs_are_found_by_key_tag_and_time(self, store: Store, clock: FakeClock) -> None:
-        old = await put(store, key=Key(value="k"), terms=Terms(tags=("a", "bc")))
+        old = await put(store, key=Key(value="k"), terms=JobTerms(tags=("a", "bc")))
         clock.advance(1)
-        await put(store, terms=Terms(tags=("b", "a")))
+        await put(store, terms=JobTerms(tags=("b", "a")))
         plain = await put(store)
         tagged = (await store.find(JobFilter(tag="a")))[::-1]
         assert [record.tags for record in tagged] == ["|a|bc|", "|b|a|"]
@@ -202,7 +201,7 @@ async def one_of_each(store: Store, clock: FakeClock) -> None:
     await put(store, state=State.SKIPPED)
     await put(store, delay=60 * SECOND)
     await put(store)
-    await put(store, terms=Terms(gate="narrow"))
+    await put(store, terms=JobTerms(gate="narrow"))
 
 
 class TestNextDue(StoreSuite):
@@ -252,7 +251,7 @@ class TestNextDue(StoreSuite):
             [
                 job(due_at=now),
                 job(due_at=now + 5 * SECOND),
-                job(due_at=now + 4 * SECOND, terms=Terms(gate="g")),
+                job(due_at=now + 4 * SECOND, terms=JobTerms(gate="g")),
                 job(due_at=now + 2 * SECOND, queue="mail", priority=9),
                 job(due_at=now + 3 * SECOND, priority=0),
             ]
@@ -288,7 +287,7 @@ class TestNextDue(StoreSuite):
     async def test_the_outlook_of_a_queue_tells_the_time_and_the_pause(
         self, store: Store, clock: FakeClock
     ) -> None:
-        assert await store.outlook("mail") == Outlook(clock.now(), None, None)
+        assert await store.outlook("mail") == QueueOutlook(clock.now(), None, None)
         await store.pause_queue("mail", reason="relay down")
-        assert await store.outlook("mail") == Outlook(clock.now(), clock.now(), "relay down")
-        assert await store.outlook("default") == Outlook(clock.now(), None, None)
+        assert await store.outlook("mail") == QueueOutlook(clock.now(), clock.now(), "relay down")
+        assert await store.outlook("default") == QueueOutlook(clock.now(), None, None)

@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from duetime.model.instants import SECOND
-from duetime.model.limit import UNLIMITED, Gate
+from duetime.model.job import JobTerms
+from duetime.model.limits import UNLIMITED, Gate
 from duetime.model.outcome import Cancelled, Failed
-from duetime.model.registries import Census, Count, Registry, StoredQueue, count_up
+from duetime.model.queues import QueueCensus, Registry, RegistryCount, StoredQueue, count_by_registry
 from duetime.model.states import State
-from duetime.model.terms import Terms
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.callbacks import ALL, called
@@ -20,9 +20,9 @@ from duetime.testing.conformance.kit import finish, hire, job, put, read, take, 
 from duetime.testing.conformance.suite import StoreSuite
 
 
-async def counted(store: Store, queue: str = "default", *, most: int = 100) -> Count:
+async def counted(store: Store, queue: str = "default", *, most: int = 100) -> RegistryCount:
     """Count one queue."""
-    return count_up(await store.census(most=most), [queue])[queue]
+    return count_by_registry(await store.census(most=most), [queue])[queue]
 
 
 def count(**jobs: int) -> Counter[Registry]:
@@ -48,7 +48,7 @@ class TestRegistries(StoreSuite):
         await put(store, delay=5)
         await take_one(store, ahead=SECOND)
         await store.enqueue([job(), job(priority=0), job(delay=60), job(delay=60), job(delay=60, priority=9)])
-        assert await counted(store) == Count(
+        assert await counted(store) == RegistryCount(
             jobs=count(scheduled=4, queued=2, active=1, finished=2, failed=2, cancelled=1, skipped=1)
         )
 
@@ -58,11 +58,11 @@ class TestRegistries(StoreSuite):
                 job(queue="a"),
                 job(queue="b", delay=60),
                 job(queue="b"),
-                job(queue="c", terms=Terms(gate="g")),
-                job(queue="c", terms=Terms(gate="h"), delay=60),
+                job(queue="c", terms=JobTerms(gate="g")),
+                job(queue="c", terms=JobTerms(gate="h"), delay=60),
             ]
         )
-        counts = count_up(await store.census(most=100), ["empty"])
+        counts = count_by_registry(await store.census(most=100), ["empty"])
         assert {queue: found.jobs for queue, found in counts.items()} == {
             "a": count(queued=1),
             "b": count(queued=1, scheduled=1),
@@ -82,7 +82,7 @@ class TestRegistries(StoreSuite):
         found = await counted(store, most=3)
         assert found.jobs[Registry.QUEUED] == 3
         assert found.at_least == set(Registry) - {Registry.SCHEDULED, Registry.ACTIVE}
-        await store.enqueue([job(terms=Terms(gate="g"), delay=9) for _ in range(3)])
+        await store.enqueue([job(terms=JobTerms(gate="g"), delay=9) for _ in range(3)])
         assert Registry.SCHEDULED in (await counted(store, most=3)).at_least
 
     async def test_what_is_set_for_queues_is_told_with_them(self, store: Store, clock: FakeClock) -> None:
@@ -93,7 +93,7 @@ class TestRegistries(StoreSuite):
         await store.resume_queue("b")
         await store.set_queue_limit("b", Gate(3, 5, SECOND))
         census = await store.census(most=1)
-        assert census == Census(
+        assert census == QueueCensus(
             queues=[
                 StoredQueue(name="a", paused_at=since, paused_reason="it's late", limit=UNLIMITED),
                 StoredQueue(name="b", paused_at=None, paused_reason=None, limit=Gate(3, 5, SECOND)),
@@ -111,7 +111,13 @@ class TestPurge(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         ids = await store.enqueue(
-            [job(), job(delay=60), job(priority=0), job(terms=Terms(gate="g")), job(terms=Terms(gate="h"))]
+            [
+                job(),
+                job(delay=60),
+                job(priority=0),
+                job(terms=JobTerms(gate="g")),
+                job(terms=JobTerms(gate="h")),
+            ]
         )
         other = await put(store, queue="other")
 
@@ -162,6 +168,6 @@ class TestPurge(StoreSuite):
     async def test_what_is_stored_later_is_left_alone(self, store: Store, clock: FakeClock) -> None:
         before = clock.now()
         clock.advance(1)
-        late = [await put(store), await put(store, terms=Terms(gate="g"))]
+        late = [await put(store), await put(store, terms=JobTerms(gate="g"))]
         assert await store.purge("default", before=before, reason="off", limit=10) == 0
         assert {record.state for record in await store.get(late)} == {State.PENDING}

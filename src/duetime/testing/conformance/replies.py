@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.model.instants import SECOND
 from duetime.model.outcome import Released
+from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import finish, hire, job, put, take, take_one

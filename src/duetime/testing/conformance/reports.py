@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from duetime.model.durations import DAY
 from duetime.model.job import Claim
 from duetime.model.outcome import (
     MAX_SNOOZED,
@@ -21,6 +20,7 @@ from duetime.model.outcome import (
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retry import fixed
 from duetime.model.states import State
+from duetime.model.time import DAY
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT

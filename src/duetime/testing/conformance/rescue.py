@@ -7,12 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from duetime.model.blame import MAX_BLAMES
-from duetime.model.instants import SECOND
 from duetime.model.job import Claim, JobId
-from duetime.model.outcome import Crashed
+from duetime.model.outcome import MAX_BLAMES, Crashed
 from duetime.model.states import State
-from duetime.stores.base import Orphan, Rescue, Store
+from duetime.model.time import SECOND
+from duetime.stores.base import OrphanedJob, RescueResult, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
@@ -29,7 +28,7 @@ from duetime.testing.conformance.kit import (
 from duetime.testing.conformance.suite import StoreSuite
 
 
-async def bring_home(store: Store, orphans: Iterable[Orphan], *, now: int) -> None:
+async def bring_home(store: Store, orphans: Iterable[OrphanedJob], *, now: int) -> None:
     """Settle orphans as the worker's janitor does."""
     batch = [
         settlement(
@@ -48,7 +47,7 @@ async def bring_home(store: Store, orphans: Iterable[Orphan], *, now: int) -> No
     assert await store.settle(batch) == {sent.token for sent in batch}
 
 
-async def crash_once(store: Store, clock: FakeClock, worker: str) -> list[Orphan]:
+async def crash_once(store: Store, clock: FakeClock, worker: str) -> list[OrphanedJob]:
     """Let a worker die, `rescuer` take over, and every job go where the model sends it."""
     await store.bury([worker])
     orphans = await rescue(store, "rescuer")
@@ -67,7 +66,7 @@ class TestRescue(StoreSuite):
         await hire(store, "w3", "w4")
         first = await store.rescue("w3", "c3")
         assert (sorted(first.dead), first.orphans) == (["w1", "w2"], [])
-        assert await other.rescue("w4", "c4") == Rescue(dead=[], orphans=[])
+        assert await other.rescue("w4", "c4") == RescueResult(dead=[], orphans=[])
 
     async def test_a_job_is_taken_over_under_a_new_fence_and_keeps_its_start(
         self, store: Store, other: Store, clock: FakeClock

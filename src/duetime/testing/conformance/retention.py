@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.durations import DAY, HOUR
-from duetime.model.instants import SECOND
-from duetime.model.job import JobId, Key
+from duetime.model.job import FOREVER, JobId, JobTerms, Key
 from duetime.model.outcome import Cancelled, Failed, Outcome, Succeeded
 from duetime.model.retention import Retention
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.terms import FOREVER, Terms
-from duetime.stores.base import JobFilter, Pruned, Store
+from duetime.model.time import DAY, HOUR, SECOND
+from duetime.stores.base import JobFilter, PruneResult, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     finish,
@@ -99,7 +97,7 @@ class TestPrune(StoreSuite):
     async def test_a_dry_run_counts_and_removes_nothing(self, store: Store, clock: FakeClock) -> None:
         stored = await store.enqueue([job(state=State.SKIPPED) for _ in range(3)])
         clock.advance(1)
-        assert await store.prune(Retention(before=clock.now()), dry_run=True) == Pruned(3, None)
+        assert await store.prune(Retention(before=clock.now()), dry_run=True) == PruneResult(3, None)
         assert len(await store.get(stored)) == 3
 
     async def test_without_an_age_no_record_goes(self, store: Store, clock: FakeClock) -> None:
@@ -146,7 +144,7 @@ class TestTimesToLive(StoreSuite):
 
     async def test_a_result_is_gone_when_its_time_is_over(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
-        job_id = await run(store, clock, Succeeded('"x"'), terms=Terms(result_ttl=HOUR))
+        job_id = await run(store, clock, Succeeded('"x"'), terms=JobTerms(result_ttl=HOUR))
         clock.set(clock.now() + HOUR - 1)
         assert (await read(store, job_id)).result == '"x"'
         clock.set(clock.now() + 1)
@@ -159,7 +157,7 @@ class TestTimesToLive(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        job_id = await run(store, clock, Succeeded('"x"'), terms=Terms(result_ttl=HOUR))
+        job_id = await run(store, clock, Succeeded('"x"'), terms=JobTerms(result_ttl=HOUR))
         then = clock.now()
         clock.advance("1h")
         hidden = await read(store, job_id)
@@ -174,7 +172,7 @@ class TestTimesToLive(StoreSuite):
     ) -> None:
         await hire(store, "w1")
         failed = Failed(error="boom", traceback="line 1")
-        job_id = await put(store, terms=Terms(failure_ttl=HOUR))
+        job_id = await put(store, terms=JobTerms(failure_ttl=HOUR))
         await finish(store, await take_one(store), failed, now=clock.now(), policy=fixed(1, 0))
         await finish(store, await take_one(store), failed, now=clock.now())
         then = clock.now()
@@ -190,8 +188,8 @@ class TestTimesToLive(StoreSuite):
 
     async def test_what_was_not_said_stays_with_the_record(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
-        good = await run(store, clock, Succeeded('"x"'), terms=Terms(failure_ttl=SECOND))
-        bad = await run(store, clock, Failed(error="boom"), terms=Terms(result_ttl=SECOND))
+        good = await run(store, clock, Succeeded('"x"'), terms=JobTerms(failure_ttl=SECOND))
+        bad = await run(store, clock, Failed(error="boom"), terms=JobTerms(result_ttl=SECOND))
         clock.advance("1d")
         await prune(store, before=None)
         assert [(found.result, found.error) for found in await store.get([good, bad])] == [
@@ -203,7 +201,7 @@ class TestTimesToLive(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        job_id = await run(store, clock, Succeeded(), terms=Terms(result_ttl=SECOND))
+        job_id = await run(store, clock, Succeeded(), terms=JobTerms(result_ttl=SECOND))
         clock.advance(2)
         await prune(store, before=None)
         assert (await read(store, job_id)).result_error is None
@@ -212,12 +210,12 @@ class TestTimesToLive(StoreSuite):
     @pytest.mark.parametrize(
         ("outcome", "terms"),
         [
-            (Succeeded('"x"'), Terms(result_ttl=FOREVER)),
-            (Failed(error="boom"), Terms(failure_ttl=FOREVER)),
+            (Succeeded('"x"'), JobTerms(result_ttl=FOREVER)),
+            (Failed(error="boom"), JobTerms(failure_ttl=FOREVER)),
         ],
     )
     async def test_what_is_kept_for_ever_is_never_removed(
-        self, store: Store, clock: FakeClock, outcome: Outcome, terms: Terms
+        self, store: Store, clock: FakeClock, outcome: Outcome, terms: JobTerms
     ) -> None:
         await hire(store, "w1")
         job_id = await run(store, clock, outcome, terms=terms)
@@ -230,7 +228,7 @@ class TestTimesToLive(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        job_id = await run(store, clock, Succeeded('"x"'), terms=Terms(result_ttl=2 * DAY))
+        job_id = await run(store, clock, Succeeded('"x"'), terms=JobTerms(result_ttl=2 * DAY))
         clock.advance("1d")
         assert await prune(store, before=clock.now()) == 0
         assert (await read(store, job_id)).result == '"x"'

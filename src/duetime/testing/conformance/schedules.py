@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from duetime.model.audit import AuditEntry
-from duetime.model.instants import SECOND
-from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
+from duetime.model.time import SECOND
 from duetime.stores.base import DueSchedules, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT
@@ -88,7 +88,7 @@ class TestPutSchedules(StoreSuite):
         assert record == replace(new, rev=record.rev, **stamps)
         now = clock.advance(1)
         back = replace(declared(clock), rev=record.rev, fired_through=record.fired_through)
-        assert await store.write_schedules([Change(before=record, after=back)]) == {"s"}
+        assert await store.write_schedules([ScheduleUpdate(before=record, after=back)]) == {"s"}
         after = await read_schedule(store, "s")
         assert after == replace(back, rev=record.rev + 1, created_at=record.created_at, updated_at=now)
 
@@ -246,7 +246,7 @@ class TestPauseAndDelete(StoreSuite):
 
     async def test_what_does_not_exist_is_not_written(self, store: Store, clock: FakeClock) -> None:
         ghost = replace(declared(clock), rev=1)
-        assert await store.write_schedules([Change(before=ghost, after=ghost)]) == frozenset()
+        assert await store.write_schedules([ScheduleUpdate(before=ghost, after=ghost)]) == frozenset()
         assert not await delete(store, "nothing")
         assert await store.schedules() == []
 
@@ -256,7 +256,9 @@ class TestPauseAndDelete(StoreSuite):
         await declare(store, declared(clock))
         read = await read_schedule(store, "s")
         await store.fire([firing(read, next_at=clock.now() + MINUTE)])
-        stale = Change(before=read, after=replace(read, payload="[1]"), jobs=(job(),), withdraw="test")
+        stale = ScheduleUpdate(
+            before=read, after=replace(read, payload="[1]"), jobs=(job(),), withdraw="test"
+        )
         assert await other.write_schedules([stale]) == frozenset()
         now = await read_schedule(store, "s")
         await alter(store, "s", queue="other")
@@ -270,7 +272,7 @@ class TestPauseAndDelete(StoreSuite):
         before = await read_schedule(store, "s")
         skipped = occurrence_job("s", clock.now(), state=State.SKIPPED, reason="paused", span_count=3)
         entry = AuditEntry(verb="resume", target="s", who="ann", detail={"reason": "é\x00", "of": [1, None]})
-        change = Change(before=before, after=before, jobs=(skipped,), entry=entry)
+        change = ScheduleUpdate(before=before, after=before, jobs=(skipped,), entry=entry)
         assert await store.write_schedules([change]) == {"s"}
         assert (await read(store, skipped.id)).span_count == 3
         noted, first = await store.entries("s", limit=9)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.job import Claim
 from duetime.model.outcome import (
     Cancelled,
@@ -21,6 +20,7 @@ from duetime.model.outcome import (
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt
+from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.enqueue import ODD_TEXT

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.instants import SECOND, Instant
-from duetime.model.limit import Gate
+from duetime.model.limits import Gate
+from duetime.model.time import SECOND, Instant
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Sight, Store, Wants
+from duetime.stores.base import PulseFindings, PulseQuery, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import LEASE, alter, declare, hire, job, pause, put, schedule, take_one
 from duetime.testing.conformance.limits import gated
 from duetime.testing.conformance.suite import StoreSuite
 
-JOBS = Wants(queues=("default", "mail"), tasks=("greet",))
-ALL = Wants(queues=("default", "mail"), tasks=("greet",), schedules=True, orphans=True)
+JOBS = PulseQuery(queues=("default", "mail"), tasks=("greet",))
+ALL = PulseQuery(queues=("default", "mail"), tasks=("greet",), schedules=True, orphans=True)
 
 
-async def sight(store: Store, wants: Wants = ALL) -> Sight:
+async def sight(store: Store, wants: PulseQuery = ALL) -> PulseFindings:
     """Return what a heartbeat sees."""
     seen = (await store.pulse("w1", WorkerStats(), lease=LEASE, wants=wants)).sight
     assert seen is not None
@@ -39,7 +39,7 @@ class TestSight(StoreSuite):
 
     async def test_where_nothing_is_nothing_is_seen(self, store: Store) -> None:
         await hire(store, "w1")
-        assert await sight(store) == Sight(None, None, None, orphans=False)
+        assert await sight(store) == PulseFindings(None, None, None, orphans=False)
 
     @pytest.mark.covers("idle-writes")
     async def test_the_earliest_job_of_all_queues_and_priorities_is_seen(
@@ -102,8 +102,8 @@ class TestSight(StoreSuite):
         assert await alter(store, "parked", parked_at=now)
         assert await alter(store, "later", paused_at=now, paused_until=now + 9)
         assert await alter(store, "sooner", paused_at=now, paused_until=now + 8)
-        assert await sight(store) == Sight(None, now + 20, now + 8, orphans=False)
-        assert await sight(store, JOBS) == Sight(None, None, None, orphans=False)
+        assert await sight(store) == PulseFindings(None, now + 20, now + 8, orphans=False)
+        assert await sight(store, JOBS) == PulseFindings(None, None, None, orphans=False)
 
     async def test_the_end_of_a_lease_is_seen(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1", "w2")

@@ -7,19 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from duetime.model.audit import AuditEntry
-from duetime.model.command import CommandKind, NewCommand
-from duetime.model.durations import DAY, MINUTE
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
-from duetime.model.job import Claim, Key, NewJob
-from duetime.model.limit import Gate, gate_name
+from duetime.model.job import Claim, JobTerms, Key, NewJob
+from duetime.model.limits import Gate, gate_name
 from duetime.model.outcome import Failed, Outcome, Succeeded
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import fixed
-from duetime.model.schedule import Firing, StoredSchedule
+from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.states import State
-from duetime.model.terms import Terms
-from duetime.stores.base import Demand, Store
+from duetime.model.time import DAY, MINUTE, SECOND
+from duetime.model.worker import CommandKind, NewCommand
+from duetime.stores.base import ClaimRequest, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     LEASE,
@@ -66,7 +64,7 @@ async def _schedules(store: Store, clock: FakeClock, count: int) -> None:
     """Declare schedules, fire each once behind a stretch that was skipped, and pause two."""
     now = clock.now()
     names = [f"{n:05} ü" for n in range(count)]
-    terms = Terms(tags=("a", "b"), expires=DAY).to_text()
+    terms = JobTerms(tags=("a", "b"), expires=DAY).to_text()
     await declare(
         store,
         *(schedule(name, next_at=now, fired_through=now - 1, terms=terms, pause_after=3) for name in names),
@@ -97,8 +95,10 @@ def _firing(record: StoredSchedule) -> Firing:
 async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     """Store jobs of every kind and let some of them run; most of them wait."""
     share = max(1, count // 10)
-    rich = Terms(tags=("x", "y"), callbacks='[{"task":"after"}]', expires=DAY, result_ttl=DAY, failure_ttl=-1)
-    gate = Terms(gate=gate_name(TASK, "key", "1"))
+    rich = JobTerms(
+        tags=("x", "y"), callbacks='[{"task":"after"}]', expires=DAY, result_ttl=DAY, failure_ttl=-1
+    )
+    gate = JobTerms(gate=gate_name(TASK, "key", "1"))
     asked = [
         *_kind(share, queue="works", payload='{"text":"☃"}', key=Key(value="k", keep=DAY)),
         *_kind(share, queue="works", terms=rich, parent="p", priority=2, timeout=SECOND, retries=3),
@@ -144,7 +144,7 @@ async def _limits(store: Store) -> None:
     await store.pause_queue("paused", reason=ODD)
     await store.pause_queue("Ü", reason=None)
     await store.set_queue_limit("mail", Gate(most=9, count=2, period=DAY))
-    demand = Demand(
+    demand = ClaimRequest(
         worker="dead",
         claim_id=new_job_id(),
         queues=(("mail", 2), ("default", 9)),

@@ -10,10 +10,9 @@ import pytest
 import pytest_asyncio
 
 from duetime.errors import InvalidTransaction, Unsupported
-from duetime.model.clock import Clock
 from duetime.model.ids import new_job_id
-from duetime.model.instants import SECOND
 from duetime.model.job import NewJob
+from duetime.model.time import SECOND, Clock
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from duetime.model.instants import EARLIEST, LATEST
+from duetime.model.time import EARLIEST, LATEST
 from duetime.stores.base import NextDue, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

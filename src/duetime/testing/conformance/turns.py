@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from duetime.model.explain import LimitFacts
-from duetime.model.instants import SECOND
+from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import NewJob
-from duetime.model.limit import UNLIMITED, Gate, schedule_gate
+from duetime.model.limits import UNLIMITED, Gate, schedule_gate
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
+from duetime.model.time import SECOND
 from duetime.stores.base import Hint, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pytest
 import pytest_asyncio
 
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 from duetime.stores.base import Hint, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import declare, firing, hire, job, put, read_schedule, schedule, take_one

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from duetime.model import firing as firings
-from duetime.model.instants import SECOND, Instant
 from duetime.model.outcome import Released, Snoozed
-from duetime.model.parking import park
-from duetime.model.schedule import Change
+from duetime.model.schedule.firing import fire
+from duetime.model.schedule.parking import park
+from duetime.model.schedule.record import ScheduleUpdate
 from duetime.model.states import State
+from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.every import Every
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock
@@ -170,7 +170,7 @@ class TestRewind(StoreSuite):
     async def fire(self, store: Store, trigger: Every) -> list[int | None]:
         """Fire what is due, as a worker does; return the occurrences of the jobs that were made."""
         due = await store.due_schedules(ahead=SECOND, limit=9)
-        plans = [firings.fire(record, trigger, now=due.now, ahead=SECOND) for record in due.schedules]
+        plans = [fire(record, trigger, now=due.now, ahead=SECOND) for record in due.schedules]
         applied = await store.fire([plan for plan in plans if plan is not None])
         return [new.occurrence for plan in plans if plan and plan.name in applied for new in plan.jobs]
 
@@ -257,7 +257,9 @@ class TestRewind(StoreSuite):
         trigger, at = await self.planted(store, clock)
         before = await read_schedule(store, "s")
         skipped = occurrence_job("s", at, state=State.SKIPPED, reason="skipped by ann")
-        change = Change(before=before, after=before, jobs=(skipped,), withdraw="skipped by ann", again=False)
+        change = ScheduleUpdate(
+            before=before, after=before, jobs=(skipped,), withdraw="skipped by ann", again=False
+        )
         assert await store.write_schedules([change]) == {"s"}
         clock.set(at)
         assert await self.fire(store, trigger) == []
@@ -287,7 +289,7 @@ class TestRewind(StoreSuite):
         now = clock.now()
         await store.enqueue([occurrence_job("a", now + 1), occurrence_job("b", now + 2)])
         changes = [
-            Change(
+            ScheduleUpdate(
                 before=record, after=replace(record, paused_at=now, fired_through=now + 5), withdraw="test"
             )
             for record in await store.schedules()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.instants import SECOND
 from duetime.model.stored import StoredWorker
+from duetime.model.time import SECOND
 from duetime.model.worker import WorkerStats
-from duetime.stores.base import Peer, Store
+from duetime.stores.base import PeerWorker, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import LEASE, finish, hire, job, put, rescue, take, take_one, worker_info
 from duetime.testing.conformance.suite import StoreSuite
@@ -223,7 +223,7 @@ class TestPeers(StoreSuite):
         await store.bury(["buried"])
         await store.retire("stopped")
         assert await store.peers("me", "k", soon=0) == [
-            Peer(id="near", pid=101, pid_started="9", same_host=True, lease_left=LEASE)
+            PeerWorker(id="near", pid=101, pid_started="9", same_host=True, lease_left=LEASE)
         ]
 
     async def test_a_worker_that_cannot_tell_its_host_has_no_neighbours(self, store: Store) -> None:

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from duetime.model.audit import AuditEntry
-from duetime.model.parking import CodeSchedule
-from duetime.model.schedule import Change, StoredSchedule
+from duetime.model.schedule.parking import CodeSchedule
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
@@ -28,10 +28,12 @@ from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.wakeups import listening
 
 
-def edit(before: StoredSchedule, who: str = "ann", **changes: object) -> Change:
+def edit(before: StoredSchedule, who: str = "ann", **changes: object) -> ScheduleUpdate:
     """An edit of a schedule as it was read, with its entry."""
     after = replace(before, **changes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    return Change(before=before, after=after, entry=AuditEntry(verb="edit", target=before.name, who=who))
+    return ScheduleUpdate(
+        before=before, after=after, entry=AuditEntry(verb="edit", target=before.name, who=who)
+    )
 
 
 class TestWriteSchedules(StoreSuite):
@@ -62,10 +64,10 @@ class TestWriteSchedules(StoreSuite):
     async def test_of_many_that_add_a_schedule_one_does(
         self, store: Store, other: Store, clock: FakeClock
     ) -> None:
-        def addition(number: int, name: str) -> Change:
+        def addition(number: int, name: str) -> ScheduleUpdate:
             entry = AuditEntry(verb="add", target=name, who=f"p{number}")
             new = declared(clock, name, payload=f"[{number}]")
-            return Change(before=None, after=new, entry=entry, jobs=(job(),))
+            return ScheduleUpdate(before=None, after=new, entry=entry, jobs=(job(),))
 
         names = [f"s{number}" for number in range(10)]
         told = await asyncio.gather(
@@ -85,7 +87,9 @@ class TestWriteSchedules(StoreSuite):
         read = await store.schedules()
         together = [replace(edit(s, priority=9), jobs=(job(),)) for s in read]
         new = declared(clock, "new")
-        together.append(Change(before=None, after=new, entry=AuditEntry(verb="put", target="new", who="ann")))
+        together.append(
+            ScheduleUpdate(before=None, after=new, entry=AuditEntry(verb="put", target="new", who="ann"))
+        )
         assert await other.write_schedules([edit(read[1], priority=1)]) == {"s1"}
         assert await store.write_schedules(together, whole=True) == frozenset()
         assert [s.priority for s in await store.schedules()] == [5, 1, 5]
@@ -167,7 +171,7 @@ class TestLostAnswers(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         entry = AuditEntry(verb="add", target="s", who="ann")
-        addition = Change(before=None, after=declared(clock), entry=entry)
+        addition = ScheduleUpdate(before=None, after=declared(clock), entry=entry)
         assert await store.write_schedules([addition]) == {"s"}
         assert await store.write_schedules([addition]) == {"s"}
         late = replace(addition, entry=replace(entry, id="another"))

@@ -3,9 +3,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from duetime import cron, every
-from duetime.model.durations import DAY, HOUR, MINUTE
-from duetime.model.forecast import Plan, Survey, busiest, by_hour, collisions, survey
-from duetime.model.instants import from_datetime
+from duetime.model.forecast import LoadForecast, ScheduleLoad, busiest, by_hour, collisions, forecast_load
+from duetime.model.time import DAY, HOUR, MINUTE, from_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.zones import zone
 
@@ -13,9 +12,11 @@ MONDAY = datetime(2026, 11, 16, tzinfo=UTC)
 START = from_datetime(MONDAY)
 
 
-def surveyed(**triggers: Trigger) -> Survey:
-    plans = [Plan(name=name, trigger=rule, same=repr(rule), since=0) for name, rule in triggers.items()]
-    return survey(plans, start=START, length=7 * DAY)
+def surveyed(**triggers: Trigger) -> LoadForecast:
+    plans = [
+        ScheduleLoad(name=name, trigger=rule, same=repr(rule), since=0) for name, rule in triggers.items()
+    ]
+    return forecast_load(plans, start=START, length=7 * DAY)
 
 
 def test_hours_are_those_of_the_zones_wall_clock() -> None:
@@ -26,8 +27,10 @@ def test_hours_are_those_of_the_zones_wall_clock() -> None:
 
 def test_an_hour_that_comes_twice_is_two_hours() -> None:
     start = from_datetime(datetime(2026, 10, 24, 22, tzinfo=UTC))
-    found = survey(
-        [Plan(name="a", trigger=cron("* * * * *"), same="", since=0)], start=start, length=25 * HOUR - 1
+    found = forecast_load(
+        [ScheduleLoad(name="a", trigger=cron("* * * * *"), same="", since=0)],
+        start=start,
+        length=25 * HOUR - 1,
     )
     hours = by_hour(found, zone("Europe/Berlin"))
     assert len(hours) == 25

@@ -7,7 +7,7 @@ import pytest
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.triggers.at import at
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def test_the_same_moment_in_two_zones_is_equal() -> None:
 
 def test_it_is_read_back_from_its_spec() -> None:
     trigger = at([NOON, NOON + timedelta(microseconds=1)])
-    assert from_spec(trigger.to_spec()) == trigger
+    assert trigger_from_spec(trigger.to_spec()) == trigger
 
 
 def test_it_is_said_in_english() -> None:

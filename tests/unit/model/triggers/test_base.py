@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.instants import LATEST, SECOND
+from duetime.model.time import LATEST, SECOND
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.between import Between
+from duetime.model.triggers.combined import Between
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
 from tests.support.profiles import tries

@@ -6,10 +6,9 @@ import pytest
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import MILLISECOND, SECOND, from_datetime
+from duetime.model.time import MILLISECOND, SECOND, from_datetime
 from duetime.model.triggers.at import at
-from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.checks import WALKED, check_comes, check_pace
+from duetime.model.triggers.base import OCCURRENCES_COMPARED, Trigger, check_comes, check_pace
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
 
@@ -68,7 +67,7 @@ def test_two_occurrences_too_close_together_are_refused_with_both_moments() -> N
 
 
 def test_a_pace_is_judged_by_a_bounded_number_of_occurrences() -> None:
-    late = [NOON + timedelta(hours=number) for number in range(WALKED + 1)]
+    late = [NOON + timedelta(hours=number) for number in range(OCCURRENCES_COMPARED + 1)]
     check_pace(at([*late, late[-1] + timedelta(milliseconds=1)]), NOW - 1, SECOND)
     with pytest.raises(InvalidTrigger, match="closer than"):
         check_pace(at([*late[:-1], late[-2] + timedelta(milliseconds=1)]), NOW - 1, SECOND)

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
-from duetime.model.instants import LATEST, from_datetime
+from duetime.model.time import LATEST, from_datetime
 from duetime.model.triggers.at import At
-from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.compound import DEEPEST, MOST_PARTS
+from duetime.model.triggers.base import MOST_SEARCH_STEPS, SEARCH_HORIZON, NoOccurrence, SearchBudget, Trigger
+from duetime.model.triggers.combined import DEEPEST_TRIGGER, MOST_TRIGGER_PARTS, Jitter, Union
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.triggers.jitter import Jitter
-from duetime.model.triggers.notes import note
-from duetime.model.triggers.searching import HORIZON, MOST_STEPS, Nothing, Search
-from duetime.model.triggers.specs import from_spec
-from duetime.model.triggers.union import Union
+from duetime.model.triggers.preview import clock_change_note
+from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import DAY, INSTANTS, LEAVES, TRIGGERS, UNLIMITED, walk
 
@@ -37,7 +34,7 @@ def test_occurrences_come_strictly_one_after_the_other(trigger: Trigger, instant
 @tries(1)
 @given(trigger=TRIGGERS)
 def test_every_nesting_is_read_back_from_its_spec(trigger: Trigger) -> None:
-    restored = from_spec(json.loads(json.dumps(trigger.to_spec())))
+    restored = trigger_from_spec(json.loads(json.dumps(trigger.to_spec())))
     assert restored == trigger
     assert (restored.tz, restored.times, restored.describe()) == (
         trigger.tz,
@@ -65,7 +62,7 @@ def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instan
     ready = trigger.seeded(name).anchored(instant)
     assert ready.seeded("another").seeded("third") == ready.seeded("another")
     assert ready.anchored(instant + DAY) == ready
-    assert from_spec(ready.to_spec()) == ready
+    assert trigger_from_spec(ready.to_spec()) == ready
 
 
 @tries(1)
@@ -73,14 +70,14 @@ def test_a_seed_and_an_anchor_are_given_once(trigger: Trigger, name: str, instan
 def test_a_search_with_too_few_steps_says_so_and_nothing_else(
     trigger: Trigger, instant: int, steps: int
 ) -> None:
-    fresh = from_spec(trigger.to_spec())
-    search = Search(instant + HORIZON, steps)
-    found, known = trigger.seek(instant, search), fresh.first(instant, steps=2 * MOST_STEPS)
-    if not isinstance(found, Nothing):
+    fresh = trigger_from_spec(trigger.to_spec())
+    search = SearchBudget(instant + SEARCH_HORIZON, steps)
+    found, known = trigger.seek(instant, search), fresh.first(instant, steps=2 * MOST_SEARCH_STEPS)
+    if not isinstance(found, NoOccurrence):
         assert found == known
         return
     assert found.through >= instant
-    assert isinstance(known, Nothing) or found.through < known
+    assert isinstance(known, NoOccurrence) or found.through < known
     assert found.through >= search.until or search.left <= 0
 
 
@@ -99,7 +96,7 @@ def test_a_search_in_vain_ends_after_so_many_steps_however_deep_the_trigger(
     odd, even = At(tuple(range(1, 9_999, 2))), At(tuple(range(0, 9_998, 2)))
     nothing = odd & even
     assert ((nothing | odd) & even).after(0) is None
-    assert 0 < asked <= MOST_STEPS + 2 * 4
+    assert 0 < asked <= MOST_SEARCH_STEPS + 2 * 4
 
 
 def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
@@ -112,25 +109,25 @@ def test_a_part_that_is_searched_for_in_vain_does_not_hide_the_others() -> None:
 
 def test_a_search_looks_a_hundred_years_ahead() -> None:
     daily = cron("0 9 * * *") - calendars.blackout("08:00", "10:00")
-    found = daily.first(5, steps=10 * MOST_STEPS)
-    assert isinstance(found, Nothing)
-    assert 5 + HORIZON <= found.through < 5 + HORIZON + 2 * DAY < LATEST
-    far = At((6 + HORIZON,))
+    found = daily.first(5, steps=10 * MOST_SEARCH_STEPS)
+    assert isinstance(found, NoOccurrence)
+    assert 5 + SEARCH_HORIZON <= found.through < 5 + SEARCH_HORIZON + 2 * DAY < LATEST
+    far = At((6 + SEARCH_HORIZON,))
     assert ((far | At((9,))) - calendars.weekends()).after(5) == 9
-    assert far.at_most(1).after(5) == 6 + HORIZON
+    assert far.at_most(1).after(5) == 6 + SEARCH_HORIZON
 
 
 def test_nesting_has_a_bound() -> None:
     trigger: Trigger = cron("0 9 * * *")
-    for _ in range(DEEPEST):
+    for _ in range(DEEPEST_TRIGGER):
         trigger = trigger.jitter("1s")
     with pytest.raises(InvalidTrigger, match=r"nested 8 deep, not 9; split"):
         trigger.jitter("1s")
 
 
 def test_the_number_of_parts_has_a_bound() -> None:
-    parts = tuple(every(seconds=number) for number in range(1, MOST_PARTS + 1))
-    assert len(Union(parts).parts) == MOST_PARTS
+    parts = tuple(every(seconds=number) for number in range(1, MOST_TRIGGER_PARTS + 1))
+    assert len(Union(parts).parts) == MOST_TRIGGER_PARTS
     with pytest.raises(InvalidTrigger, match=r"from 1 to 50 parts, not 51"):
         Union(parts) | every("1h")
     with pytest.raises(InvalidTrigger, match=r"from 1 to 50 parts, not 0"):
@@ -166,11 +163,11 @@ def test_it_does_not_matter_how_parts_are_grouped(leaves: list[Trigger]) -> None
 def test_notes_about_clock_changes_are_those_of_the_parts() -> None:
     berlin = cron("30 2 * * *", tz="Europe/Berlin")
     made_up = from_datetime(datetime(2030, 3, 31, 1, tzinfo=UTC))
-    assert note(berlin, made_up) is not None
+    assert clock_change_note(berlin, made_up) is not None
     for combined in (
         berlin | every("7d"),
         berlin.jitter("1m"),
         berlin - calendars.weekdays("MON"),
         berlin.at_most(3),
     ):
-        assert note(combined, made_up) == note(berlin, made_up)
+        assert clock_change_note(combined, made_up) == clock_change_note(berlin, made_up)

@@ -10,21 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime import calendars
-from duetime.model.calendars import Calendar, Span
-from duetime.model.instants import LATEST, SECOND, from_datetime
+from duetime.model.time import LATEST, SECOND, from_datetime
 from duetime.model.triggers import counting
 from duetime.model.triggers.at import At
-from duetime.model.triggers.at_most import AtMost
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.between import Between
+from duetime.model.triggers.calendars import Calendar, SingleBlackout
+from duetime.model.triggers.combined import AtMost, Between, Except, Intersection, Jitter, Union
 from duetime.model.triggers.cron import Cron, cron
-from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.intersection import Intersection
-from duetime.model.triggers.jitter import Jitter
-from duetime.model.triggers.minus import Except
+from duetime.model.triggers.every import CalendarSteps, Every, every
 from duetime.model.triggers.rrule import rrule
-from duetime.model.triggers.steps import Steps
-from duetime.model.triggers.union import Union
 from tests.support.profiles import tries
 from tests.support.triggers import DAY, walk
 
@@ -69,7 +63,7 @@ def closed(change: int, tz: str) -> st.SearchStrategy[Calendar]:
         .map(lambda ends: calendars.blackout(*ends, tz=tz))
     )
     spans = st.tuples(around(change), st.integers(1, 30 * HOUR)).map(
-        lambda at: Span(start=at[0], end=at[0] + at[1])
+        lambda at: SingleBlackout(start=at[0], end=at[0] + at[1])
     )
     fixed = st.sampled_from([calendars.weekends(tz=tz), calendars.weekends(), calendars.holidays([day])])
     return windows | spans | fixed
@@ -104,7 +98,7 @@ def cases(tz: str, text: str, *, mixed: bool) -> st.SearchStrategy[tuple[Trigger
         intervals = st.integers(1, 24).map(lambda number: number * HOUR // 4)
         leaves |= st.builds(Every, interval=intervals, start=around(change), end=st.none() | around(change))
         leaves |= crons("UTC") | st.builds(At, st.lists(around(change), min_size=1, max_size=20).map(tuple))
-        leaves |= st.builds(Steps, months=st.just(1), start=around(change), tz=st.just(tz))
+        leaves |= st.builds(CalendarSteps, months=st.just(1), start=around(change), tz=st.just(tz))
     triggers = nested(change, tz, leaves, most=6 if mixed else 4)
     return st.tuples(triggers, around(change), around(change))
 
@@ -129,7 +123,7 @@ def occurrences(trigger: Trigger, after: int, until: int) -> set[int]:
     return set(walk(trigger, after, until=until, most=2_000))
 
 
-@pytest.mark.parametrize("few", [counting.FEW, -1])
+@pytest.mark.parametrize("few", [counting.FEW_OCCURRENCES, -1])
 @tries(1.5)
 @given(case=ALIKE)
 def test_rules_of_one_zone_are_counted_through_every_nesting(
@@ -137,7 +131,7 @@ def test_rules_of_one_zone_are_counted_through_every_nesting(
 ) -> None:
     trigger, *ends = case
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "FEW", few)
+        patch.setattr(counting, "FEW_OCCURRENCES", few)
         counted = trigger.count(*sorted(ends))
     assert counted == len(occurrences(trigger, *sorted(ends)))
 
@@ -193,7 +187,7 @@ def test_a_long_time_is_counted_in_few_questions(
 
         monkeypatch.setattr(kind, name, ask)
 
-    for kind in (Cron, Every, Steps):
+    for kind in (Cron, Every, CalendarSteps):
         counted(kind, "after")
         counted(kind, "count")
     assert trigger.count(START, START + days * DAY) == expected

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from duetime.model.instants import Instant, from_datetime
+from duetime.model.time import Instant, from_datetime
 from duetime.model.triggers.cron import cron
 
 RULES_PER_WINDOW = 150

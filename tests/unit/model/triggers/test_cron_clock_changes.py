@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from duetime.model.triggers.cron import cron
-from duetime.model.triggers.cron_parse import MACROS
+from duetime.model.triggers.cron_expression import CRON_MACROS
 
 # zone, expression, asked after, the next times; all as the wall clock shows them, with its offset.
 SET_FORWARD = [
@@ -304,7 +304,7 @@ UNCHANGED = [
 
 
 def is_open(expression: str) -> bool:
-    return any(field.startswith("*") for field in MACROS.get(expression, expression).split()[-5:-3])
+    return any(field.startswith("*") for field in CRON_MACROS.get(expression, expression).split()[-5:-3])
 
 
 def test_the_table_has_gaps_and_overlaps_of_fixed_and_open_rules_in_many_zones() -> None:

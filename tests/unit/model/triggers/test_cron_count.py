@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.instants import LATEST, SECOND, Instant, from_datetime
+from duetime.model.time import LATEST, SECOND, Instant, from_datetime
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_fields import Days
+from duetime.model.triggers.cron_expression import CronDays
 from duetime.model.triggers.zones import Zone
 from tests.support.profiles import tries
 
@@ -138,9 +138,9 @@ def test_both_ends_of_a_range_are_as_said() -> None:
 
 def test_ten_years_of_seconds_are_counted_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"months": 0, "stretches": 0}
-    in_month, stretch_at = Days.in_month, Zone.stretch_at
+    in_month, stretch_at = CronDays.in_month, Zone.stretch_at
 
-    def count_month(days: Days, year: int, month: int) -> int:
+    def count_month(days: CronDays, year: int, month: int) -> int:
         steps["months"] += 1
         return in_month(days, year, month)
 
@@ -148,7 +148,7 @@ def test_ten_years_of_seconds_are_counted_in_few_steps(monkeypatch: pytest.Monke
         steps["stretches"] += 1
         return stretch_at(zone, second)
 
-    monkeypatch.setattr(Days, "in_month", count_month)
+    monkeypatch.setattr(CronDays, "in_month", count_month)
     monkeypatch.setattr(Zone, "stretch_at", count_stretch)
     start, end = instant("2020-01-01T00:00"), instant("2030-01-01T00:00")
     assert Cron("* * * * * *", "Europe/Berlin").count(start, end) == (end - start) // SECOND

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron
 

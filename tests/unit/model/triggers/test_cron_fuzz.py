@@ -14,9 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers import cron_parse
 from duetime.model.triggers.cron import cron
-from duetime.model.triggers.cron_parse import MACROS
+from duetime.model.triggers.cron_expression import CRON_MACROS, check_cron_text, parse_cron
 from tests.support.profiles import tries
 
 MOST_STEPS = 10_000
@@ -89,9 +88,9 @@ def refusal(expression: str) -> str | None:
 
 
 def read(expression: str) -> None:
-    cron_parse.parse.cache_clear()
+    parse_cron.cache_clear()
     with contextlib.suppress(InvalidCron):
-        cron_parse.parse(cron_parse.check_text(expression), seed="")
+        parse_cron(check_cron_text(expression), seed="")
 
 
 @pytest.mark.covers("never-comes")
@@ -128,7 +127,7 @@ def test_every_refusal_shows_the_place_what_was_expected_and_an_example(expressi
     assert refusal(told[1]) is None, "the example is none"
 
 
-@pytest.mark.parametrize("macro", [*MACROS, "@every 15m"])
+@pytest.mark.parametrize("macro", [*CRON_MACROS, "@every 15m"])
 def test_what_a_message_names_can_be_written(macro: str) -> None:
     assert refusal(macro) is None
     assert macro in str(refusal("@reboot"))

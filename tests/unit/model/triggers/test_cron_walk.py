@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from duetime.errors import InvalidCron
 from duetime.model.triggers.cron import cron
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 
 HOURS_BEFORE, HOURS_AFTER = 3, 2
@@ -214,7 +214,7 @@ def test_the_next_time_does_not_depend_on_where_the_search_began(
 @given(rule=ANY_RULE, tz=ZONES)
 def test_a_rule_is_read_back_from_its_spec(rule: Rule, tz: str) -> None:
     trigger = cron(rule.expression, tz=tz)
-    assert from_spec(trigger.to_spec()) == trigger
+    assert trigger_from_spec(trigger.to_spec()) == trigger
 
 
 @given(st.text(alphabet="0123456789*/-,#?LWH()@ MONFRIJA=TZ", max_size=30))

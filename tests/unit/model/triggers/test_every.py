@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
-from duetime.model.instants import LATEST, from_datetime
+from duetime.model.time import LATEST, from_datetime
 from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 
@@ -77,7 +77,7 @@ def test_an_end_that_has_passed_leaves_nothing_to_come() -> None:
     assert trigger.next_after(NOON) is None
     anchored = trigger.anchored(from_datetime(NOON))
     assert anchored.next_after(NOON - timedelta(days=1)) is None
-    assert from_spec(anchored.to_spec()) == anchored
+    assert trigger_from_spec(anchored.to_spec()) == anchored
 
 
 def test_it_goes_by_elapsed_time_through_a_clock_change() -> None:
@@ -167,7 +167,7 @@ def test_every_time_is_on_the_grid_and_strictly_later(
     interval: int, start: int, length: int | None, instant: int
 ) -> None:
     trigger = Every(interval=interval, start=start, end=None if length is None else start + length)
-    assert from_spec(trigger.to_spec()) == trigger
+    assert trigger_from_spec(trigger.to_spec()) == trigger
     due = trigger.after(instant)
     if due is None:
         assert length is not None

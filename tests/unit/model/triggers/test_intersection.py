@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.combined import Intersection
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.triggers.intersection import Intersection
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, walk
 

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidDuration, InvalidTrigger
-from duetime.model.durations import DAY
-from duetime.model.instants import LATEST, SECOND
+from duetime.model.time import DAY, LATEST, SECOND
 from duetime.model.triggers.at import At
+from duetime.model.triggers.combined import Jitter
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.triggers.jitter import Jitter
 from tests.support.triggers import BEGIN, INSTANTS, walk
 
 HOURLY = cron("0 * * * *")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from duetime.model.instants import from_datetime
+from duetime.model.time import from_datetime
 from duetime.model.triggers.at import at
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.preview import Upcoming, preview

@@ -14,11 +14,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
-from duetime.model.instants import LATEST, from_datetime, to_datetime
+from duetime.model.time import LATEST, from_datetime, to_datetime
+from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget
 from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import RRule, rrule
-from duetime.model.triggers.searching import NEVER, Nothing, Search
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import moment, walk
 
@@ -107,7 +107,7 @@ def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, a
         if len(expected) == 5:
             break
     assert [to_datetime(due) for due in walk(trigger, from_datetime(after), most=5)] == expected
-    assert from_spec(trigger.to_spec()) == trigger
+    assert trigger_from_spec(trigger.to_spec()) == trigger
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_start_must_be_aware_and_the_zone_known() -> None:
 )
 def test_a_bad_spec_is_refused(spec: Any) -> None:
     with pytest.raises(InvalidTrigger):
-        from_spec(spec)
+        trigger_from_spec(spec)
 
 
 def test_the_stored_form_does_not_change() -> None:
@@ -231,11 +231,11 @@ def test_time_has_an_end() -> None:
 
 
 def test_asking_it_counts_as_many_steps_of_a_search() -> None:
-    search, daily = Search(LATEST, 99), rrule("FREQ=DAILY", start=START)
+    search, daily = SearchBudget(LATEST, 99), rrule("FREQ=DAILY", start=START)
     assert daily.seek(0, search) == from_datetime(START)
     assert search.left == 49
     daily.seek(0, search)
-    assert daily.seek(7, search) == Nothing(7)
+    assert daily.seek(7, search) == NoOccurrence(7)
 
 
 def test_where_the_search_for_a_date_ends_nothing_is_proved() -> None:
@@ -243,7 +243,7 @@ def test_where_the_search_for_a_date_ends_nothing_is_proved() -> None:
     rule = rrule("FREQ=YEARLY;INTERVAL=100;BYMONTH=2;BYMONTHDAY=29", start=start)
     instant = from_datetime(START)
     looks = 0
-    while isinstance(found := rule.first(instant), Nothing):
+    while isinstance(found := rule.first(instant), NoOccurrence):
         assert instant < found.through < LATEST
         instant, looks = found.through, looks + 1
     assert looks > 0
@@ -254,7 +254,7 @@ def test_where_the_search_for_a_date_ends_nothing_is_proved() -> None:
 
 def test_it_combines_with_other_triggers() -> None:
     both = rrule("FREQ=DAILY", start=START) | every("1d", start=START + timedelta(hours=1))
-    assert from_spec(both.at_most(3).to_spec()) == both.at_most(3)
+    assert trigger_from_spec(both.at_most(3).to_spec()) == both.at_most(3)
     assert both.next_after(START) == START + timedelta(hours=1)
 
 

@@ -11,7 +11,7 @@ from duetime.model.triggers.at import at
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 
 NOON = datetime(2025, 1, 1, 12, tzinfo=UTC)
 DAILY = {"type": "cron", "expression": "0 9 * * *"}
@@ -31,7 +31,7 @@ DAILY = {"type": "cron", "expression": "0 9 * * *"}
     ],
 )
 def test_a_trigger_survives_json(trigger: Trigger) -> None:
-    restored = from_spec(json.loads(json.dumps(trigger.to_spec())))
+    restored = trigger_from_spec(json.loads(json.dumps(trigger.to_spec())))
     assert restored == trigger
     assert restored.next_after(NOON) == trigger.next_after(NOON)
     assert isinstance(restored, Trigger)
@@ -116,22 +116,22 @@ def test_the_stored_form_does_not_change() -> None:
 )
 def test_anything_else_is_refused(spec: Any) -> None:
     with pytest.raises(InvalidTrigger):
-        from_spec(spec)
+        trigger_from_spec(spec)
 
 
 def test_a_spec_is_not_read_deeper_than_a_trigger_can_be() -> None:
     spec: dict[str, Any] = DAILY
     for _ in range(8):
         spec = {"type": "jitter", "trigger": spec, "most": 1_000}
-    assert from_spec(spec).to_spec()["type"] == "jitter"
+    assert trigger_from_spec(spec).to_spec()["type"] == "jitter"
     for _ in range(10_000):
         spec = {"type": "jitter", "trigger": spec, "most": 1_000}
     with pytest.raises(InvalidTrigger, match="nested more than 8 deep"):
-        from_spec(spec)
+        trigger_from_spec(spec)
 
 
 def test_a_spec_with_many_parts_in_many_parts_is_refused() -> None:
     inner = {"type": "intersection", "parts": [{"type": "every", "interval": 10**6 + n} for n in range(26)]}
     other = {"type": "intersection", "parts": [{"type": "every", "interval": 10**7 + n} for n in range(26)]}
     with pytest.raises(InvalidTrigger, match="from 1 to 50 parts, not 52"):
-        from_spec({"type": "union", "parts": [inner, other]})
+        trigger_from_spec({"type": "union", "parts": [inner, other]})

@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
-from duetime.model.instants import LATEST, from_datetime, to_datetime
-from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.specs import from_spec
-from duetime.model.triggers.steps import Steps
+from duetime.model.time import LATEST, from_datetime, to_datetime
+from duetime.model.triggers.every import CalendarSteps, Every, every
+from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, INSTANTS, ZONES, moment, walk
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def told(trigger: Steps, after: str, count: int) -> list[str]:
+def told(trigger: CalendarSteps, after: str, count: int) -> list[str]:
     found = walk(trigger, from_datetime(moment(after)), most=count)
     return [f"{to_datetime(due).astimezone(ZoneInfo(trigger.tz)):%Y-%m-%d %H:%M}" for due in found]
 
@@ -99,8 +98,8 @@ def test_the_end_is_the_last_moment_that_can_be_due() -> None:
 
 def test_time_has_an_end() -> None:
     assert every(months=1).after(LATEST) is None
-    assert Steps(months=1_200, start=BEGIN).after(LATEST - 1) is None
-    assert Steps(months=1, start=LATEST).after(LATEST) is None
+    assert CalendarSteps(months=1_200, start=BEGIN).after(LATEST - 1) is None
+    assert CalendarSteps(months=1, start=LATEST).after(LATEST) is None
 
 
 @tries(0.8)
@@ -111,7 +110,7 @@ def test_time_has_an_end() -> None:
 def test_every_step_is_computed_from_the_start(
     start: int, months: int, tz: str, missing: Literal["last", "skip"], after: int
 ) -> None:
-    trigger = Steps(months=months, start=start, tz=tz, missing=missing)
+    trigger = CalendarSteps(months=months, start=start, tz=tz, missing=missing)
     begin = to_datetime(start).astimezone(ZoneInfo(tz))
     expected = []
     for step in range(1, 40):
@@ -121,7 +120,7 @@ def test_every_step_is_computed_from_the_start(
             expected.append((year, month + 1, min(begin.day, length)))
     found = [to_datetime(due).astimezone(ZoneInfo(tz)) for due in walk(trigger, start, most=len(expected))]
     assert [(due.year, due.month, due.day) for due in found] == expected
-    assert from_spec(trigger.to_spec()) == trigger
+    assert trigger_from_spec(trigger.to_spec()) == trigger
 
 
 @pytest.mark.parametrize(
@@ -176,10 +175,10 @@ def test_a_start_or_end_must_be_aware(name: str) -> None:
         ),
     ],
 )
-def test_it_is_said_in_english(trigger: Steps, text: str) -> None:
+def test_it_is_said_in_english(trigger: CalendarSteps, text: str) -> None:
     assert trigger.describe() == text
 
 
 def test_elapsed_units_and_calendar_units_are_two_kinds() -> None:
     assert isinstance(every(days=30), Every)
-    assert isinstance(every(years=1, months=6), Steps)
+    assert isinstance(every(years=1, months=6), CalendarSteps)

@@ -3,12 +3,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.instants import SECOND
+from duetime.model.time import SECOND
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.combined import Union
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
-from duetime.model.triggers.union import Union
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, walk
 

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from duetime.model.instants import from_datetime
+from duetime.model.time import from_datetime
 from duetime.model.triggers import zones
-from duetime.model.triggers.specs import from_spec
+from duetime.model.triggers.specs import trigger_from_spec
 from duetime.model.triggers.zones import Zone
 
 TZ = "Europe/Berlin"
@@ -68,9 +68,9 @@ def test_the_next_time_goes_by_the_new_rules(
     stored = {"type": "cron", "expression": expression, "tz": TZ}
     for rules, expected in (before, after):
         place = zone_like(rules)
-        monkeypatch.setattr(zones, "_load", lambda _key, place=place: place)
-        assert from_spec(stored).to_spec() == stored
-        assert from_spec(stored).after(instant(fired)) == instant(expected)
+        monkeypatch.setattr(zones, "_load_zone", lambda _key, place=place: place)
+        assert trigger_from_spec(stored).to_spec() == stored
+        assert trigger_from_spec(stored).after(instant(fired)) == instant(expected)
 
 
 def zone_like(key: str) -> Zone:

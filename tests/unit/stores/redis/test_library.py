@@ -7,7 +7,7 @@ import pytest
 
 from duetime.errors import StoreUnusable
 from duetime.stores.redis import library as libraries
-from duetime.stores.redis.library import library
+from duetime.stores.redis.library import function_library
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_text_says_its_name(files: Path) -> None:
-    assert library().source.startswith(f"#!lua name={library().name}\n")
+    assert function_library().source.startswith(f"#!lua name={function_library().name}\n")
 
 
 @pytest.mark.parametrize("missing", [False, True])
@@ -29,7 +29,7 @@ def test_a_text_that_was_upgraded_under_a_running_process_is_not_given_out_under
     *,
     missing: bool,
 ) -> None:
-    before = library()
+    before = function_library()
     if missing:
         (files / "jobs.lua").unlink()
     else:

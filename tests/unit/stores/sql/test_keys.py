@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from duetime.errors import StoreUnavailable
-from duetime.model.instants import SECOND
 from duetime.model.job import JobId, Key, NewJob
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
+from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Row, Script, play
-from duetime.stores.sql.loader import load
-from duetime.stores.sql.scripts import keys
+from duetime.stores.sql.keys import KeyedPlacement, place
 from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.stores.sql.statements.loader import load
 from duetime.stores.sql.store import SqlStore
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take_one
@@ -36,7 +36,7 @@ class Play:
     sent: list[str] = field(default_factory=list[str])
 
     async def __call__(self, asked: NewJob) -> JobId:
-        steps = keys.place(self.store._sql, [asked])
+        steps = place(self.store._sql, [asked])
         try:
             query = next(steps)
             while True:
@@ -45,7 +45,7 @@ class Play:
                 self.sent.append(query.statement.name)
                 query = steps.send(await self._one(query))
         except StopIteration as stop:
-            placed: keys.Placed = stop.value
+            placed: KeyedPlacement = stop.value
             return placed.ids[asked.id]
 
     async def _one(self, query: Query) -> list[Row]:
@@ -121,6 +121,6 @@ async def test_whoever_takes_an_old_hold_over_first_has_the_key(store: SqlStore,
 
 
 def test_who_never_sees_what_is_in_the_way_gives_up_in_the_end() -> None:
-    steps = keys.place(load(SQLITE, "duetime"), [job(key=Key(value="k"))])
+    steps = place(load(SQLITE, "duetime"), [job(key=Key(value="k"))])
     with pytest.raises(StoreUnavailable, match="'k'"):
         play(steps, lambda _: [])

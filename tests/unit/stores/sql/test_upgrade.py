@@ -14,16 +14,16 @@ import asyncpg
 import pytest
 
 from duetime import Scheduler, at, cron, every
-from duetime.model import firing as firings
-from duetime.model.instants import SECOND, Instant, to_datetime
-from duetime.model.schedule import Change
-from duetime.model.triggers.specs import from_spec
-from duetime.runtime.firing import ScheduleFirer
-from duetime.runtime.health import ServiceHealth
-from duetime.runtime.parking import Declarations, Parker
+from duetime.model.schedule.firing import fire
+from duetime.model.schedule.record import ScheduleUpdate
+from duetime.model.time import SECOND, Instant, to_datetime
+from duetime.model.triggers.specs import trigger_from_spec
+from duetime.runtime.service import ServiceHealth
+from duetime.runtime.upkeep.firing import ScheduleFirer
+from duetime.runtime.upkeep.parking import Declarations, ScheduleParker
 from duetime.stores.base import JobFilter
-from duetime.stores.sql.migrate import migrations
 from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.schema import migrations
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import occurrence_job
@@ -63,7 +63,7 @@ COLUMNS = (
 
 
 def next_of(name: str, moment: Instant) -> Instant:
-    occurrence = from_spec(json.loads(OLD[name][0])).after(moment)
+    occurrence = trigger_from_spec(json.loads(OLD[name][0])).after(moment)
     assert occurrence is not None
     return occurrence
 
@@ -172,7 +172,7 @@ async def test_nothing_is_parked_while_a_worker_of_the_old_version_may_declare_i
 ) -> None:
     [old] = await scheduler.store.workers()
     assert old.declares is None
-    parker = Parker(scheduler.store, NoHealth(), declared=Declarations(), tasks=scheduler.tasks)
+    parker = ScheduleParker(scheduler.store, NoHealth(), declared=Declarations(), tasks=scheduler.tasks)
     for _ in range(2):
         await parker.round()
     assert {record.parked_at for record in await scheduler.store.schedules()} == {None}
@@ -185,7 +185,7 @@ async def test_nothing_is_fired_twice(scheduler: Scheduler, clock: FakeClock) ->
     await scheduler.put_declared()
     for _ in range(3):
         due = await store.due_schedules(ahead=0, limit=99)
-        plans = [firings.fire(s, from_spec(json.loads(s.trigger)), now=now, ahead=0) for s in due.schedules]
+        plans = [fire(s, trigger_from_spec(json.loads(s.trigger)), now=now, ahead=0) for s in due.schedules]
         await store.fire([plan for plan in plans if plan is not None])
     made = await store.find(JobFilter(schedule="often", limit=500))
     occurrences = [record.occurrence for record in made]
@@ -242,7 +242,7 @@ async def test_one_that_is_over_stays_over_whatever_was_counted(grown_url: str, 
     async with Scheduler(grown_url, clock=clock) as scheduler:
         (over,) = await scheduler.store.schedules()
         # As a worker of the version before leaves it, which counts nothing.
-        uncounted = Change(before=over, after=replace(over, made=0))
+        uncounted = ScheduleUpdate(before=over, after=replace(over, made=0))
         assert await scheduler.store.write_schedules([uncounted]) == {"over"}
         await ScheduleFirer(scheduler.store, ServiceHealth()).round()
         assert (await scheduler.store.schedules())[0].next_at is None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from duetime.stores.base import Check
+from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.driver import Query, Script, Statement
 
 _NAMES = "version tx_isolation transaction_isolation log_bin binlog_format innodb_flush_log_at_trx_commit sync_binlog read_only"
 _EXAMINE = Statement("examine", f"SHOW VARIABLES WHERE variable_name IN {tuple(_NAMES.split())}", ())
 
 
-def examine() -> Script[list[Check]]:
+def examine() -> Script[list[DoctorCheck]]:
     """Look at the server's version and settings."""
     its = {str(name): str(value) for name, value in (yield Query(_EXAMINE, {}))}
     isolation = its.get("transaction_isolation") or its["tx_isolation"]
@@ -24,4 +24,6 @@ def examine() -> Script[list[Check]]:
         ("durability", durable, f"innodb_flush_log_at_trx_commit is {flush}, sync_binlog {sync}", lost),
         ("writable", read_only == "OFF", f"read_only is {read_only}", "connect to the primary"),
     )
-    return [Check(name=name, ok=ok, detail=said, fix=None if ok else fix) for name, ok, said, fix in found]
+    return [
+        DoctorCheck(name=name, ok=ok, detail=said, fix=None if ok else fix) for name, ok, said, fix in found
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from duetime.stores.base import Check
+from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.driver import Query, Script, Statement
 
 _EXAMINE: Final = Statement(
@@ -18,20 +18,20 @@ _EXAMINE: Final = Statement(
 )
 
 
-def examine(*, pooled: bool) -> Script[list[Check]]:
+def examine(*, pooled: bool) -> Script[list[DoctorCheck]]:
     """Look at the server's version and settings, and at what is between it and us."""
     rows = yield Query(_EXAMINE, {})
     version, isolation, synchronous, fsync, read_only = rows[0]
     return [
         # An older one is refused when we connect.
-        Check(name="version", ok=True, detail=f"PostgreSQL {version}"),
-        Check(
+        DoctorCheck(name="version", ok=True, detail=f"PostgreSQL {version}"),
+        DoctorCheck(
             name="isolation",
             ok=isolation == "read committed",
             detail=f"our transactions are {isolation}",
             fix=None if isolation == "read committed" else "let the pooler pass our BEGIN on unchanged",
         ),
-        Check(
+        DoctorCheck(
             name="durability",
             ok=synchronous != "off" and fsync == "on",
             detail=f"synchronous_commit is {synchronous}, fsync is {fsync}",
@@ -39,7 +39,7 @@ def examine(*, pooled: bool) -> Script[list[Check]]:
             if synchronous != "off" and fsync == "on"
             else "set both to on, or accept that a crash of the server loses what was just accepted",
         ),
-        Check(
+        DoctorCheck(
             name="writable",
             ok=not read_only,
             detail="the server is read-only" if read_only else "the server accepts changes",
@@ -49,10 +49,10 @@ def examine(*, pooled: bool) -> Script[list[Check]]:
     ]
 
 
-def _way(*, pooled: bool) -> Check:
+def _way(*, pooled: bool) -> DoctorCheck:
     if not pooled:
-        return Check(name="connection", ok=True, detail="straight to the server")
-    return Check(
+        return DoctorCheck(name="connection", ok=True, detail="straight to the server")
+    return DoctorCheck(
         name="connection",
         ok=False,
         detail="through a pooler that shares sessions: hints of other processes are not heard (workers poll instead), "

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncpg
 
-from duetime.errors import (
-    ConfigError,
-    DuetimeError,
-    KeyTaken,
-    StoreError,
-    StoreUnavailable,
-    StoreUnusable,
+from duetime.errors import ConfigError, DuetimeError, KeyTaken, StoreError, StoreUnavailable, StoreUnusable
+from duetime.stores.sql.driver import ScriptUndone
+from duetime.stores.sql.pool.errors import (
+    CONFLICT,
+    CONNECTION_LOST,
+    DISK_FULL,
+    DUPLICATE_KEY,
+    LOGIN_REFUSED,
+    NO_DATABASE,
+    NO_RIGHTS,
+    NO_TABLE,
+    READ_ONLY,
+    TIMED_OUT,
+    TOO_MANY_CONNECTIONS,
+    DatabaseLabel,
+    ErrorMeaning,
+    ErrorPredicates,
+    refused,
+    unreachable,
 )
-from duetime.stores.sql.driver import TakenBack
-from duetime.stores.sql.pooled import meanings as mean
-from duetime.stores.sql.pooled.connection import Judge
-from duetime.stores.sql.pooled.errors import Place, unreachable
 
 _CONFLICTS = frozenset({"40001", "40P01", "55P03"})
 _FATAL_SEVERITIES = frozenset({"FATAL", "PANIC"})
@@ -23,25 +31,25 @@ _READ_ONLY = "25006"
 _NO_TLS = "rejected SSL upgrade"
 """How the driver says it."""
 
-_MEANINGS: tuple[tuple[str, mean.Meaning], ...] = (
-    ("28", mean.LOGIN),
-    ("3D000", mean.NO_DATABASE),
-    ("42501", mean.NO_RIGHTS),
-    ("42P01", mean.NO_TABLE),
-    ("42703", mean.NO_TABLE),
-    ("3F000", mean.Meaning(StoreUnusable, "{error}; create the schema or set the user's search_path")),
-    (_READ_ONLY, mean.READ_ONLY),
-    ("25P03", mean.Meaning(StoreUnavailable, "{error}; try again")),
-    ("53100", mean.DISK_FULL),
-    ("53300", mean.CROWDED),
-    ("53", mean.Meaning(StoreUnavailable, "{place} is short of resources ({error}); see its log")),
-    ("57014", mean.SLOW),
-    ("57P", mean.Meaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")),
-    ("23505", mean.TAKEN),
-    ("40", mean.CONFLICT),
-    ("55P03", mean.Meaning(StoreUnavailable, "somebody keeps a lock on our tables ({error}); see pg_locks")),
-    ("08", mean.LOST),
-    ("58", mean.Meaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
+_MEANINGS: tuple[tuple[str, ErrorMeaning], ...] = (
+    ("28", LOGIN_REFUSED),
+    ("3D000", NO_DATABASE),
+    ("42501", NO_RIGHTS),
+    ("42P01", NO_TABLE),
+    ("42703", NO_TABLE),
+    ("3F000", ErrorMeaning(StoreUnusable, "{error}; create the schema or set the user's search_path")),
+    (_READ_ONLY, READ_ONLY),
+    ("25P03", ErrorMeaning(StoreUnavailable, "{error}; try again")),
+    ("53100", DISK_FULL),
+    ("53300", TOO_MANY_CONNECTIONS),
+    ("53", ErrorMeaning(StoreUnavailable, "{place} is short of resources ({error}); see its log")),
+    ("57014", TIMED_OUT),
+    ("57P", ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")),
+    ("23505", DUPLICATE_KEY),
+    ("40", CONFLICT),
+    ("55P03", ErrorMeaning(StoreUnavailable, "somebody keeps a lock on our tables ({error}); see pg_locks")),
+    ("08", CONNECTION_LOST),
+    ("58", ErrorMeaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
 )
 """What the codes of errors mean that begin so, in the order in which they are looked through."""
 
@@ -53,13 +61,13 @@ _CLIENT_SIDE: tuple[tuple[type[Exception], type[DuetimeError], str], ...] = (
 """Looked through in order; the narrower come first."""
 
 
-def translate(error: BaseException, place: Place) -> BaseException:
+def translate(error: BaseException, place: DatabaseLabel) -> BaseException:
     """Return the error to raise instead; what is not the database's comes back as it is."""
     if isinstance(error, asyncpg.PostgresError):
         code = _code(error)
         meanings = (meaning for prefix, meaning in _MEANINGS if code.startswith(prefix))
         meaning = next(meanings, None)
-        return mean.refused(error, place, code) if meaning is None else meaning.told(error, place)
+        return refused(error, place, code) if meaning is None else meaning.told(error, place)
     for source, kind, text in _CLIENT_SIDE:
         if isinstance(error, source):
             return kind(text.format(place=place, error=place.say(error)))
@@ -95,7 +103,7 @@ def was_never_sent(error: BaseException) -> bool:
 
 def spares_connection(error: BaseException) -> bool:
     """Whether the connection can go on to be used once its transaction is rolled back."""
-    if isinstance(error, KeyTaken | TakenBack):
+    if isinstance(error, KeyTaken | ScriptUndone):
         return True
     return isinstance(error, asyncpg.PostgresError) and not is_lost(error) and _code(error) != _READ_ONLY
 
@@ -106,7 +114,7 @@ def _code(error: asyncpg.PostgresError) -> str:
     return code or ""
 
 
-JUDGE = Judge(
+ERROR_PREDICATES = ErrorPredicates(
     is_conflict=is_conflict,
     is_lost=is_lost,
     was_never_sent=was_never_sent,

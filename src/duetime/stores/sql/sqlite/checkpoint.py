@@ -29,19 +29,19 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from duetime.errors import StoreError, StoreUnavailable
-from duetime.stores.sql.sqlite.waiting import become_writer
+from duetime.stores.sql.sqlite.connection import become_writer
 
 MEGABYTE: Final = 1024 * 1024
-LIMIT: Final = 4 * MEGABYTE
+LOG_LIMIT: Final = 4 * MEGABYTE
 """Above this size the log is copied; it is cut to this size when it restarts."""
-LONG: Final = 16 * MEGABYTE
+LONG_LOG: Final = 16 * MEGABYTE
 """Above this size most of the log is copied before writers have to wait."""
 
-SETTINGS: Final = ("PRAGMA wal_autocheckpoint = 0", f"PRAGMA journal_size_limit = {LIMIT}")
+SETTINGS: Final = ("PRAGMA wal_autocheckpoint = 0", f"PRAGMA journal_size_limit = {LOG_LIMIT}")
 """For every connection."""
 
-_PATIENCE: Final = 1.0
-_HOLD: Final = 0.05
+_LONGEST_WAIT: Final = 1.0
+_LONGEST_HOLD: Final = 0.05
 """Seconds for which writers wait, at most, until short readers have ended."""
 _FIRST_HOLD: Final = 0.005
 _PARTS: Final = 8
@@ -53,7 +53,7 @@ _LONGEST_PAUSE: Final = 5.0
 _log = logging.getLogger("duetime.store")
 
 
-class Copied(NamedTuple):
+class CheckpointProgress(NamedTuple):
     """How many frames the log has, and how many of them are in the database."""
 
     frames: int
@@ -65,7 +65,7 @@ class Copied(NamedTuple):
         return 0 <= self.frames == self.copied
 
 
-class Checkpoints:
+class Checkpointer:
     """Copies the log whenever a commit leaves it too large, on the connection that writes and another one."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Checkpoints:
 
     def notice(self, size: int) -> None:
         """Take in how large the log is after a commit."""
-        if size <= LIMIT:
+        if size <= LOG_LIMIT:
             # Restarted since the last one, or not long yet.
             self._not_before = -math.inf
             self._hold = 0.0
@@ -94,7 +94,7 @@ class Checkpoints:
         if self.busy or time.monotonic() < self._not_before or os.getpid() != self._pid:
             return
         self.busy = True
-        if size > LONG:
+        if size > LONG_LOG:
             begun: Future[None] = Future()
             begun.set_running_or_notify_cancel()
             thread = threading.Thread(
@@ -112,7 +112,7 @@ class Checkpoints:
         if self._begun is not None and os.getpid() == self._pid:
             await asyncio.wrap_future(self._begun)
 
-    def copy(self, writer: sqlite3.Connection) -> Copied:
+    def copy(self, writer: sqlite3.Connection) -> CheckpointProgress:
         """Copy all that no reader needs, in the thread of the connection that writes.
 
         A reader with an old view keeps the log from being copied in full, any reader of the log keeps it from being
@@ -120,9 +120,9 @@ class Checkpoints:
         second. So a short wait is enough where short readers follow one another.
         """
         with closing(self._connect()) as copier:
-            become_writer(writer, patience=_PATIENCE)
+            become_writer(writer, patience=_LONGEST_WAIT)
             try:
-                deadline = time.monotonic() + _HOLD
+                deadline = time.monotonic() + _LONGEST_HOLD
                 while not (done := _checkpoint(copier)).in_full and time.monotonic() < deadline:
                     time.sleep(_FIRST_HOLD)
                 time.sleep(self._hold)
@@ -164,14 +164,14 @@ class Checkpoints:
         finally:
             self.busy = False
 
-    def _learn(self, done: Copied, size: int) -> None:
+    def _learn(self, done: CheckpointProgress, size: int) -> None:
         # A short log in a large file was restarted by a connection without our settings.
         self._back_off(none=done.in_full and done.frames >= _SHORT // 2)
         if done.in_full:
             self._warned = False
             # Longer if the next commit cannot restart it, because of those that read from its end.
-            self._hold = min(_HOLD, max(_FIRST_HOLD, self._hold * 2))
-        elif size > LONG:
+            self._hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, self._hold * 2))
+        elif size > LONG_LOG:
             self._warn(
                 f"the write-ahead log has grown to {size // MEGABYTE} MB, because a transaction keeps reading "
                 "from an old view of the file; end it"
@@ -188,6 +188,6 @@ class Checkpoints:
             _log.warning("%s", text)
 
 
-def _checkpoint(copier: sqlite3.Connection) -> Copied:
+def _checkpoint(copier: sqlite3.Connection) -> CheckpointProgress:
     _, frames, copied = copier.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    return Copied(frames, copied)
+    return CheckpointProgress(frames, copied)

@@ -9,26 +9,27 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from duetime.errors import StoreUnavailable
-from duetime.stores.base import Check
-from duetime.stores.sql.sqlite.checkpoint import LIMIT
+from duetime.stores.base import DoctorCheck
+from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT
 from duetime.stores.sql.sqlite.filesystem import StrPath, filesystem_type
 
 if TYPE_CHECKING:
     from duetime.stores.sql.sqlite.database import Database
 
+
 MEGABYTE: Final = 1_000_000
 LEAST_FREE: Final = 100 * MEGABYTE
 """Less than so much on a disk is nearly nothing, in bytes."""
 
-_LOOKS: Final = 5
-_BETWEEN_LOOKS: Final = 0.2
+_COPY_TRIES: Final = 5
+_BETWEEN_TRIES: Final = 0.2
 _LOCKS: Final = "/proc/locks"
 _READ_MARKS: Final = range(124, 128)
 """The bytes of the file `-shm` that are locked by who reads from the log."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
-def examine(connection: sqlite3.Connection, database: Database) -> list[Check]:
+def examine(connection: sqlite3.Connection, database: Database) -> list[DoctorCheck]:
     """Look at the version, the settings, the file, its log and its content."""
     checks = [_version()]
     if (path := database.path) is not None:
@@ -36,21 +37,21 @@ def examine(connection: sqlite3.Connection, database: Database) -> list[Check]:
     return [*checks, _integrity(connection)]
 
 
-def _version() -> Check:
-    return Check(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")
+def _version() -> DoctorCheck:
+    return DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")
 
 
-def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> Check:
+def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> DoctorCheck:
     """Tell how large the log is, and if it is too large, whether a reader keeps it from being copied into the file."""
     size = database.look()
     text = f"{size / MEGABYTE:.1f} MB"
     try:
-        if size <= LIMIT or _is_copied(connection, database):
-            return Check(name="log", ok=True, detail=text)
+        if size <= LOG_LIMIT or _is_copied(connection, database):
+            return DoctorCheck(name="log", ok=True, detail=text)
     except StoreUnavailable as error:
-        return Check.refused("log", error)
+        return DoctorCheck.refused("log", error)
     readers = _readers(f"{os.path.realpath(path)}-shm")
-    return Check(
+    return DoctorCheck(
         name="log",
         ok=False,
         detail=f"{text}, and it grows as long as a transaction reads from an old view of the file",
@@ -61,10 +62,10 @@ def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> C
 def _is_copied(connection: sqlite3.Connection, database: Database) -> bool:
     """Whether the log can be copied in full within a second."""
     database.checkpoints.copy_most()
-    for _ in range(_LOOKS):
+    for _ in range(_COPY_TRIES):
         if database.checkpoints.copy(connection).in_full:
             return True
-        time.sleep(_BETWEEN_LOOKS)
+        time.sleep(_BETWEEN_TRIES)
     return False
 
 
@@ -86,11 +87,11 @@ def _readers(shared: str) -> list[str]:
     )
 
 
-def _durability(connection: sqlite3.Connection) -> Check:
+def _durability(connection: sqlite3.Connection) -> DoctorCheck:
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
     safe = level in {"FULL", "EXTRA"}
-    return Check(
+    return DoctorCheck(
         name="durability",
         ok=journal == "wal" and safe,
         detail=f"journal mode {journal}, synchronous {level}",
@@ -98,9 +99,9 @@ def _durability(connection: sqlite3.Connection) -> Check:
     )
 
 
-def _place(path: StrPath) -> Check:
+def _place(path: StrPath) -> DoctorCheck:
     free = shutil.disk_usage(path).free
-    return Check(
+    return DoctorCheck(
         name="file system",
         ok=free >= LEAST_FREE,
         detail=f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free",
@@ -108,10 +109,10 @@ def _place(path: StrPath) -> Check:
     )
 
 
-def _mode(path: StrPath) -> Check:
+def _mode(path: StrPath) -> DoctorCheck:
     mode = os.stat(path).st_mode & 0o777
     private = not mode & 0o077
-    return Check(
+    return DoctorCheck(
         name="file mode",
         ok=private,
         detail=f"{mode:04o}",
@@ -119,9 +120,9 @@ def _mode(path: StrPath) -> Check:
     )
 
 
-def _integrity(connection: sqlite3.Connection) -> Check:
+def _integrity(connection: sqlite3.Connection) -> DoctorCheck:
     answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return Check(
+    return DoctorCheck(
         name="integrity",
         ok=answer == "ok",
         detail=answer,

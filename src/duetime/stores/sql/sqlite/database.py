@@ -8,22 +8,34 @@ import sqlite3
 import time
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from duetime.errors import NotOpen
-from duetime.stores.sql.sqlite import filesystem
-from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpoints
-from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath
-from duetime.stores.sql.sqlite.lane import Lane
-from duetime.stores.sql.sqlite.waiting import tries
-from duetime.stores.sql.sqlite.watch import Nudges
+from duetime.errors import NotOpen, StoreUnusable
+from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
+from duetime.stores.sql.sqlite.commit_watch import NewJobSignals
+from duetime.stores.sql.sqlite.connection import waits_for_writers
+from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
+from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath, prepare
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
+
+OLDEST_VERSION: Final = (3, 35, 0)
+"""The first version that returns what an UPDATE changed."""
+
+
+def require_version() -> None:
+    """Raise `StoreUnusable` where SQLite is too old."""
+    if sqlite3.sqlite_version_info < OLDEST_VERSION:
+        raise StoreUnusable(
+            f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
+        )
+
+
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
-_STATEMENTS: Final = 256
-_PATIENCE: Final = 10.0
-_READ: Final = "PRAGMA schema_version"
+_CACHED_STATEMENTS: Final = 256
+_LONGEST_WAIT: Final = 10.0
+_FIRST_READ: Final = "PRAGMA schema_version"
 """Reads, from which moment on the log stays until the connection is closed."""
 
 
@@ -36,31 +48,31 @@ class Database:
     def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL", make: bool = True) -> None:
         self.path = path
         self._make = make
-        self.nudges = None if path is None else Nudges(path)
+        self.nudges = None if path is None else NewJobSignals(path)
         """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
-        self._checkpoints: Checkpoints | None = None
-        self._writer: Lane | None = None
-        self._reader: Lane | None = None
+        self._checkpoints: Checkpointer | None = None
+        self._writer: ConnectionThread | None = None
+        self._reader: ConnectionThread | None = None
         self.turn = asyncio.Lock()
         """Held by the one handler of this process whose transaction is open; first come, first served."""
         self._lending: ThreadPoolExecutor | None = None
 
     @property
-    def writer(self) -> Lane:
+    def writer(self) -> ConnectionThread:
         """The thread that writes."""
         if self._writer is None:
             raise _not_open()
         return self._writer
 
     @property
-    def reader(self) -> Lane:
+    def reader(self) -> ConnectionThread:
         """The thread that reads; the writing one itself where the database is in memory."""
         return self._reader or self.writer
 
     @property
-    def checkpoints(self) -> Checkpoints:
+    def checkpoints(self) -> Checkpointer:
         """What copies the log into the file."""
         if self._checkpoints is None:
             raise _not_open()
@@ -79,12 +91,16 @@ class Database:
         """Start the threads and see that the file can be used."""
         if self._writer is not None:
             return
-        self._writer = Lane(self._connect_first, name="duetime-sqlite-write", look=self.look_at_log)
-        self._checkpoints = Checkpoints(self.connect_writer, on_writer=self._writer.later)
+        self._writer = ConnectionThread(
+            self._connect_first, name="duetime-sqlite-write", look=self.look_at_log
+        )
+        self._checkpoints = Checkpointer(self.connect_writer, on_writer=self._writer.later)
         try:
             await self._writer.start()
             if self.path is not None:
-                self._reader = Lane(self._connect_reader, name="duetime-sqlite-read", look=self.look)
+                self._reader = ConnectionThread(
+                    self._connect_reader, name="duetime-sqlite-read", look=self.look
+                )
                 await self._reader.start()
         except BaseException:
             await self.close()
@@ -125,7 +141,7 @@ class Database:
         """Return the connection that makes the file, if it may be made."""
         if self.path is None:
             return self.connect_writer()
-        filesystem.prepare(self.path, make=self._make)
+        prepare(self.path, make=self._make)
         self._files = OpenFiles(self.path)
         connection = self.connect_writer()
         self._files.note_log()
@@ -138,14 +154,14 @@ class Database:
             undo.callback(connection.close)
             if self.path is not None:
                 _execute(connection, "PRAGMA journal_mode = WAL")
-                _execute(connection, _READ)
+                _execute(connection, _FIRST_READ)
             connection.execute(f"PRAGMA synchronous = {self._synchronous}")
             undo.pop_all()
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
         connection = self._connect()
-        _execute(connection, _READ)
+        _execute(connection, _FIRST_READ)
         connection.execute("PRAGMA query_only = 1")
         return connection
 
@@ -160,7 +176,7 @@ class Database:
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=_STATEMENTS,
+            cached_statements=_CACHED_STATEMENTS,
         )
         with contextlib.ExitStack() as undo:
             undo.callback(connection.close)
@@ -177,5 +193,5 @@ def _not_open() -> NotOpen:
 
 def _execute(connection: sqlite3.Connection, statement: str) -> None:
     """Execute a statement, and try again while others are in the way, as when many processes open a new file at once."""
-    for wait in tries(lambda: connection.execute(statement).fetchall(), patience=_PATIENCE):
+    for wait in waits_for_writers(lambda: connection.execute(statement).fetchall(), patience=_LONGEST_WAIT):
         time.sleep(wait)

@@ -10,16 +10,21 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 from duetime.errors import NotOpen, StoreLost
-from duetime.model.clock import Clock
-from duetime.model.instants import Micros
-from duetime.stores.base import Check, Hint
-from duetime.stores.base.subscribers import Subscriber, Subscribers
-from duetime.stores.sql.driver import Borrowed, Lent, Lone, Query, Script, script_name
-from duetime.stores.sql.sqlite.database import Database
+from duetime.model.time import Clock, Micros
+from duetime.stores.base import DoctorCheck, Hint
+from duetime.stores.base.hints import HintSubscriber, HintSubscribers
+from duetime.stores.sql.driver import (
+    CallerTransaction,
+    DriverHandlerTransaction,
+    Query,
+    Script,
+    SingleQueryScript,
+    script_name,
+)
+from duetime.stores.sql.sqlite.commit_watch import commits
+from duetime.stores.sql.sqlite.connection import play_at, values_of
+from duetime.stores.sql.sqlite.database import Database, require_version
 from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
-from duetime.stores.sql.sqlite.play import play_at, values_of
-from duetime.stores.sql.sqlite.version import require_version
-from duetime.stores.sql.sqlite.watch import commits
 
 T = TypeVar("T")
 
@@ -31,12 +36,12 @@ class SqliteDriver:
 
     single_writer = True
 
-    def __init__(self, database: Database, *, clock: Clock, shared: Subscribers | None = None) -> None:
+    def __init__(self, database: Database, *, clock: Clock, shared: HintSubscribers | None = None) -> None:
         self._clock = clock
         self._database = database
         self._owner = shared is None
-        self._subscribers = shared or Subscribers()
-        self._hearing: dict[Subscriber, bool] = {}
+        self._subscribers = shared or HintSubscribers()
+        self._hearing: dict[HintSubscriber, bool] = {}
         """Who listens, and whether a commit of another process would be told to them."""
 
     async def open(self) -> None:
@@ -104,31 +109,31 @@ class SqliteDriver:
             raise translate(error, self._database.path) from error
         return answer
 
-    def borrow(self, tx: object) -> Borrowed:
+    def borrow(self, tx: object) -> CallerTransaction:
         """Take a caller's connection, which is used in the thread of whoever asks."""
         # The commit is the caller's, behind which we cannot look; those before it may have left a long log.
         self._database.look_at_log()
         if isinstance(tx, sqlite3.Connection):
-            from duetime.stores.sql.sqlite.borrowed import BorrowedSqlite
+            from duetime.stores.sql.sqlite.transactions import SqliteCallerTransaction
 
-            return BorrowedSqlite(tx, clock=self._clock, path=self._database.path)
+            return SqliteCallerTransaction(tx, clock=self._clock, path=self._database.path)
         # Here, because it knows the other databases as well, and most workers never need it.
-        from duetime.stores.sql.alchemy import borrow_alchemy, is_alchemy
-        from duetime.stores.sql.borrowing import not_accepted
+        from duetime.stores.sql.transactions.caller import not_accepted
+        from duetime.stores.sql.transactions.sqlalchemy import is_sqlalchemy, sqlalchemy_transaction
 
-        if is_alchemy(tx):
-            return borrow_alchemy(tx, dialect="sqlite", clock=self._clock)
+        if is_sqlalchemy(tx):
+            return sqlalchemy_transaction(tx, dialect="sqlite", clock=self._clock)
         raise not_accepted(tx, "a sqlite3.Connection")
 
     def announcement(self, hint: Hint) -> Query | None:  # noqa: ARG002 -- all hints are alike
         """Say that nothing needs to be said: a commit is seen in the file."""
         return None
 
-    def lend(self, *, timeout: Micros) -> Lent:
+    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
         """Return a transaction on a connection of its own."""
-        from duetime.stores.sql.sqlite.lent import LentSqlite
+        from duetime.stores.sql.sqlite.transactions import SqliteHandlerTransaction
 
-        return LentSqlite(self._database, clock=self._clock, timeout=timeout)
+        return SqliteHandlerTransaction(self._database, clock=self._clock, timeout=timeout)
 
     def sibling(self) -> Self:
         """Return a view on the same threads, which serve any event loop."""
@@ -158,14 +163,16 @@ class SqliteDriver:
         hearing = tuple(self._hearing.values())
         return self._database.path is None or (bool(hearing) and all(hearing))
 
-    async def doctor(self) -> list[Check]:
+    async def doctor(self) -> list[DoctorCheck]:
         """Look at the version, the settings and the file."""
         # Here, because no worker needs it, and what tells the space on a disk loads all that unpacks archives.
         from duetime.stores.sql.sqlite.checks import examine
 
         database = self._database
         try:
-            found: list[Check] = await database.writer.do(lambda connection: examine(connection, database))
+            found: list[DoctorCheck] = await database.writer.do(
+                lambda connection: examine(connection, database)
+            )
         except TRANSLATED as error:
             raise translate(error, database.path) from error
         return found
@@ -178,9 +185,9 @@ class SqliteDriver:
     def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T], bool]:
         """Return what a script is called, what it does to the connection, and whether that is one statement."""
         clock = self._clock
-        if isinstance(script, Lone):
+        if isinstance(script, SingleQueryScript):
             # Without the ado of a script, which takes as long as its statement.
-            lone: Lone[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
+            lone: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
             query = lone.query
 
             def execute(connection: sqlite3.Connection) -> T:
@@ -190,7 +197,7 @@ class SqliteDriver:
             return lone.verb, execute, True
         return script_name(script()), lambda connection: play_at(connection, script(), clock.now()), False
 
-    async def _watch(self, subscriber: Subscriber) -> None:
+    async def _watch(self, subscriber: HintSubscriber) -> None:
         path, nudges = self._database.path, self._database.nudges
         if path is None or nudges is None:
             return
@@ -214,7 +221,7 @@ class SqliteDriver:
         finally:
             del self._hearing[subscriber]
 
-    async def _data_version(self, subscriber: Subscriber) -> int:
+    async def _data_version(self, subscriber: HintSubscriber) -> int:
         version: int = await self._database.writer.do(_data_version)
         self._hearing[subscriber] = True
         return version

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from duetime.stores.sql.sqlite.lane import Lane
+from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
 
 
-async def write(lane: Lane, statement: str, name: str = "") -> object:
+async def write(lane: ConnectionThread, statement: str, name: str = "") -> object:
     return await lane.do(lambda connection: connection.execute(statement).fetchall(), name=name, grouped=True)
 
 
@@ -21,7 +21,7 @@ def numbers(path: Path) -> list[int]:
         return [n for (n,) in connection.execute("SELECT n FROM t ORDER BY n")]
 
 
-async def passed(lane: Lane) -> None:
+async def passed(lane: ConnectionThread) -> None:
     """Return when a lane has done all that it was asked for, and what follows that."""
     await lane.do(lambda _: None)
 
@@ -29,7 +29,7 @@ async def passed(lane: Lane) -> None:
 class Gate:
     """Keeps a lane busy, so that what is asked for meanwhile piles up behind it."""
 
-    def __init__(self, lane: Lane) -> None:
+    def __init__(self, lane: ConnectionThread) -> None:
         self._entered = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._open = threading.Event()
@@ -49,7 +49,7 @@ class Gate:
         await self._passed
 
 
-async def together(lane: Lane, *statements: str) -> list[object]:
+async def together(lane: ConnectionThread, *statements: str) -> list[object]:
     async with Gate(lane):
         tasks = [asyncio.ensure_future(write(lane, statement)) for statement in statements]
     return await asyncio.gather(*tasks, return_exceptions=True)
@@ -73,7 +73,7 @@ def insert(n: int, threads: list[str]) -> Callable[[sqlite3.Connection], None]:
     return work
 
 
-async def piled_up(lane: Lane, count: int) -> None:
+async def piled_up(lane: ConnectionThread, count: int) -> None:
     """Return when so many wait for a lane that is busy."""
     while lane._queue.qsize() < count:  # noqa: ASYNC110 -- other threads put them there
         await asyncio.sleep(0)

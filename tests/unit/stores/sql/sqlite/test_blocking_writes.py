@@ -18,9 +18,8 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.sqlite import lane
+from duetime.stores.sql.sqlite.connection_thread import ConnectionRequest, __file__
 from duetime.stores.sql.sqlite.database import Database
-from duetime.stores.sql.sqlite.lane import Task
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, insert, named, numbers, piled_up, write
 
 
@@ -73,7 +72,9 @@ async def test_nobody_passes_by_those_who_wait_for_the_lane_to_wake_up(
             answering.set()
             may_go.wait()
 
-    slow = Task(lambda _: None, "", grouped=False, loop=cast("asyncio.AbstractEventLoop", Slow()))
+    slow = ConnectionRequest(
+        lambda _: None, "", grouped=False, loop=cast("asyncio.AbstractEventLoop", Slow())
+    )
     database.writer._put(slow)
     await asyncio.to_thread(answering.wait)
     waiting = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (1)"))
@@ -181,7 +182,7 @@ def signalled(step: int, handler: Callable[[], None]) -> Iterator[threading.Even
     came = threading.Event()
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        if frame.f_code.co_filename != lane.__file__:
+        if frame.f_code.co_filename != __file__:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode" and next(instructions) == step:

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from duetime.errors import StoreUnusable
-from duetime.model.clock import SystemClock
+from duetime.model.time import SystemClock
 from duetime.stores.sql.sqlite import checkpoint
-from duetime.stores.sql.sqlite.checkpoint import LIMIT, LONG, Copied
+from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT, LONG_LOG, CheckpointProgress
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.driver import SqliteDriver
 
@@ -68,7 +68,7 @@ async def ended(database: Database) -> None:
 async def shrunk(database: Database, path: Path) -> None:
     """Return when the log was copied, and cut by a later commit."""
     async with asyncio.timeout(20):
-        while size(path) > LIMIT:
+        while size(path) > LOG_LIMIT:
             await ended(database)
             await write(database, "")
             await asyncio.sleep(0.01)
@@ -91,11 +91,11 @@ def view(connection: sqlite3.Connection) -> None:
 @contextmanager
 def around(
     monkeypatch: pytest.MonkeyPatch, other: Callable[[], Generator[None]] | None = None
-) -> Iterator[list[Copied]]:
+) -> Iterator[list[CheckpointProgress]]:
     """Note what comes of each checkpoint, and have something go on meanwhile."""
     original, done = checkpoint._checkpoint, []
 
-    def noted(copier: sqlite3.Connection) -> Copied:
+    def noted(copier: sqlite3.Connection) -> CheckpointProgress:
         if other is None:
             done.append(original(copier))
         else:
@@ -150,7 +150,7 @@ async def test_nobody_can_become_the_writer_throughout_a_checkpoint(
         refused.extend(not could for could in tries)
 
     with around(monkeypatch, try_to_write) as done:
-        await grow(database, path, LIMIT)
+        await grow(database, path, LOG_LIMIT)
         await ended(database)
     assert [copied.in_full for copied in done] == [True]
     assert len(refused) > 1
@@ -164,7 +164,7 @@ async def test_the_log_stays_small_under_load_and_its_file_shrinks(database: Dat
     for _ in range(600):
         await write(database)
         largest = max(largest, size(path))
-    assert LIMIT < largest < 2 * LONG
+    assert LOG_LIMIT < largest < 2 * LONG_LOG
     await shrunk(database, path)
 
 
@@ -172,7 +172,7 @@ async def test_a_log_that_is_short_is_left_alone(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with around(monkeypatch) as done:
-        await grow(database, path, LIMIT - 2 * len(PATCH))
+        await grow(database, path, LOG_LIMIT - 2 * len(PATCH))
         await ended(database)
     assert done == []
 
@@ -181,15 +181,15 @@ async def test_behind_a_long_reader_tries_become_rare_and_it_is_told_once(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(checkpoint, "_LONGEST_PAUSE", 0.2)
-    monkeypatch.setattr(checkpoint, "_HOLD", 0)
+    monkeypatch.setattr(checkpoint, "_LONGEST_HOLD", 0)
     with around(monkeypatch) as done, reading(path):
-        await grow(database, path, LONG)
+        await grow(database, path, LONG_LOG)
         start = time.monotonic()
         while time.monotonic() - start < 1:
             await write(database)
         assert 1 <= len(done) <= 20
         assert not any(copied.in_full for copied in done)
-    assert size(path) > LONG
+    assert size(path) > LONG_LOG
     said = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(said) == 1
     assert "a transaction keeps reading" in said[0]
@@ -200,7 +200,7 @@ async def test_a_checkpoint_waits_for_a_short_reader(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "_FIRST_PAUSE", 1_000)
-    monkeypatch.setattr(checkpoint, "_HOLD", 10)
+    monkeypatch.setattr(checkpoint, "_LONGEST_HOLD", 10)
     with reading(path) as reader:
 
         def end_reading() -> Generator[None]:
@@ -209,7 +209,7 @@ async def test_a_checkpoint_waits_for_a_short_reader(
                 reader.execute("ROLLBACK")
 
         with around(monkeypatch, end_reading) as done:
-            await grow(database, path, LIMIT)
+            await grow(database, path, LOG_LIMIT)
             await ended(database)
     assert [copied.in_full for copied in done] == [False, True]
 
@@ -219,7 +219,7 @@ async def test_the_next_checkpoint_waits_for_who_reads_from_the_end_of_the_log(
 ) -> None:
     """Such a reader lets the log be copied in full, but not restarted."""
     monkeypatch.setattr(checkpoint, "_FIRST_HOLD", 0.2)
-    monkeypatch.setattr(checkpoint, "_HOLD", 0.2)
+    monkeypatch.setattr(checkpoint, "_LONGEST_HOLD", 0.2)
     with reading(path) as reader:
 
         def read_from_the_end() -> Generator[None]:
@@ -231,7 +231,7 @@ async def test_the_next_checkpoint_waits_for_who_reads_from_the_end_of_the_log(
                 threading.Timer(0.05, reader.execute, ["ROLLBACK"]).start()
 
         with around(monkeypatch, read_from_the_end) as done:
-            await grow(database, path, LIMIT)
+            await grow(database, path, LOG_LIMIT)
             await ended(database)
             before = generation(path)
             while generation(path) == before:
@@ -243,9 +243,9 @@ async def test_others_write_while_most_of_a_long_log_is_copied_and_none_restarts
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "_LONGEST_PAUSE", 0)
-    monkeypatch.setattr(checkpoint, "_HOLD", 0)
+    monkeypatch.setattr(checkpoint, "_LONGEST_HOLD", 0)
     with reading(path):
-        await grow(database, path, 2 * LONG)
+        await grow(database, path, 2 * LONG_LOG)
         await ended(database)
     writes: list[bool] = []
     before = generation(path)
@@ -268,7 +268,7 @@ async def test_others_write_while_most_of_a_long_log_is_copied_and_none_restarts
         database.checkpoints.notice(size(path))
         await ended(database)
     assert done[-1].in_full
-    assert done[0].copied > LONG // 4096
+    assert done[0].copied > LONG_LOG // 4096
     # All but the last, which is done with the write lock.
     assert len(done) > 1
     assert writes == [True, True] * (len(done) - 1) + [False, False]
@@ -299,14 +299,14 @@ async def test_a_checkpoint_that_fails_is_told_once_and_tried_again(
 ) -> None:
     tried = 0
 
-    def fail(_: sqlite3.Connection) -> Copied:
+    def fail(_: sqlite3.Connection) -> CheckpointProgress:
         nonlocal tried
         tried += 1
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "_checkpoint", fail)
-        await grow(database, path, LIMIT)
+        await grow(database, path, LOG_LIMIT)
         while tried < 2:
             await write(database, "")
         await ended(database)
@@ -318,11 +318,11 @@ async def test_a_checkpoint_that_fails_is_told_once_and_tried_again(
 async def test_a_writer_who_goes_on_for_long_puts_it_off(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(checkpoint, "_PATIENCE", 0.01)
-    await grow(database, path, LIMIT - 2 * len(PATCH))
+    monkeypatch.setattr(checkpoint, "_LONGEST_WAIT", 0.01)
+    await grow(database, path, LOG_LIMIT - 2 * len(PATCH))
     with around(monkeypatch) as done, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        database.checkpoints.notice(LIMIT + 1)
+        database.checkpoints.notice(LOG_LIMIT + 1)
         await ended(database)
         assert done == []
     assert caplog.records == []
@@ -341,7 +341,7 @@ async def test_a_database_is_closed_when_its_checkpoint_has_ended(
         yield
 
     with around(monkeypatch, wait) as done:
-        await grow(database, path, LIMIT)
+        await grow(database, path, LOG_LIMIT)
         began.wait(10)
         closing = asyncio.create_task(database.close())
         await asyncio.sleep(0.01)
@@ -364,7 +364,7 @@ async def test_a_forked_process_does_not_wait_for_the_checkpoint_of_its_parent(
         yield
 
     with around(monkeypatch, wait):
-        database.checkpoints.notice(LONG + 1)
+        database.checkpoints.notice(LONG_LOG + 1)
         began.wait(10)
         with monkeypatch.context() as patch:
             patch.setattr(os, "getpid", lambda: 1)
@@ -377,9 +377,9 @@ async def test_a_forked_process_does_not_wait_for_the_checkpoint_of_its_parent(
 async def test_a_forked_process_copies_nothing(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "getpid", lambda: 1)
-        database.checkpoints.notice(LONG + 1)
+        database.checkpoints.notice(LONG_LOG + 1)
         assert not database.checkpoints.busy
-    database.checkpoints.notice(LONG + 1)
+    database.checkpoints.notice(LONG_LOG + 1)
     assert database.checkpoints.busy
 
 
@@ -389,7 +389,7 @@ async def test_what_callers_commit_on_their_own_connections_is_copied_too(
     driver = SqliteDriver(database, clock=SystemClock())
     with around(monkeypatch) as done, closing(sqlite3.connect(path)) as own:
         own.execute("PRAGMA wal_autocheckpoint = 0")
-        while size(path) <= LIMIT:
+        while size(path) <= LOG_LIMIT:
             with own:
                 own.execute("INSERT INTO notes VALUES (?)", (PATCH,))
         assert done == []
@@ -406,7 +406,7 @@ async def test_where_no_thread_can_be_started_the_commit_stands(
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        await grow(database, path, LIMIT)
+        await grow(database, path, LOG_LIMIT)
     await shrunk(database, path)
 
 
@@ -421,13 +421,13 @@ async def test_doctor_tells_how_large_the_log_is_and_who_holds_it(
 
     assert await found() == (True, "0.0 MB", None)
     with reading(path):
-        await grow(database, path, LIMIT)
+        await grow(database, path, LOG_LIMIT)
         ok, detail, fix = await found()
         assert not ok
         assert "as long as a transaction reads from an old view" in detail
         assert fix == f"end it: process {os.getpid()}"
     with monkeypatch.context() as patch, closing(sqlite3.connect(path, isolation_level=None)) as other:
-        patch.setattr(checkpoint, "_PATIENCE", 0.01)
+        patch.setattr(checkpoint, "_LONGEST_WAIT", 0.01)
         other.execute("BEGIN IMMEDIATE")
         ok, _, fix = await found()
         assert (ok, fix) == (False, "end what holds it")

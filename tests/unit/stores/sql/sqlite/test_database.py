@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from duetime.errors import NotOpen
-from duetime.model.clock import SystemClock
+from duetime.model.time import SystemClock
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.driver import SqliteDriver
 from tests.unit.stores.sql.sqlite.kit import Gate, passed

@@ -11,13 +11,13 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import arm
-from duetime.stores.sql.sqlite import lane as lane_module
+from duetime.stores.sql.sqlite import connection_thread as lane_module
+from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
 from duetime.stores.sql.sqlite.database import Database
-from duetime.stores.sql.sqlite.lane import Lane
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, numbers
 
 
-async def store(lane: Lane, n: int, name: str = "") -> object:
+async def store(lane: ConnectionThread, n: int, name: str = "") -> object:
     """Store a number by the one statement that a task consists of."""
     return await lane.do(
         lambda connection: connection.execute("INSERT INTO t VALUES (?)", (n,)).rowcount,
@@ -68,7 +68,7 @@ async def test_one_statement_waits_for_another_process_and_gives_up_on_one_that_
         assert not waiting.done()
         other.execute("COMMIT")
         await waiting
-        monkeypatch.setattr(lane_module, "_PATIENCE", 0.05)
+        monkeypatch.setattr(lane_module, "_LONGEST_WAIT", 0.05)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
             await store(database.writer, 2)

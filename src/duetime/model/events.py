@@ -1,0 +1,95 @@
+"""What happens to jobs and workers, as events that programs can listen to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from duetime.model.job import Claim, JobId
+from duetime.model.outcome import Settlement
+from duetime.model.states import State
+from duetime.model.time import Instant, to_datetime
+from duetime.model.worker import WorkerId
+
+
+class EventKind(StrEnum):
+    """What has happened."""
+
+    JOB_STARTED = "job.started"
+    JOB_SUCCEEDED = "job.succeeded"
+    JOB_FAILED = "job.failed"
+    JOB_RETRYING = "job.retrying"
+    JOB_SNOOZED = "job.snoozed"
+    JOB_CANCELLED = "job.cancelled"
+    JOB_SKIPPED = "job.skipped"
+    JOB_INTERRUPTED = "job.interrupted"
+    JOB_LOST = "job.lost"
+    WORKER_STARTED = "worker.started"
+    WORKER_PAUSED = "worker.paused"
+    WORKER_RESUMED = "worker.resumed"
+    WORKER_LOST = "worker.lost"
+    WORKER_STOPPED = "worker.stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that a worker of this process has done or seen."""
+
+    kind: EventKind
+    at: datetime
+    worker: WorkerId
+    """Who tells it."""
+    job: JobId | None = None
+    task: str | None = None
+    queue: str | None = None
+    attempt: int | None = None
+    """Which try of the job it was, from 1."""
+    error: str | None = None
+    reason: str | None = None
+
+
+_ENDS = {
+    State.SUCCEEDED: EventKind.JOB_SUCCEEDED,
+    State.FAILED: EventKind.JOB_FAILED,
+    State.CANCELLED: EventKind.JOB_CANCELLED,
+    State.SKIPPED: EventKind.JOB_SKIPPED,
+}
+_TRIES = {
+    "snoozed": EventKind.JOB_SNOOZED,
+    "interrupted": EventKind.JOB_INTERRUPTED,
+    "lost": EventKind.JOB_LOST,
+}
+
+
+def kind_of(settlement: Settlement, *, cancelling: bool) -> EventKind | None:
+    """Tell what a settlement means to those who listen; `None` when it means nothing, as with an unused claim."""
+    if settlement.state is not State.PENDING:
+        return _ENDS[settlement.state]
+    if cancelling:
+        # The store ends a job that would go back.
+        return EventKind.JOB_CANCELLED
+    return None if settlement.attempt is None else _TRIES.get(settlement.attempt, EventKind.JOB_RETRYING)
+
+
+def job_event(
+    kind: EventKind,
+    claim: Claim,
+    *,
+    worker: WorkerId,
+    at: Instant,
+    error: str | None = None,
+    reason: str | None = None,
+) -> Event:
+    """Return what is told of a job."""
+    return Event(
+        kind=kind,
+        at=to_datetime(at),
+        worker=worker,
+        job=claim.job_id,
+        task=claim.task,
+        queue=claim.queue,
+        attempt=claim.attempt,
+        error=error,
+        reason=reason,
+    )

@@ -1,0 +1,168 @@
+"""Limits over all workers: how many jobs may run at once, and how many may start in a period."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final, NamedTuple, NoReturn
+
+from duetime.errors import InvalidOption
+from duetime.model.text import shown
+from duetime.model.time import Duration, Instant, Micros, parse_duration
+
+MAX_LIMIT: Final = 1_000_000
+MAX_RATE: Final = 1_000
+"""A rate remembers each start of its window, so there cannot be too many of them."""
+
+_LONGEST_VALUE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most so many jobs of a task at once, over all workers; with `by=`, for each value of that argument."""
+
+    most: int
+    by: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_count(self.most, what="limit", most=MAX_LIMIT)
+        _check_by(self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """At most so many starts of a task in any stretch of time this long, over all workers."""
+
+    count: int
+    per: Duration
+    by: str | None = field(default=None, kw_only=True)
+    period: Micros = field(init=False, repr=False)
+    """The same as `per`, in microseconds."""
+
+    def __post_init__(self) -> None:
+        _check_count(self.count, what="the count of a rate", most=MAX_RATE)
+        _check_by(self.by)
+        period = parse_duration(self.per, what="the period of a rate")
+        if period == 0:
+            _refuse("the period of a rate must be longer than 0")
+        object.__setattr__(self, "period", period)
+
+
+class GateRoom(NamedTuple):
+    """How many jobs may start now, and when time alone will let in the next."""
+
+    free: int
+    again_at: Instant | None = None
+    """`None`: at once, or when a running job has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What jobs pass before they start, in plain numbers; a field that is not set limits nothing."""
+
+    most: int | None = None
+    count: int | None = None
+    period: Micros = 0
+    by: str | None = None
+    """The parameter whose values have a gate each; `None` for one gate for all."""
+
+    def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> GateRoom:
+        """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
+
+        One that lies more than a period ahead was noted before the clock was set back, and no longer counts either:
+        otherwise the gate would stay shut until that time comes again.
+        """
+        free = MAX_LIMIT if self.most is None else max(0, self.most - running)
+        if self.count is None:
+            return GateRoom(free)
+        recent = sorted(start for start in starts if -self.period <= now - start < self.period)
+        allowed = max(0, self.count - len(recent))
+        return GateRoom(min(free, allowed), None if allowed else recent[-self.count] + self.period)
+
+    def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
+        """Return the starts to remember when these have been added; where there is no rate, those that were.
+
+        They may be counted by code of another version that has one.
+        """
+        return list(starts) if self.count is None else [*starts, *new][-self.count :]
+
+    def written(self) -> tuple[Limit | None, Rate | None]:
+        """Return the same as a user would write it."""
+        limit = None if self.most is None else Limit(self.most, by=self.by)
+        period = timedelta(microseconds=self.period)
+        return limit, None if self.count is None else Rate(self.count, period, by=self.by)
+
+
+UNLIMITED: Final = Gate()
+ONE_AT_A_TIME: Final = Gate(most=1)
+
+
+def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
+    """Check what a user wrote for a task, and return the gate its jobs pass."""
+    limited = limit if limit is None or isinstance(limit, Limit) else Limit(limit)
+    rated = rate if rate is None or isinstance(rate, Rate) else parse_rate(rate)
+    if limited is None:
+        return None if rated is None else Gate(count=rated.count, period=rated.period, by=rated.by)
+    if rated is None:
+        return Gate(most=limited.most, by=limited.by)
+    if limited.by != rated.by:
+        _refuse(
+            f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}, but a "
+            "job passes one gate; give both the same by="
+        )
+    return Gate(most=limited.most, count=rated.count, period=rated.period, by=limited.by)
+
+
+def parse_rate(text: str) -> Rate:
+    """Read a rate such as `"100/1m"`."""
+    if not isinstance(text, str):
+        _refuse(f"rate must be text such as '100/1m', or Rate(100, '1m'), not {shown(text)}")
+    count, slash, period = text.partition("/")
+    if not slash or not count.strip().isdecimal():
+        _refuse(f"rate must be a number, a slash and a duration such as '100/1m', not {text!r:.80}")
+    return Rate(int(count), period.strip())
+
+
+def gate_name(task: str, by: str | None = None, value: str = "") -> str:
+    """Name the gate of a task, or of one value, given as JSON; a long value by its hash.
+
+    Task names have no brackets and JSON does not begin with `#`, so no two gates share a name.
+    """
+    if by is None:
+        return task
+    if len(value) > _LONGEST_VALUE:
+        # Here, since it sets up all of OpenSSL's hashes, which is half a megabyte of every worker.
+        import hashlib
+
+        value = f"#{hashlib.sha256(value.encode()).hexdigest()[:32]}"
+    return f"{task}[{by}={value}]"
+
+
+def schedule_gate(schedule: str) -> str:
+    """Name the gate where jobs of a schedule wait for each other, whatever their task; no task has an empty name."""
+    return f"[schedule:{schedule}]"
+
+
+def gate_schedule(gate: str) -> str | None:
+    """Return the schedule whose jobs wait for each other at a gate; `None` for the gate of a task's own limit."""
+    return gate.removeprefix("[schedule:")[:-1] if gate.startswith("[schedule:") else None
+
+
+def gate_rule(gate: str, task: str, limits: Mapping[str, Gate]) -> Gate:
+    """Return the rule of a gate: one at a time for a schedule, else what the limits say of the task."""
+    return limits.get(task, UNLIMITED) if gate_schedule(gate) is None else ONE_AT_A_TIME
+
+
+def _check_count(count: int, *, what: str, most: int) -> None:
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
+        _refuse(f"{what} must be a whole number from 1 to {most:,}, not {shown(count)}")
+
+
+def _check_by(by: str | None) -> None:
+    if by is not None and (not isinstance(by, str) or not by.isidentifier()):
+        _refuse(f"by= must name a parameter of the task, not {shown(by)}")
+
+
+def _refuse(text: str) -> NoReturn:
+    raise InvalidOption(text)

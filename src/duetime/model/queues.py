@@ -1,0 +1,108 @@
+"""Queues: what is set for one, and how many of its jobs are in each registry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from duetime.model.limits import Gate
+from duetime.model.states import State
+from duetime.model.time import Instant
+
+
+class Registry(StrEnum):
+    """Where a job is, as people see it."""
+
+    SCHEDULED = "scheduled"
+    """Its time has not come, be it claimed ahead or not."""
+    QUEUED = "queued"
+    """Its time has come, and no worker has it."""
+    ACTIVE = "active"
+    FINISHED = "finished"
+    FAILED = "failed"
+    """It failed, or was stopped after it had started."""
+    CANCELLED = "cancelled"
+    """It was called off before it started."""
+    SKIPPED = "skipped"
+
+
+LIVE = frozenset({Registry.SCHEDULED, Registry.QUEUED, Registry.ACTIVE})
+
+
+def registry_of(state: State, *, due: bool, started: bool) -> Registry:
+    """Tell where a job is."""
+    match state:
+        case State.PENDING:
+            return Registry.QUEUED if due else Registry.SCHEDULED
+        case State.RUNNING:
+            return Registry.ACTIVE if started else Registry.SCHEDULED
+        case State.SUCCEEDED:
+            return Registry.FINISHED
+        case State.FAILED:
+            return Registry.FAILED
+        case State.CANCELLED:
+            return Registry.FAILED if started else Registry.CANCELLED
+        case State.SKIPPED:
+            return Registry.SKIPPED
+
+
+class StateCount(NamedTuple):
+    """How many jobs of a queue are alike."""
+
+    queue: str
+    state: State
+    jobs: int
+    due: bool = False
+    started: bool = False
+    whole: bool = True
+    """Whether there are no more of them than counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredQueue:
+    """What is set for a queue."""
+
+    name: str
+    paused_at: Instant | None
+    paused_reason: str | None
+    limit: Gate
+
+
+class QueueCensus(NamedTuple):
+    """What a store has counted, which may be a part of what there is where there is much."""
+
+    queues: list[StoredQueue]
+    tallies: list[StateCount]
+    gates_whole: bool
+    """Whether all jobs that wait at gates were looked at."""
+    history_whole: bool
+    """Whether all jobs that have ended were looked at."""
+
+
+@dataclass(slots=True)
+class RegistryCount:
+    """How many jobs of one queue are in each registry."""
+
+    jobs: Counter[Registry] = field(default_factory=Counter[Registry])
+    at_least: set[Registry] = field(default_factory=set[Registry])
+    """The registries that hold more, or may."""
+
+
+def count_by_registry(census: QueueCensus, names: Iterable[str]) -> Mapping[str, RegistryCount]:
+    """Sum up by queue, those named included, and by registry."""
+    counts = {name: RegistryCount() for name in names}
+    for tally in census.tallies:
+        count = counts.setdefault(tally.queue, RegistryCount())
+        registry = registry_of(tally.state, due=tally.due, started=tally.started)
+        count.jobs[registry] += tally.jobs
+        if not tally.whole:
+            count.at_least.add(registry)
+    for count in counts.values():
+        if not census.gates_whole:
+            count.at_least |= {Registry.SCHEDULED, Registry.QUEUED}
+        if not census.history_whole:
+            count.at_least |= set(Registry) - LIVE
+    return counts

@@ -1,0 +1,1 @@
+"""Schedules: what is stored of them, when they fire, and how they change."""

@@ -1,0 +1,263 @@
+"""What becomes of a schedule that is declared, put, edited, paused, resumed or deleted, or whose next run is skipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from duetime.errors import InvalidTime, NothingToSkip
+from duetime.model.audit import AuditEntry
+from duetime.model.job import NewJob
+from duetime.model.schedule.occurrences import (
+    OccurrenceSpan,
+    jobs_left,
+    next_look_after,
+    passed_occurrences,
+    searched_until,
+    skipped_record,
+)
+from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
+from duetime.model.time import Instant, in_words, to_datetime
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text
+
+SCHEDULE_FIELDS: Final = (
+    "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
+    "misfire", "misfire_window", "misfire_limit", "pause_after",
+)  # fmt: skip
+"""What a schedule says beside its trigger."""
+
+CHANGED: Final = "schedule changed"
+
+EDITED: Final = "edited"
+
+# Nothing is left for later where somebody asks once.
+_SEARCH_PATIENCE = 5
+
+
+def put(
+    before: StoredSchedule | None, new: StoredSchedule, trigger: Trigger, *, who: str, now: Instant
+) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule is as it was put; `None` when it is so already.
+
+    What code declares stays the code's own, and what it has declared stays known: so the change holds until the code
+    changes in the same place. One that is parked is taken over, since no code declares it any more.
+    """
+    if before is None:
+        return ScheduleUpdate(before=None, after=new, entry=AuditEntry(verb="put", target=new.name, who=who))
+    after = replace(before, **{name: getattr(new, name) for name in SCHEDULE_FIELDS})
+    if before.parked_at is not None:
+        after = replace(after, owner="user", declared="", parked_at=None)
+    times = None if _has(before, trigger) else new
+    return revise(before, after, times, verb="put", who=who, now=now)
+
+
+def edit(
+    before: StoredSchedule, after: StoredSchedule, trigger: Trigger | None, *, who: str, now: Instant
+) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule is as in `after`, with this trigger if one is given."""
+    times = None
+    if trigger is not None and not _has(before, trigger):
+        rule = trigger.anchored(now)
+        times = replace(before, trigger=trigger_to_text(rule), next_at=next_look_after(rule, now, made=0))
+    return revise(before, after, times, verb="edit", who=who, now=now)
+
+
+def revise(
+    before: StoredSchedule,
+    after: StoredSchedule,
+    times: StoredSchedule | None,
+    *,
+    verb: str,
+    who: str,
+    now: Instant,
+) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule is as in `after`, with the trigger of `times` if it is another one.
+
+    Its times stay unless the trigger changes or it was parked for long: then it goes on from now, and one record tells
+    what has not run. A new trigger counts its jobs anew. `None` when nothing differs.
+    """
+    missed: tuple[NewJob, ...] = ()
+    if times is None and before.parked_at is not None and now - before.parked_at <= after.misfire_window:
+        # As after an outage: what has fallen due meanwhile is late, and its misfire policy says what becomes of it.
+        after = replace(after, next_at=_next(after, after.fired_through))
+    elif times is not None or after.parked_at != before.parked_at:
+        missed = _missed(before, reason=standstill(before) or EDITED, now=now)
+        after = _from_now_on(after, now=now) if times is None else _timed(after, times, now=now)
+    detail = differences(before, after)
+    if not detail and times is None:
+        return None
+    return ScheduleUpdate(
+        before=before,
+        after=replace(after, streak_from=now),
+        entry=AuditEntry(verb=verb, target=before.name, who=who, detail=detail),
+        jobs=missed,
+        withdraw=CHANGED,
+        # What a new trigger has before what was planted for the old one is not lost, so it goes on from now.
+        again=times is None or after.fired_through > now,
+        # Or a change a moment before an occurrence would swallow it.
+        held=False,
+    )
+
+
+def differences(before: StoredSchedule, after: StoredSchedule) -> dict[str, list[object]]:
+    """Return the fields that differ, each with what it was and what it is."""
+    names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
+    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def pause(
+    before: StoredSchedule, *, reason: str | None, until: Instant | None, who: str, now: Instant
+) -> ScheduleUpdate:
+    """Return what to write so that a schedule does not fire; what it has planted is taken back."""
+    if until is not None and until <= now:
+        text = f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until somebody resumes"
+        raise InvalidTime(text)
+    after = replace(
+        before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
+    )
+    detail = {"reason": reason, "until": until}
+    entry = AuditEntry(verb="pause", target=before.name, who=who, detail=detail)
+    return ScheduleUpdate(before=before, after=after, entry=entry, withdraw="schedule paused")
+
+
+def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate | None:
+    """Return what to write so that a paused schedule goes on from now; `None` when it is not paused.
+
+    One record tells what has not run meanwhile.
+    """
+    if before.paused_at is None:
+        return None
+    after = replace(
+        before, paused_at=None, paused_reason=None, paused_by=None, paused_until=None, streak_from=now
+    )
+    entry = AuditEntry(verb="resume", target=before.name, who=who)
+    if before.parked_at is not None:
+        return ScheduleUpdate(before=before, after=after, entry=entry)
+    jobs = _missed(before, reason=PAUSED, now=now)
+    return ScheduleUpdate(before=before, after=_from_now_on(after, now=now), entry=entry, jobs=jobs)
+
+
+def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, ScheduleUpdate]:
+    """Return the next occurrence and what to write so that it does not run; one that is planted is taken back."""
+    upcoming = before.next_at if planted is None else planted
+    why = standstill(before) or (None if upcoming is not None else "over")
+    if why is not None or upcoming is None:
+        text = f"schedule {before.name!r} is {why}, so nothing of it is about to run"
+        raise NothingToSkip(text)
+    trigger = trigger_from_text(before.trigger)
+    if planted is None and searched_until(trigger, upcoming) is not None:
+        raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
+    fired_through = max(before.fired_through, upcoming)
+    next_at = next_look_after(trigger, fired_through, made=0)
+    after = replace(before, fired_through=fired_through, next_at=next_at)
+    reason = f"skipped by {who}"
+    change = ScheduleUpdate(
+        before=before,
+        after=after,
+        entry=AuditEntry(verb="skip", target=before.name, who=who, detail={"occurrence": upcoming}),
+        jobs=(skipped_record(before, OccurrenceSpan(upcoming, upcoming, 1), reason=reason),),
+        withdraw=None if planted is None else reason,
+        again=False,
+        only=planted,
+    )
+    return upcoming, change
+
+
+def deletion(before: StoredSchedule, *, who: str) -> AuditEntry:
+    """Return what is kept of a schedule that goes: enough to tell later when it would have run."""
+    detail = {"trigger": [before.trigger, None], "task": [before.task, None]}
+    return AuditEntry(verb="delete", target=before.name, who=who, detail=detail)
+
+
+def _has(schedule: StoredSchedule, trigger: Trigger) -> bool:
+    """Whether a schedule has this trigger; one that cannot be read here is another."""
+    stored = trigger_if_readable(schedule.trigger)
+    return stored is not None and same_rule(stored, trigger)
+
+
+def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> StoredSchedule:
+    """Return a schedule that goes on from now by the trigger of `times`; one that is parked waits for its code."""
+    going = replace(schedule, trigger=times.trigger, made=0, fired_through=now, next_at=times.next_at)
+    if times.next_at is not None and times.next_at == schedule.fired_through:
+        # Planted or skipped, so it is not to be made once more.
+        going = _from_now_on(going, now=times.next_at)
+    return going if going.parked_at is None else replace(going, next_at=None)
+
+
+def _from_now_on(schedule: StoredSchedule, *, now: Instant) -> StoredSchedule:
+    """Return a schedule that has accounted for all until now; one that is parked waits for its code."""
+    through = max(schedule.fired_through, now)
+    next_at = _next(schedule, through) if schedule.parked_at is None else None
+    return replace(schedule, fired_through=through, next_at=next_at)
+
+
+def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
+    trigger = trigger_if_readable(schedule.trigger)
+    # Whoever can read it puts the time right: so let them look at once.
+    return instant if trigger is None else next_look_after(trigger, instant, made=schedule.made)
+
+
+def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[NewJob, ...]:
+    """Return the one record of what has come and not run since the schedule last fired, if there is any."""
+    trigger = trigger_if_readable(schedule.trigger)
+    # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
+    if trigger is None or jobs_left(trigger, made=schedule.made) == 0:
+        return ()
+    found = passed_occurrences(trigger, after=schedule.fired_through, until=now, patience=_SEARCH_PATIENCE)
+    if found.earlier is None:
+        return ()
+    # Where there are more than can be walked over, they are told with the last of them, if not with their number.
+    last = trigger.last(schedule.fired_through, now) or found.earlier.last
+    return (skipped_record(schedule, replace(found.earlier, last=last), reason=reason),)
+
+
+def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
+    """Return the text of a declaration, by which it is known again; `trigger` as it was written, without an anchor."""
+    values = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS}
+    return json.dumps({"trigger": trigger, **values}, sort_keys=True, separators=(",", ":"))
+
+
+def declare(
+    before: StoredSchedule | None, new: StoredSchedule, *, who: str, now: Instant
+) -> ScheduleUpdate | None:
+    """Return what to write for a declaration; `None` when the code says what it said before.
+
+    What operators have changed meanwhile stays, unless the code has changed in the same place.
+    """
+    if before is None:
+        return ScheduleUpdate(
+            before=None, after=new, entry=AuditEntry(verb="declare", target=new.name, who=who)
+        )
+    if before.declared == new.declared and before.owner == "code" and before.parked_at is None:
+        return None
+    was, wants = _declared_values(before), _declared_values(new)
+    fresh = {name: getattr(new, name) for name in SCHEDULE_FIELDS if wants[name] != was[name]}
+    after = replace(before, declared=new.declared, owner="code", parked_at=None, **fresh)
+    same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
+    times = None if same else new
+    change = revise(before, after, times, verb="declare", who=who, now=now)
+    # The code may have come to what operators have made of it.
+    return ScheduleUpdate(before=before, after=after) if change is None else change
+
+
+def _runs_by(schedule: StoredSchedule, declared: str) -> bool:
+    """Whether a schedule that was not declared has the trigger of a declaration, wherever it counts from."""
+    stored, written = trigger_if_readable(schedule.trigger), trigger_if_readable(declared)
+    return not schedule.declared and stored is not None and written is not None and same_rule(stored, written)
+
+
+def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
+    """Return what a schedule was declared as; what was not declared counts as declared the way it is."""
+    as_it_is = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS} | {"trigger": schedule.trigger}
+    try:
+        said = json.loads(schedule.declared)
+    except (ValueError, RecursionError):
+        return as_it_is
+    if not isinstance(said, dict):
+        return as_it_is
+    # Earlier versions kept the spec of the trigger alone.
+    return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}

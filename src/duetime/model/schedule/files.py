@@ -1,0 +1,400 @@
+"""Schedules and triggers as entries of a file, written, read and imported."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple, cast
+
+from duetime.errors import InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
+from duetime.model.audit import AuditEntry
+from duetime.model.job import FOREVER, JobTerms, OnCrash
+from duetime.model.json_bounds import MAX_DEPTH, TOO_DEEP, is_deeper
+from duetime.model.schedule.actions import put
+from duetime.model.schedule.options import ScheduleOptions, ScheduleOptionValues, schedule_options
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.task import check_on_crash
+from duetime.model.text import check_name, check_reason, check_text, shown
+from duetime.model.time import (
+    LONGEST_DURATION,
+    Instant,
+    Micros,
+    describe_duration,
+    from_datetime,
+    to_datetime,
+)
+from duetime.model.triggers.at import at
+from duetime.model.triggers.base import Trigger, check_times
+from duetime.model.triggers.cron import cron
+from duetime.model.triggers.every import every
+from duetime.model.triggers.rrule import rrule
+from duetime.model.triggers.specs import trigger_from_spec, trigger_from_text
+
+TRIGGER_KEYS: Final = frozenset(
+    {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}
+)
+
+_KINDS = ("cron", "every", "at", "rrule", "trigger")
+_BESIDE = {"cron": {"tz", "start"}, "every": {"tz", "start"}, "rrule": {"tz", "start"}}
+_STEPS = re.compile(r"(?:(\d{1,4}) ?(?:years?|y))? ?(?:(\d{1,4}) ?(?:months?|mo))?")
+_YEAR = 12
+_EXAMPLE = "2030-01-31T09:00:00+01:00"
+
+
+def written_trigger(trigger: Trigger, *, name: str) -> dict[str, Any]:
+    """Return a trigger in words where there are some that say the same, else its spec under `trigger`."""
+    spec = trigger.to_spec()
+    words = _words(spec)
+    try:
+        same = read_trigger(words, name=name) == trigger.seeded(name)
+    except InvalidValue:
+        same = False
+    return words if same and "trigger" not in words else {"trigger": spec}
+
+
+def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
+    """Return the trigger that is written among other things; raises `InvalidTrigger`, with a caret where it can."""
+    given = [kind for kind in _KINDS if entry.get(kind) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        text = f"a schedule has one of {', '.join(_KINDS)}; this has {found}"
+        raise InvalidTrigger(text)
+    (kind,) = given
+    for beside in ("tz", "start"):
+        if entry.get(beside) is not None and beside not in _BESIDE.get(kind, ()):
+            text = f"{beside} does not go with {kind}"
+            raise InvalidTrigger(text)
+    trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
+    jitter = entry.get("jitter")
+    return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
+
+
+def read_moment(value: object, *, what: str) -> Instant:
+    """Read a moment, as text in ISO 8601 or as what YAML makes of it; raises `InvalidTime`."""
+    moment = value
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+    if not isinstance(moment, datetime):
+        said = value.isoformat() if isinstance(value, date) else shown(value)
+        raise InvalidTime(f"{what} {said} is no moment; write {_EXAMPLE}")
+    if moment.utcoffset() is None:
+        raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; write {_EXAMPLE}")
+    return from_datetime(moment, what=what)
+
+
+def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the words for a spec, from the inside out; together they may mean something else when they are read."""
+    inner: dict[str, Any] = _words(spec["trigger"]) if "trigger" in spec else {}
+    bounds = {key: _iso(spec[key]) for key in ("start", "end") if key in spec}
+    own: dict[str, Any]
+    match spec["type"]:
+        case "cron":
+            own = {"cron": spec["expression"]} | ({} if spec["tz"] == "UTC" else {"tz": spec["tz"]})
+        case "every":
+            own = {"every": describe_duration(spec["interval"])}
+        case "steps":
+            months = spec["months"]
+            own = {"every": f"{months} month{'s' * (months > 1)}", "tz": spec["tz"]}
+        case "rrule":
+            own = {"rrule": spec["rule"], "tz": spec["tz"]}
+        case "at":
+            own = {"at": [_iso(instant) for instant in spec["instants"]]}
+        case "between":
+            own = {}
+        case "at_most":
+            own = {"times": spec["most"]}
+        case "jitter":
+            own = {"jitter": describe_duration(spec["most"])}
+        case _:
+            return {"trigger": spec}
+    times = {"times": spec["times"]} if "times" in spec else {}
+    return inner | own | bounds | times
+
+
+def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
+    value, tz = entry[kind], entry.get("tz")
+    match kind:
+        case "cron":
+            return cron(value, tz=tz or "UTC")
+        case "rrule":
+            if (start := _moment(entry, "start")) is None:
+                raise InvalidTrigger("rrule needs a start, from which it counts")
+            return rrule(value, start=start, tz=tz)
+        case "at":
+            moments = cast("list[object]", value) if isinstance(value, list) else [value]
+            return at([to_datetime(read_moment(moment, what="at")) for moment in moments])
+        case _:
+            return trigger_from_spec(value)
+
+
+def _every(entry: Mapping[str, Any]) -> Trigger:
+    """Return equal intervals, or steps on the calendar for months and years."""
+    value, tz, times = entry["every"], entry.get("tz"), entry.get("times")
+    start, end = _moment(entry, "start"), _moment(entry, "end")
+    steps = _STEPS.fullmatch(value.strip()) if isinstance(value, str) and value.strip() else None
+    if steps is not None:
+        months = int(steps[1] or 0) * _YEAR + int(steps[2] or 0)
+        return every(months=months, start=start, end=end, times=times, tz=tz)
+    if tz is not None:
+        raise InvalidTrigger("tz goes with every where it counts months or years, e.g. every: 1 month")
+    return every(value, start=start, end=end, times=times)
+
+
+def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
+    """Return a trigger with the range and the number of jobs that are written beside it."""
+    start = None if entry.get("rrule") is not None else _moment(entry, "start")
+    end, times = _moment(entry, "end"), entry.get("times")
+    if start is not None or end is not None:
+        trigger = trigger.between(start, end)
+    if times is not None:
+        check_times(times, what="times")
+        trigger = trigger.at_most(times)
+    return trigger
+
+
+def _moment(entry: Mapping[str, Any], key: str) -> datetime | None:
+    value = entry.get(key)
+    return None if value is None else to_datetime(read_moment(value, what=key))
+
+
+def _iso(instant: Instant) -> str:
+    return to_datetime(instant).isoformat()
+
+
+_FOREVER = "forever"
+_TTLS = ("result_ttl", "failure_ttl")
+_CALLBACKS = {"success", "failure", "cancel"}
+_OPTIONS = ScheduleOptionValues.__optional_keys__ - {"on_success", "on_failure", "on_cancel"}
+_KEYS = (
+    {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"} | TRIGGER_KEYS | _OPTIONS
+)
+
+
+class FileText(NamedTuple):
+    """A file of schedules."""
+
+    text: str
+    size: int
+    """How many schedules it has; what is only a comment does not count."""
+    notes: list[str]
+    """What this kind of file cannot say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPause:
+    """A pause that moves with its schedule."""
+
+    reason: str | None = None
+    by: str | None = None
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedSchedule:
+    """A schedule as a file asks for it."""
+
+    name: str
+    task: str
+    arguments: Mapping[str, Any] | tuple[str, ...]
+    """By parameter name, as JSON values; or words as people write them, to be read by the task's signature."""
+    trigger: Trigger
+    options: ScheduleOptions
+    on_crash: OnCrash | None = None
+    gate: str | None = None
+    """The limit that its jobs run under, as the task's own code had it."""
+    pause: WrittenPause | None = None
+    made: int = 0
+
+
+def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
+    """Return a schedule as JSON values that `read` takes; what leaves something to the task is left out."""
+    terms = JobTerms.from_text(schedule.terms)
+    trigger = trigger_from_text(schedule.trigger)
+    entry: dict[str, Any] = {
+        "name": schedule.name,
+        **written_trigger(trigger, name=schedule.name),
+        "task": schedule.task,
+        "arguments": json.loads(schedule.payload),
+        "queue": schedule.queue,
+        "priority": schedule.priority,
+        "on_crash": schedule.on_crash,
+        "retries": schedule.retries,
+        "timeout": _length(schedule.timeout),
+        "overlap": schedule.overlap,
+        "overlap_limit": schedule.overlap_limit,
+        "misfire": schedule.misfire,
+        "misfire_window": _written_window(schedule),
+        "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
+        "pause_after": schedule.pause_after,
+        "tags": list(terms.tags) or None,
+        "expires": _length(terms.expires),
+        "result_ttl": _length(terms.result_ttl),
+        "failure_ttl": _length(terms.failure_ttl),
+        "callbacks": None if terms.callbacks is None else json.loads(terms.callbacks),
+        "gate": terms.gate,
+        "paused": _written_pause(schedule),
+        "made": (schedule.made or None) if trigger.times is not None else None,
+    }
+    return {key: value for key, value in entry.items() if value is not None and value != {}}
+
+
+def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
+    """Check what a file has for one schedule; raises one of the errors for invalid values."""
+    if unknown := sorted(set(entry) - _KEYS):
+        text = f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}"
+        raise InvalidOption(text)
+    name = check_name(_required(entry, "name"), what="schedule name")
+    on_crash, gate = entry.get("on_crash"), entry.get("gate")
+    return WantedSchedule(
+        name=name,
+        task=check_name(_required(entry, "task"), what="task"),
+        arguments=_arguments(entry.get("arguments", {})),
+        trigger=read_trigger(entry, name=name),
+        options=_options(entry),
+        on_crash=None if on_crash is None else check_on_crash(on_crash),
+        gate=None if gate is None else _text(gate, what="gate"),
+        pause=_read_pause(entry["paused"]) if entry.get("paused") is not None else None,
+        made=_count(entry.get("made", 0), what="made"),
+    )
+
+
+def _written_window(schedule: StoredSchedule) -> str | None:
+    # With `all` there is none unless it is said.
+    endless = schedule.misfire == "all" and schedule.misfire_window == LONGEST_DURATION
+    return None if endless else _length(schedule.misfire_window)
+
+
+def _written_pause(schedule: StoredSchedule) -> object:
+    if schedule.paused_at is None:
+        return None
+    until = schedule.paused_until
+    pause = {
+        "reason": schedule.paused_reason,
+        "by": schedule.paused_by,
+        "until": None if until is None else to_datetime(until).isoformat(),
+    }
+    return {key: value for key, value in pause.items() if value is not None} or True
+
+
+def _read_pause(value: object) -> WrittenPause | None:
+    if value in (True, False):
+        return WrittenPause() if value else None
+    given = _object(value, {"reason", "by", "until"}, what="paused")
+    reason, by, until = given.get("reason"), given.get("by"), given.get("until")
+    return WrittenPause(
+        reason=None if reason is None else check_reason(reason),
+        by=None if by is None else _text(by, what="paused.by"),
+        until=None if until is None else read_moment(until, what="paused.until"),
+    )
+
+
+def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
+    values = {key: entry[key] for key in sorted(_OPTIONS & entry.keys())}
+    if not isinstance(values.get("tags", []), list):
+        text = f"tags must be a list, not {shown(values['tags'])}"
+        raise InvalidOption(text)
+    for key in _TTLS:
+        if values.get(key) == _FOREVER:
+            values[key] = None
+    options = schedule_options(cast("ScheduleOptionValues", values))
+    if entry.get("callbacks") is None:
+        return options
+    callbacks = _object(entry["callbacks"], _CALLBACKS, what="callbacks")
+    try:
+        text = json.dumps(callbacks, sort_keys=True)
+    except RecursionError:
+        text = ""
+    if not text or is_deeper(text.encode(), MAX_DEPTH):
+        raise InvalidOption(f"callbacks cannot be stored: {TOO_DEEP}")
+    terms = replace(options.job.terms, callbacks=text)
+    return replace(options, job=replace(options.job, terms=terms))
+
+
+def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
+    if isinstance(value, tuple):
+        return cast("tuple[str, ...]", value)
+    if not isinstance(value, Mapping):
+        text = f"arguments must be an object with the names of parameters, not {shown(value)}"
+        raise InvalidOption(text)
+    return cast("Mapping[str, Any]", value)
+
+
+def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
+    said = cast("Mapping[str, Any]", value)
+    if not isinstance(value, Mapping) or set(said) - keys:
+        text = f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}"
+        raise InvalidOption(text)
+    return said
+
+
+def _required(entry: Mapping[str, Any], key: str) -> Any:
+    if key not in entry:
+        text = f"{key} is missing"
+        raise InvalidOption(text)
+    return entry[key]
+
+
+def _text(value: object, *, what: str) -> str:
+    if not isinstance(value, str):
+        text = f"{what} must be text, not {shown(value)}"
+        raise InvalidOption(text)
+    return check_text(value, what=what)
+
+
+def _count(value: object, *, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        text = f"{what} must be a whole number from 0, not {shown(value)}"
+        raise InvalidOption(text)
+    return value
+
+
+def _length(micros: Micros | None) -> str | None:
+    if micros is None:
+        return None
+    return _FOREVER if micros == FOREVER else describe_duration(micros)
+
+
+IMPORT_VERB = "import"
+
+
+def import_schedule(
+    before: StoredSchedule | None,
+    new: StoredSchedule,
+    trigger: Trigger,
+    *,
+    pause: WrittenPause | None,
+    who: str,
+    now: Instant,
+) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule is as the file has it; `None` when it is so already.
+
+    What is paused stays paused even if it runs where the file comes from, and counts of jobs made are taken over by
+    schedules that are new here.
+    """
+    change = put(before, new, trigger, who=who, now=now)
+    if change is not None:
+        entry = None if change.entry is None else replace(change.entry, verb=IMPORT_VERB)
+        change = replace(change, entry=entry)
+    if pause is None:
+        return change
+    after = new if before is None else before if change is None else change.after
+    paused = replace(
+        after,
+        paused_at=after.paused_at or now,
+        paused_reason=pause.reason,
+        paused_by=pause.by,
+        paused_until=pause.until,
+    )
+    if change is not None:
+        return replace(change, after=paused)
+    if paused == before:
+        return None
+    detail = {"reason": pause.reason, "until": pause.until}
+    entry = AuditEntry(verb=IMPORT_VERB, target=new.name, who=who, detail=detail)
+    return ScheduleUpdate(before=before, after=paused, entry=entry, withdraw="schedule paused")

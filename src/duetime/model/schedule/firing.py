@@ -1,0 +1,172 @@
+"""The decision what a due schedule makes, with the misfire rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import dropwhile
+
+from duetime.model.job import NewJob
+from duetime.model.schedule.occurrences import (
+    OccurrenceSpan,
+    first_occurrence_after,
+    jobs_left,
+    next_look_after,
+    passed_occurrences,
+    scheduled_job,
+    searched_until,
+    skipped_record,
+)
+from duetime.model.schedule.overlap import admit, in_turn, may_plant
+from duetime.model.schedule.record import Firing, StoredSchedule
+from duetime.model.time import Instant, Micros
+from duetime.model.triggers.base import NoOccurrence, Trigger
+
+MISFIRED = "misfire"
+OVERLAPPED = "overlap"
+PAUSED = "paused"
+
+
+def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
+    """Decide what a schedule makes now; `None` when it is too early to tell."""
+    if schedule.paused_at is not None:
+        return _go_on(schedule, trigger, now=now, ahead=ahead)
+    if (corrected := correct(schedule, trigger)) is not None:
+        return corrected
+    if schedule.next_at is None or schedule.next_at > now + ahead:
+        return None
+    if searched_until(trigger, schedule.next_at) is not None:
+        # Nothing comes up to this time: the search goes on from here.
+        return _firing(schedule, trigger, schedule.next_at, ())
+    return _decide(schedule, trigger, schedule.next_at, now=now)
+
+
+def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
+    """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
+
+    The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
+    that has come to the end of its number of jobs stays there, also if whoever made them did not count.
+    """
+    if schedule.paused_at is not None or schedule.parked_at is not None:
+        return None
+    if schedule.next_at is None and trigger.times is not None:
+        return None
+    found = first_occurrence_after(trigger, schedule.fired_through, made=schedule.made)
+    if _agrees(schedule.next_at, found):
+        return None
+    return _firing(schedule, trigger, schedule.fired_through, ())
+
+
+def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:
+    """Tell whether a schedule is looked at in time for what its trigger says, and has ended if that is proved."""
+    if not isinstance(found, NoOccurrence):
+        return next_at == found
+    if found.proved:
+        return next_at is None
+    # A time that another process has set may be earlier: it may know less of the trigger.
+    return next_at is not None and next_at <= found.through
+
+
+def _decide(
+    schedule: StoredSchedule, trigger: Trigger, occurrence: Instant, *, now: Instant
+) -> Firing | None:
+    if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
+        return _pause(schedule)
+    if occurrence <= now:
+        return _catch_up(schedule, trigger, now)
+    if not may_plant(schedule):
+        return None
+    return _firing(schedule, trigger, occurrence, _runs(schedule, trigger, [occurrence]))
+
+
+def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
+    """Let a schedule go on that was paused until now; what passed meanwhile shares one record."""
+    if schedule.paused_until is None or schedule.paused_until > now:
+        return None
+    floor = max(schedule.fired_through, schedule.paused_until - 1)
+    jobs: tuple[NewJob, ...] = ()
+    if jobs_left(trigger, made=schedule.made) != 0:
+        meanwhile = passed_occurrences(trigger, after=schedule.fired_through, until=floor)
+        if meanwhile.earlier is not None:
+            jobs = (skipped_record(schedule, meanwhile.earlier, reason=PAUSED),)
+        if meanwhile.through < floor:
+            # It is still paused, and is looked at again at once.
+            return replace(_firing(schedule, trigger, meanwhile.through, jobs), next_at=floor)
+    going = replace(schedule, paused_at=None, paused_until=None, fired_through=floor, streak=0)
+    going = replace(going, next_at=next_look_after(trigger, floor, made=going.made))
+    then = fire(going, trigger, now=now, ahead=ahead) or _firing(going, trigger, floor, ())
+    return replace(then, expected=schedule.fired_through, jobs=jobs + then.jobs, resumes=True)
+
+
+def _pause(schedule: StoredSchedule) -> Firing:
+    """Leave what is due for the day the schedule goes on."""
+    failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
+    return Firing(
+        name=schedule.name,
+        rev=schedule.rev,
+        expected=schedule.fired_through,
+        fired_through=schedule.fired_through,
+        next_at=schedule.next_at,
+        jobs=(),
+        pause=f"{failures} in a row",
+    )
+
+
+def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
+    """Run what the policies let run of all that has fallen due, and account for the rest in few records."""
+    wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
+    if (most := jobs_left(trigger, made=schedule.made)) is not None:
+        wanted = min(wanted, most)
+    due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
+    if not due.latest:
+        # There are more than are walked over in one go, or the search found none yet.
+        return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRED)))
+    timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
+    missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
+    chosen = admit(schedule, timely)
+    jobs = (
+        *_records(schedule, missed, MISFIRED),
+        *_records(schedule, _joined(None, chosen.before), OVERLAPPED),
+        *_runs(schedule, trigger, chosen.run),
+        *_records(schedule, _joined(None, chosen.behind), OVERLAPPED),
+    )
+    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(chosen.run)
+    return _firing(schedule, trigger, due.latest[-1], jobs, cancels=cancels)
+
+
+def _joined(span: OccurrenceSpan | None, more: Sequence[Instant]) -> OccurrenceSpan | None:
+    if not more:
+        return span
+    return OccurrenceSpan(span.first if span else more[0], more[-1], (span.count if span else 0) + len(more))
+
+
+def _records(schedule: StoredSchedule, span: OccurrenceSpan | None, reason: str) -> list[NewJob]:
+    return [] if span is None else [skipped_record(schedule, span, reason=reason)]
+
+
+def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
+    turns = in_turn(schedule, beside=len(occurrences) > 1)
+    return tuple(
+        scheduled_job(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
+        for occurrence in occurrences
+    )
+
+
+def _firing(
+    schedule: StoredSchedule,
+    trigger: Trigger,
+    fired_through: Instant,
+    jobs: tuple[NewJob, ...],
+    *,
+    cancels: bool = False,
+) -> Firing:
+    made = schedule.made + sum(not job.state.terminal for job in jobs)
+    return Firing(
+        name=schedule.name,
+        rev=schedule.rev,
+        expected=schedule.fired_through,
+        fired_through=fired_through,
+        next_at=next_look_after(trigger, fired_through, made=made),
+        jobs=jobs,
+        cancels=cancels,
+    )

@@ -1,0 +1,226 @@
+"""Occurrences of a schedule: which have passed, which are to come, and the jobs and records made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from duetime.model.ids import new_job_id
+from duetime.model.job import JobTerms, NewJob
+from duetime.model.limits import schedule_gate
+from duetime.model.schedule.record import StoredSchedule, standstill
+from duetime.model.states import State
+from duetime.model.time import SECOND, Instant, Micros, from_datetime, in_words
+from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
+from duetime.model.triggers.combined import CombinedTrigger
+from duetime.model.triggers.preview import Upcoming, preview
+
+MOST_IN_A_SPAN: Final = 2**31 - 1
+"""What every database can write; only weeks of a pause have more, of a schedule that comes every millisecond."""
+
+
+@dataclass(frozen=True, slots=True)
+class OccurrenceSpan:
+    """Some occurrences in a row."""
+
+    first: Instant
+    last: Instant
+    count: int
+
+
+def scheduled_job(
+    schedule: StoredSchedule, occurrence: Instant | None, *, due_at: Instant | None, in_turn: bool
+) -> NewJob:
+    """Return a job of a schedule; one that runs in turn starts when no other job of it runs anywhere."""
+    terms = JobTerms.from_text(schedule.terms)
+    if in_turn and terms.gate is None:
+        terms = replace(terms, gate=schedule_gate(schedule.name))
+    return NewJob(
+        id=new_job_id(),
+        task=schedule.task,
+        payload=schedule.payload,
+        due_at=due_at,
+        queue=schedule.queue,
+        priority=schedule.priority,
+        on_crash=schedule.on_crash,
+        retries=schedule.retries,
+        timeout=schedule.timeout,
+        schedule=schedule.name,
+        occurrence=occurrence,
+        terms=terms,
+    )
+
+
+def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool) -> NewJob:
+    """Return a job for an occurrence that the schedule has passed; the next occurrence does not end it."""
+    return scheduled_job(schedule, occurrence, due_at=None, in_turn=in_turn)._replace(span_first=occurrence)
+
+
+def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
+    """Return the one record of occurrences that do not run."""
+    return NewJob(
+        id=new_job_id(),
+        task=schedule.task,
+        payload=schedule.payload,
+        due_at=span.last,
+        queue=schedule.queue,
+        priority=schedule.priority,
+        schedule=schedule.name,
+        occurrence=span.last,
+        state=State.SKIPPED,
+        reason=reason,
+        span_first=span.first,
+        span_count=min(span.count, MOST_IN_A_SPAN),
+    )
+
+
+def jobs_left(trigger: Trigger, *, made: int) -> int | None:
+    """How many jobs a schedule may still make after `made` of them; `None` for any number."""
+    return None if trigger.times is None else max(0, trigger.times - made)
+
+
+def first_occurrence_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | NoOccurrence:
+    """Return the next occurrence, or how far there is none; a schedule that has made all its jobs has none at all."""
+    return NEVER if jobs_left(trigger, made=made) == 0 else trigger.first(instant)
+
+
+def next_look_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | None:
+    """Return when a schedule is looked at next: at its next occurrence, or where a search in vain is to go on.
+
+    `None` only if it is proved that nothing comes any more.
+    """
+    found = first_occurrence_after(trigger, instant, made=made)
+    if isinstance(found, NoOccurrence):
+        return None if found.proved else found.through
+    return found
+
+
+def searched_until(trigger: Trigger, next_at: Instant | None) -> Instant | None:
+    """Return up to where a search has found nothing, if that is what a next time stands for; else `None`."""
+    found = next_at is None or not isinstance(trigger, CombinedTrigger) or trigger.comes_at(next_at)
+    return None if found else next_at
+
+
+MOST_WALKED: Final = 2_000
+"""How many occurrences are walked over at a time where a trigger cannot count them."""
+MOST_STEPS: Final = 5_000
+"""How many steps such a walk takes: a few tens of milliseconds, in which nothing else runs in the process."""
+
+_SPARE = 100
+"""How many more than are wanted are walked over, rather than counted once more."""
+
+
+class PassedOccurrences(NamedTuple):
+    """What has passed: the latest occurrences one by one, those before them as a span."""
+
+    earlier: OccurrenceSpan | None
+    latest: list[Instant]
+    through: Instant
+    """Up to where this is all: not to the end if there are more than could be walked over, or a search ran out of steps."""
+
+
+def passed_occurrences(
+    trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, patience: int = 1
+) -> PassedOccurrences:
+    """Return the occurrences in `after < occurrence <= until`, the last `latest` of them one by one.
+
+    `patience` multiplies how far they are walked over, where they cannot be counted.
+    """
+    walked, through = _walk(trigger, after, until, most=latest + 1)
+    if len(walked) <= latest:
+        return PassedOccurrences(None, walked, through)
+    count = trigger.count(after, until)
+    listed = _from_the_end(trigger, after, until, latest) if latest and count is not None else []
+    # A search that ran out of steps may have missed the latest.
+    whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
+    if count is None or not whole:
+        return _by_walking(trigger, walked, until, latest=latest, patience=patience)
+    last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
+    return PassedOccurrences(OccurrenceSpan(walked[0], last, count - latest), listed, until)
+
+
+def _by_walking(
+    trigger: Trigger, walked: list[Instant], until: Instant, *, latest: int, patience: int
+) -> PassedOccurrences:
+    # As many more as may be wanted: so what is in the span of a walk that was cut off is not among the latest.
+    most = MOST_WALKED * patience + latest
+    search = SearchBudget(until, MOST_STEPS * patience)
+    whole = False
+    while len(walked) <= most and not whole:
+        following = trigger.seek(walked[-1], search)
+        if isinstance(following, NoOccurrence):
+            if following.through < until:
+                break
+            whole = True
+        elif following > until:
+            whole = True
+        else:
+            walked.append(following)
+    earlier = walked[: len(walked) - latest] if whole else walked[: min(len(walked), most) - latest]
+    span = OccurrenceSpan(earlier[0], earlier[-1], len(earlier))
+    if not whole:
+        return PassedOccurrences(span, [], span.last)
+    return PassedOccurrences(span, walked[len(earlier) :], until)
+
+
+def _walk(trigger: Trigger, after: Instant, until: Instant, *, most: int) -> tuple[list[Instant], Instant]:
+    """Return at most `most` occurrences, and up to where they are all."""
+    found: list[Instant] = []
+    while len(found) < most:
+        occurrence = trigger.first(after, until=until)
+        if isinstance(occurrence, NoOccurrence):
+            return found, min(occurrence.through, until)
+        if occurrence > until:
+            return found, until
+        found.append(after := occurrence)
+    return found, after
+
+
+def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int) -> list[Instant]:
+    """Return the last `number` occurrences, where there are more than that."""
+    if number == 1 and (last := trigger.last(after, until)) is not None:
+        return [last]
+    reach: Micros = SECOND
+    # From the end backwards: to count over a short stretch takes less than over a long one.
+    while (there := trigger.count(until - reach, until) or 0) < number and after < until - reach:
+        reach *= 2
+    low, high = max(after, until - reach), until
+    while there > 2 * number + _SPARE and high - low > 1:
+        middle = (low + high) // 2
+        if (fewer := trigger.count(middle, until) or 0) >= number:
+            low, there = middle, fewer
+        else:
+            high = middle
+    return _walk(trigger, low, until, most=there)[0][-number:]
+
+
+def upcoming_occurrences(
+    schedule: StoredSchedule,
+    trigger: Trigger,
+    *,
+    after: Instant,
+    count: int,
+    skipped: Mapping[Instant, str],
+) -> list[Upcoming]:
+    """Return the occurrences strictly after an instant; as many at most as its schedule may still make jobs for.
+
+    `skipped` has the reason for those that will not run.
+    """
+    found = [(from_datetime(one.at), one) for one in preview(trigger, after=after, count=count)]
+    if trigger.times is not None:
+        passed = trigger.count(schedule.fired_through, after) if after > schedule.fired_through else 0
+        planted = sum(at <= schedule.fired_through for at, _ in found)
+        found = found[: planted + (jobs_left(trigger, made=schedule.made + (passed or 0)) or 0)]
+    return [
+        replace(one, note="; ".join(filter(None, (one.note, skipped.get(at), _stands(schedule, at)))) or None)
+        for at, one in found
+    ]
+
+
+def _stands(schedule: StoredSchedule, occurrence: Instant) -> str | None:
+    """Say that a schedule stands still at a time."""
+    until = schedule.paused_until
+    if standstill(schedule) != "paused" or until is None:
+        return standstill(schedule)
+    return None if occurrence >= until else f"paused until {in_words(until)}"

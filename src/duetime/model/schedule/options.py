@@ -1,0 +1,183 @@
+"""The options of a schedule, checked where they are written, and changed one by one over those it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, TypedDict, cast, get_args
+
+from duetime.errors import InvalidOption
+from duetime.model.callbacks import GivenCallback, overlay
+from duetime.model.job import JobTerms
+from duetime.model.schedule.overlap import check_turns
+from duetime.model.schedule.record import (
+    DEFAULT_MISFIRE_LIMIT,
+    DEFAULT_MISFIRE_WINDOW,
+    Misfire,
+    Overlap,
+    StoredSchedule,
+)
+from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.model.text import shown
+from duetime.model.time import LONGEST_DURATION, SECOND, Duration, Micros, describe_duration, parse_duration
+
+DEFAULT_OVERLAP_LIMIT = 10
+MOST_WAITING = 1_000
+MOST_MISSED = 10_000
+MOST_FAILURES = 100
+
+SHORTEST_WINDOW: Micros = SECOND
+"""A job is late by some milliseconds always; with a shorter window, what comes in time would count as missed."""
+_WINDOWS: dict[Misfire, Micros] = {
+    "latest": DEFAULT_MISFIRE_WINDOW,
+    "all": LONGEST_DURATION,
+    "skip": 10 * SECOND,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleOptions:
+    """What a schedule does beside its trigger."""
+
+    overlap: Overlap = "skip"
+    overlap_limit: int | None = None
+    misfire: Misfire = "latest"
+    misfire_window: Micros = DEFAULT_MISFIRE_WINDOW
+    misfire_limit: int = DEFAULT_MISFIRE_LIMIT
+    pause_after: int | None = None
+    job: JobOptions
+    """What its jobs ask for; `None` leaves it to the task."""
+
+
+class ScheduleOptionValues(TypedDict, total=False):
+    """What users may write for a schedule beside its trigger, its task and its arguments."""
+
+    overlap: Overlap
+    overlap_limit: int
+    misfire: Misfire
+    misfire_window: Duration
+    misfire_limit: int
+    pause_after: int | None
+    queue: str
+    priority: int
+    retries: int | None
+    timeout: Duration | None
+    tags: Sequence[str]
+    expires: Duration | None
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
+
+
+TASKS_OWN = frozenset({"retries", "timeout", "expires"})
+"""What `None` leaves to the task."""
+POLICIES = frozenset(
+    {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
+)
+
+
+def schedule_options(values: ScheduleOptionValues, *, owner: object | None = None) -> ScheduleOptions:
+    """Check what a user wrote for a schedule; callbacks must be of the same owner, if one is given."""
+    known = ScheduleOptionValues.__optional_keys__
+    if unknown := sorted(set(values) - known):
+        text = f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}"
+        raise InvalidOption(text)
+    overlap = _choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
+    misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
+    window = values.get("misfire_window")
+    after = values.get("pause_after")
+    rest = {
+        name: value
+        for name, value in values.items()
+        if name not in POLICIES and (value is not None or name not in TASKS_OWN)
+    }
+    return ScheduleOptions(
+        overlap=overlap,
+        overlap_limit=_overlap_limit(values, overlap),
+        misfire=misfire,
+        misfire_window=_WINDOWS[misfire] if window is None else _window(window),
+        misfire_limit=_misfire_limit(values, misfire),
+        pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
+        job=job_options(cast("JobOptionValues", rest), owner=owner),
+    )
+
+
+def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None:
+    if overlap == "queue_all":
+        given = values.get("overlap_limit", DEFAULT_OVERLAP_LIMIT)
+        return _whole(given, MOST_WAITING, what="overlap_limit")
+    if "overlap_limit" in values:
+        text = f"overlap_limit= is for overlap='queue_all', not {overlap!r}"
+        raise InvalidOption(text)
+    return None
+
+
+def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
+    if "misfire_limit" in values and misfire != "all":
+        text = f"misfire_limit= is for misfire='all', not {misfire!r}"
+        raise InvalidOption(text)
+    return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
+
+
+def _window(value: Duration) -> Micros:
+    window = parse_duration(value, what="misfire_window")
+    if window < SHORTEST_WINDOW:
+        text = f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}"
+        raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
+    return window
+
+
+def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:
+    if value not in choices:
+        text = f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}"
+        raise InvalidOption(text)
+    return value
+
+
+def _whole(value: object, most: int, *, what: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        text = f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}"
+        raise InvalidOption(text)
+    return value
+
+
+def with_options(
+    schedule: StoredSchedule, values: ScheduleOptionValues, *, owner: object | None = None
+) -> StoredSchedule:
+    """Return a schedule with some options changed; those that are not given stay."""
+    given: Mapping[str, Any] = values
+    merged = cast("ScheduleOptionValues", {**_policies(schedule, given), **given})
+    options = schedule_options(merged, owner=owner)
+    limited = JobTerms.from_text(schedule.terms).gate is not None
+    check_turns(options.overlap, options.misfire, task=schedule.task, limited=limited)
+    policies = {name: getattr(options, name) for name in POLICIES}
+    own = {
+        name: getattr(options.job, name)
+        for name in ("queue", "priority", "retries", "timeout")
+        if name in given
+    }
+    return replace(schedule, **policies, **own, terms=_terms(schedule, given, options.job).to_text())
+
+
+def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str, object]:
+    """Return the policies of a schedule as they would be written; details go with the choice they belong to."""
+    found: dict[str, object] = {"overlap": schedule.overlap, "misfire": schedule.misfire}
+    found["pause_after"] = schedule.pause_after
+    if schedule.overlap_limit is not None and given.get("overlap", schedule.overlap) == schedule.overlap:
+        found["overlap_limit"] = schedule.overlap_limit
+    if given.get("misfire", schedule.misfire) == schedule.misfire:
+        found["misfire_window"] = timedelta(microseconds=max(schedule.misfire_window, SHORTEST_WINDOW))
+        if schedule.misfire == "all":
+            found["misfire_limit"] = schedule.misfire_limit
+    return found
+
+
+def _terms(schedule: StoredSchedule, given: Mapping[str, object], options: JobOptions) -> JobTerms:
+    """Return the terms of a schedule with those changed that are given; callbacks one by one."""
+    before = JobTerms.from_text(schedule.terms)
+    names = ("expires", "tags", "result_ttl", "failure_ttl")
+    fresh: dict[str, Any] = {name: getattr(options.terms, name) for name in names if name in given}
+    return replace(before, **fresh, callbacks=overlay(before.callbacks, options.terms.callbacks))

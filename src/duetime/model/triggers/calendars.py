@@ -1,0 +1,563 @@
+"""Calendars: holidays, weekdays and blackouts that are taken from triggers, and how they are stored."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Protocol, Self, cast, runtime_checkable
+from zoneinfo import ZoneInfo
+
+from duetime.errors import InvalidTrigger
+from duetime.model.text import shown
+from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
+from duetime.model.triggers.base import check_instant, check_whole
+from duetime.model.triggers.zones import DAY_SECONDS, Zone, zone
+
+
+@runtime_checkable
+class Calendar(Protocol):
+    """A pure rule that excludes stretches of time, each with its first instant and without its last."""
+
+    __slots__ = ()
+
+    def until(self, instant: Instant) -> Instant | None:
+        """Return an end of the excluded stretch around `instant`, or None if the calendar leaves it open.
+
+        What is excluded goes on for so long at least; whether it goes on after that, the end itself can be asked.
+        """
+        ...
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return an instant up to which all is excluded or all is open, as `instant` is."""
+        ...
+
+    def why(self, instant: Instant) -> str | None:
+        """Say why `instant` is excluded, or None if it is not."""
+        ...
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded; its zone is left out where `beside` names it already."""
+        ...
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data that `from_spec` reads back."""
+        ...
+
+    def placed(self, tz: str) -> Calendar:
+        """Return this calendar read in `tz`, unless it has a zone of its own."""
+        del tz
+        return self
+
+    def __or__(self, other: Calendar) -> JoinedCalendars:
+        # DROPPED IMPORT
+
+        return JoinedCalendars((self, other))
+
+
+MOST_CALENDARS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedCalendars(Calendar):
+    """Excludes what any of its parts excludes."""
+
+    parts: tuple[Calendar, ...]
+
+    def __post_init__(self) -> None:
+        flat: list[Calendar] = []
+        for part in self.parts:
+            if not isinstance(part, Calendar):
+                text = "calendars are joined with calendars, such as calendars.weekends()"
+                raise InvalidTrigger(f"{text}, not {shown(part)}")
+            flat += part.parts if isinstance(part, JoinedCalendars) else [part]
+        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        if not 1 <= len(self.parts) <= MOST_CALENDARS:
+            text = f"from 1 to {MOST_CALENDARS} calendars can be joined, not {len(self.parts)}"
+            raise InvalidTrigger(f"{text}; holidays() takes many dates at once")
+
+    def until(self, instant: Instant) -> Instant | None:
+        """Return the latest end that a part says."""
+        ends = (part.until(instant) for part in self.parts)
+        return max((end for end in ends if end is not None), default=None)
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return the latest end that a part says, or where the first part may begin to exclude."""
+        end = self.until(instant)
+        return min(part.edge(instant) for part in self.parts) if end is None else end
+
+    def why(self, instant: Instant) -> str | None:
+        """Say why the first part that excludes `instant` does so."""
+        return next((why for part in self.parts if (why := part.why(instant)) is not None), None)
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded."""
+        told = [part.describe(beside=beside) for part in self.parts]
+        return " and ".join(told)
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data."""
+        return {"type": "joined", "parts": [part.to_spec() for part in self.parts]}
+
+    def placed(self, tz: str) -> JoinedCalendars:
+        """Return these calendars read in `tz`, except those with a zone of their own."""
+        return JoinedCalendars(tuple(part.placed(tz) for part in self.parts))
+
+
+_WALL_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallCalendar(Calendar):
+    """Excludes what the wall clock of a zone shows; without a zone, that of the trigger it is taken from."""
+
+    tz: str | None = None
+    _zone: Zone = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        place = zone("UTC" if self.tz is None else self.tz)
+        object.__setattr__(self, "tz", None if self.tz is None else place.key)
+        object.__setattr__(self, "_zone", place)
+
+    @abstractmethod
+    def reason(self, wall: int) -> str | None:
+        """Say why a wall second is excluded, or None if it is not."""
+
+    @abstractmethod
+    def excludes(self, wall: int) -> bool:
+        """Tell whether a wall second is excluded."""
+
+    def boundary(self, wall: int) -> int:
+        """Return a wall second up to which all is excluded or all is open, as `wall` is: a midnight."""
+        end, excluded = (wall // DAY_SECONDS + 1) * DAY_SECONDS, self.excludes(wall)
+        while self.excludes(end) is excluded:
+            end += DAY_SECONDS
+        return end
+
+    def until(self, instant: Instant) -> Instant | None:
+        """Return the end of what is excluded around `instant`, at most up to the next change of the clock."""
+        second = instant // SECOND
+        stretch = self._zone.stretch_at(second)
+        wall = second + stretch.offset
+        if not self.excludes(wall):
+            return None
+        return min(self.boundary(wall) - stretch.offset, stretch.end) * SECOND
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return an instant up to which nothing changes, at most the next change of the clock."""
+        second = instant // SECOND
+        stretch = self._zone.stretch_at(second)
+        return min(self.boundary(second + stretch.offset) - stretch.offset, stretch.end) * SECOND
+
+    def why(self, instant: Instant) -> str | None:
+        """Say why `instant` is excluded, or None if it is not."""
+        second = instant // SECOND
+        return self.reason(second + self._zone.stretch_at(second).offset)
+
+    def placed(self, tz: str) -> Self:
+        """Return this calendar read in `tz`, unless it has a zone of its own."""
+        return replace(self, tz=tz) if self.tz is None else self
+
+    def _in_zone(self, beside: str) -> str:
+        return "" if self.tz in (None, beside) else f" in {self.tz}"
+
+    def _zone_spec(self) -> dict[str, object]:
+        return {} if self.tz is None else {"tz": self.tz}
+
+
+def shown_wall(wall: int) -> datetime:
+    """Return a wall second as a datetime to be formatted."""
+    return _WALL_EPOCH + timedelta(seconds=wall)
+
+
+WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAY_NAMES)
+_WEEK = 7
+# 1 January 1970 was a Thursday.
+_FIRST_WEEKDAY = 3
+_LONGEST_DAYS_TEXT = 100
+_SHORTEST_RUN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weekdays(WallCalendar):
+    """Excludes whole days of the week; Monday is 0."""
+
+    days: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        WallCalendar.__post_init__(self)
+        object.__setattr__(self, "days", check_weekdays(self.days))
+        if len(self.days) == _WEEK:
+            raise InvalidTrigger("all seven days of the week are excluded; nothing would ever be due")
+
+    def excludes(self, wall: int) -> bool:
+        """Tell whether a wall second lies on one of the days."""
+        return weekday_of_wall(wall) in self.days
+
+    def reason(self, wall: int) -> str | None:
+        """Name the day, such as `2026-12-26 is a Saturday`."""
+        return (
+            f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAY_NAMES[weekday_of_wall(wall)]}"
+            if self.excludes(wall)
+            else None
+        )
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded."""
+        return f"on {weekdays_in_words(self.days)}{self._in_zone(beside)}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data."""
+        return {"type": "weekdays", "days": list(self.days), **self._zone_spec()}
+
+
+def weekday_of_wall(wall: int) -> int:
+    """Return the weekday of a wall second; Monday is 0."""
+    return (wall // DAY_SECONDS + _FIRST_WEEKDAY) % _WEEK
+
+
+def check_weekdays(days: Sequence[int]) -> tuple[int, ...]:
+    """Return weekday numbers in order and once each; raise `InvalidTrigger` for anything else."""
+    if not isinstance(days, (tuple, list)) or not 1 <= len(days) <= _WEEK:
+        raise InvalidTrigger(f"the days of a calendar are from one to seven numbers, not {shown(days)}")
+    for day in days:
+        if isinstance(day, bool) or not isinstance(day, int) or not 0 <= day < _WEEK:
+            raise InvalidTrigger(f"a day of the week is a number from 0 (Monday) to 6, not {shown(day)}")
+    return tuple(sorted(set(days)))
+
+
+def read_weekdays(names: str | Iterable[str]) -> tuple[int, ...]:
+    """Return the numbers of days written as `SAT`, `Saturday`, `MON-FRI` or `SAT,SUN`."""
+    found: set[int] = set()
+    for text in [names] if isinstance(names, str) else names:
+        if not isinstance(text, str) or len(text) > _LONGEST_DAYS_TEXT:
+            raise InvalidTrigger(f"days are names such as 'SAT' or 'MON-FRI', not {shown(text)}")
+        for item in text.split(","):
+            first, dash, last = item.partition("-")
+            low = _weekday_number(first, text)
+            high = _weekday_number(last, text) if dash else low
+            found |= {day % _WEEK for day in range(low, high + 1 if high >= low else high + 1 + _WEEK)}
+    if not found:
+        raise InvalidTrigger("no days are given; name some, such as 'SAT' or 'MON-FRI'")
+    return tuple(sorted(found))
+
+
+def weekdays_in_words(days: tuple[int, ...]) -> str:
+    """Say days of the week in English, three or more in a row as a range."""
+    if len(days) >= _SHORTEST_RUN and days == tuple(range(days[0], days[-1] + 1)):
+        return f"{WEEKDAY_NAMES[days[0]]} to {WEEKDAY_NAMES[days[-1]]}"
+    names = [WEEKDAY_NAMES[day] for day in days]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _weekday_number(name: str, text: str) -> int:
+    word = name.strip().upper()
+    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAY_NAMES, strict=True)):
+        if word in (short, long.upper()):
+            return number
+    raise InvalidTrigger(f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}")
+
+
+MOST_DATES = 10_000
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_NEVER = (date.max.toordinal() - _EPOCH_ORDINAL) * DAY_SECONDS
+_SHOWN = 3
+_LONGEST_NAME = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holidays(WallCalendar):
+    """Excludes whole dates, each with a name or the empty text."""
+
+    dates: tuple[tuple[date, str], ...]
+    _names: dict[int, str] = field(init=False, repr=False, compare=False)
+    _days: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        WallCalendar.__post_init__(self)
+        if not 1 <= len(self.dates) <= MOST_DATES:
+            raise InvalidTrigger(f"holidays() takes from 1 to {MOST_DATES} dates, not {len(self.dates)}")
+        for day, name in self.dates:
+            if not isinstance(day, date) or isinstance(day, datetime):
+                raise InvalidTrigger(f"a holiday is a date such as date(2030, 12, 25), not {shown(day)}")
+            if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+                text = f"the name of the holiday {day} is a text of up to {_LONGEST_NAME} characters"
+                raise InvalidTrigger(f"{text}, not {shown(name)}")
+        dates = tuple(sorted(dict(self.dates).items()))
+        object.__setattr__(self, "dates", dates)
+        object.__setattr__(self, "_names", {day.toordinal() - _EPOCH_ORDINAL: name for day, name in dates})
+        object.__setattr__(self, "_days", tuple(self._names))
+
+    @classmethod
+    def of(cls, dates: Iterable[date] | Mapping[date, str], tz: str | None) -> Self:
+        """Return the calendar of dates, or of dates with their names."""
+        if isinstance(dates, str) or not isinstance(dates, Iterable):
+            raise InvalidTrigger(f"holidays() takes dates such as [date(2030, 12, 25)], not {shown(dates)}")
+        names: Mapping[date, str] = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else {}
+        named: list[tuple[date, str]] = []
+        for day in dates:
+            if len(named) == MOST_DATES:
+                raise InvalidTrigger(f"holidays() takes at most {MOST_DATES} dates")
+            named.append((day, names[day] if names else ""))
+        return cls(dates=tuple(named), tz=tz)
+
+    def excludes(self, wall: int) -> bool:
+        """Tell whether a wall second lies on one of the dates."""
+        return wall // DAY_SECONDS in self._names
+
+    def boundary(self, wall: int) -> int:
+        """Return the midnight after the dates in a row that `wall` is in, or before the next date."""
+        if self.excludes(wall):
+            return WallCalendar.boundary(self, wall)
+        following = bisect_right(self._days, wall // DAY_SECONDS)
+        return self._days[following] * DAY_SECONDS if following < len(self._days) else _NEVER
+
+    def reason(self, wall: int) -> str | None:
+        """Name the date, such as `2026-12-25 is a holiday (Christmas Day)`."""
+        name = self._names.get(wall // DAY_SECONDS)
+        if name is None:
+            return None
+        return f"{shown_wall(wall):%Y-%m-%d} is a holiday{f' ({name})' if name else ''}"
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded."""
+        days = [str(day) for day, _ in self.dates]
+        text = f"{len(days)} holidays" if len(days) > _SHOWN else ", ".join(days)
+        return f"on {text}{self._in_zone(beside)}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data."""
+        return {
+            "type": "holidays",
+            "dates": {str(day): name for day, name in self.dates},
+            **self._zone_spec(),
+        }
+
+
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DailyBlackout(WallCalendar):
+    """Excludes `start <= time < end` on the wall clock, into the next day if the end is the smaller.
+
+    `days` are the weekdays on which it begins.
+    """
+
+    start: int
+    end: int
+    days: tuple[int, ...] = tuple(range(_WEEK))
+
+    def __post_init__(self) -> None:
+        WallCalendar.__post_init__(self)
+        for name, value, high in (("start", self.start, DAY_SECONDS - 1), ("end", self.end, DAY_SECONDS)):
+            check_whole(value, what=name, low=0, high=high, expected="a second of the day")
+        if self.start == self.end:
+            text = f"a blackout from {_time_of_day(self.start)} until {_time_of_day(self.end)} is empty"
+            raise InvalidTrigger(f"{text}; to exclude whole days use weekdays('SAT', 'SUN')")
+        object.__setattr__(self, "days", check_weekdays(self.days))
+        if (self.start, self.end, len(self.days)) == (0, DAY_SECONDS, _WEEK):
+            raise InvalidTrigger("a blackout of every whole day is all the time; nothing would ever be due")
+
+    def excludes(self, wall: int) -> bool:
+        """Tell whether a wall second lies in the window of one of the days."""
+        second, today = wall % DAY_SECONDS, weekday_of_wall(wall) in self.days
+        if self.start < self.end:
+            return today and self.start <= second < self.end
+        yesterday = weekday_of_wall(wall - DAY_SECONDS) in self.days
+        return (today and second >= self.start) or (yesterday and second < self.end)
+
+    def boundary(self, wall: int) -> int:
+        """Return a wall second up to which nothing changes: the next edge of a window, or midnight."""
+        midnight = wall - wall % DAY_SECONDS
+        return min(
+            edge
+            for edge in (midnight + self.start, midnight + self.end, midnight + DAY_SECONDS)
+            if edge > wall
+        )
+
+    def reason(self, wall: int) -> str | None:
+        """Name the window, such as `23:30 lies between 22:00 and 06:00`."""
+        if not self.excludes(wall):
+            return None
+        return f"{shown_wall(wall):%H:%M:%S} lies between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded."""
+        days = "" if len(self.days) == _WEEK else f" on {weekdays_in_words(self.days)}"
+        return f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(beside)}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data."""
+        days = {} if len(self.days) == _WEEK else {"days": list(self.days)}
+        return {"type": "window", "start": self.start, "end": self.end, **days, **self._zone_spec()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SingleBlackout(Calendar):
+    """Excludes `start <= instant < end`, once."""
+
+    start: Instant
+    end: Instant
+
+    def __post_init__(self) -> None:
+        check_instant(self.start, what="start")
+        check_instant(self.end, what="end")
+        if self.end <= self.start:
+            raise InvalidTrigger(
+                f"end {to_datetime(self.end)} must lie after start {to_datetime(self.start)}"
+            )
+
+    def until(self, instant: Instant) -> Instant | None:
+        """Return the end, if `instant` lies before it and not before the start."""
+        return self.end if self.start <= instant < self.end else None
+
+    def edge(self, instant: Instant) -> Instant:
+        """Return the next of its two ends."""
+        return next((end for end in (self.start, self.end) if end > instant), LATEST + 1)
+
+    def why(self, instant: Instant) -> str | None:
+        """Name the span."""
+        if self.until(instant) is None:
+            return None
+        return f"{in_words(instant)} lies in the blackout {self.describe()}"
+
+    def describe(self, *, beside: str = "") -> str:
+        """Say in English what is excluded."""
+        del beside
+        start, end = to_datetime(self.start), to_datetime(self.end)
+        return f"from {start:%Y-%m-%d %H:%M:%S} until {end:%Y-%m-%d %H:%M:%S} UTC"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the calendar as JSON-able data."""
+        return {"type": "span", "start": self.start, "end": self.end}
+
+
+def read_time_of_day(value: object, *, what: str) -> int:
+    """Return the second of the day that `22:00`, `22:00:30` or a `time` names; `24:00` is the end of the day."""
+    if isinstance(value, time) and value.tzinfo is None and not value.microsecond:
+        return value.hour * 3600 + value.minute * 60 + value.second
+    match = _TIME.fullmatch(value) if isinstance(value, str) else None
+    if match is not None:
+        hour, minute, second = (int(part or 0) for part in match.groups())
+        total = hour * 3600 + minute * 60 + second
+        if max(minute, second) < 60 and total <= DAY_SECONDS:  # noqa: PLR2004 - minutes of an hour
+            return total
+    raise InvalidTrigger(
+        f"{what} must be a time of day such as '22:00', or an aware datetime, not {shown(value)}"
+    )
+
+
+def _time_of_day(second: int) -> str:
+    hours, rest = divmod(second, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours:02}:{minutes:02}:{seconds:02}" if seconds else f"{hours:02}:{minutes:02}"
+
+
+def holidays(dates: Iterable[date] | Mapping[date, str], *, tz: str | ZoneInfo | None = None) -> Holidays:
+    """Return the calendar that excludes whole dates; a mapping gives each its name."""
+    return Holidays.of(dates, _zone_key(tz))
+
+
+def weekdays(*days: str, tz: str | ZoneInfo | None = None) -> Weekdays:
+    """Return the calendar that excludes days of the week, such as `weekdays("FRI", "SAT")` or `weekdays("MON-FRI")`."""
+    return Weekdays(days=read_weekdays(days), tz=_zone_key(tz))
+
+
+def weekends(*, tz: str | ZoneInfo | None = None) -> Weekdays:
+    """Return the calendar that excludes Saturday and Sunday."""
+    return weekdays("SAT", "SUN", tz=tz)
+
+
+def days_off(
+    holidays: Iterable[date] | Mapping[date, str] = (),
+    *,
+    weekend: str | Iterable[str] = ("SAT", "SUN"),
+    tz: str | ZoneInfo | None = None,
+) -> Calendar:
+    """Return the calendar that excludes the weekend and holidays, which leaves business days."""
+    free = Weekdays(days=read_weekdays(weekend), tz=_zone_key(tz))
+    if isinstance(holidays, Sized) and not len(holidays):
+        return free
+    return free | Holidays.of(holidays, _zone_key(tz))
+
+
+def blackout(
+    start: str | time | datetime,
+    end: str | time | datetime,
+    *,
+    days: str | Iterable[str] | None = None,
+    tz: str | ZoneInfo | None = None,
+) -> Calendar:
+    """Return the calendar that excludes a window: of every day by wall times, or once by aware datetimes.
+
+    A window such as `blackout("22:00", "06:00", days="FRI")` goes on into the next day; `days` are those it begins on.
+    """
+    if isinstance(start, datetime) and isinstance(end, datetime):
+        if days is not None or tz is not None:
+            raise InvalidTrigger(
+                "a blackout between two datetimes happens once; days= and tz= are for times of day"
+            )
+        return SingleBlackout(start=from_datetime(start, what="start"), end=from_datetime(end, what="end"))
+    first, last = read_time_of_day(start, what="start"), read_time_of_day(end, what="end")
+    if days is None:
+        return DailyBlackout(start=first, end=last, tz=_zone_key(tz))
+    return DailyBlackout(start=first, end=last, days=read_weekdays(days), tz=_zone_key(tz))
+
+
+def _zone_key(tz: str | ZoneInfo | None) -> str | None:
+    return None if tz is None else zone(tz).key
+
+
+def _read_holidays(*, dates: Mapping[str, Any], tz: str | None = None) -> Holidays:
+    if not isinstance(dates, Mapping) or len(dates) > MOST_DATES:
+        raise InvalidTrigger(
+            f"holidays are stored as up to {MOST_DATES} dates with names, not {shown(dates)}"
+        )
+    return Holidays(dates=tuple((_holiday_date(day), name) for day, name in dates.items()), tz=tz)
+
+
+def _holiday_date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except (TypeError, ValueError):
+        raise InvalidTrigger(f"a holiday is a date such as 2030-12-25, not {shown(text)}") from None
+
+
+_READERS: dict[object, Callable[..., Calendar]] = {
+    "holidays": _read_holidays,
+    "weekdays": Weekdays,
+    "window": DailyBlackout,
+    "span": SingleBlackout,
+}
+
+
+def _read_joined(*, parts: list[Mapping[str, Any]]) -> JoinedCalendars:
+    if not isinstance(parts, list) or len(parts) > MOST_CALENDARS:
+        raise InvalidTrigger(
+            f"joined calendars are stored as up to {MOST_CALENDARS} parts, not {shown(parts)}"
+        )
+    return JoinedCalendars(tuple(_read(part, _READERS) for part in parts))
+
+
+def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
+    """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
+    return _read(spec, _READERS | {"joined": _read_joined})
+
+
+def _read(spec: Mapping[str, Any], readers: Mapping[object, Callable[..., Calendar]]) -> Calendar:
+    if not isinstance(spec, Mapping):
+        raise InvalidTrigger(f"a calendar's spec is an object with a type, not {type(spec).__name__}")
+    kind = spec.get("type")
+    reader = readers.get(kind) if isinstance(kind, str) else None
+    if reader is None:
+        raise InvalidTrigger(f"unknown calendar type {shown(kind)}; known are {', '.join(map(str, readers))}")
+    try:
+        return reader(**{str(key): value for key, value in spec.items() if key != "type"})
+    except TypeError as error:
+        raise InvalidTrigger(f"a {kind!r} calendar cannot be read from its spec: {error}") from error

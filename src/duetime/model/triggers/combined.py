@@ -1,0 +1,490 @@
+"""Triggers made of triggers: unions, intersections, bounds in time and number, jitter, and calendars taken away."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from duetime.errors import InvalidTrigger
+from duetime.model.text import shown
+from duetime.model.time import (
+    DAY,
+    LATEST,
+    MILLISECOND,
+    Instant,
+    Micros,
+    describe_duration,
+    in_words,
+    to_datetime,
+)
+from duetime.model.triggers.base import (
+    MOST_SEARCH_STEPS,
+    NEVER,
+    SEARCH_HORIZON,
+    NoOccurrence,
+    SearchBudget,
+    SearchMemory,
+    Trigger,
+    check_instant,
+    check_length,
+    check_times,
+)
+from duetime.model.triggers.calendars import Calendar
+from duetime.model.triggers.counting import MOST_TERMS, CountTerm, Uncountable, common_triggers, count_terms
+
+DEEPEST_TRIGGER = 8
+MOST_TRIGGER_PARTS = 50
+
+_WORTH_KEEPING = 20
+"""The answer of a search that took at least this many steps is remembered."""
+
+
+class CombinedTrigger(Trigger):
+    """A trigger made of triggers."""
+
+    __slots__ = ()
+
+    memory: SearchMemory | None
+    """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
+
+    @abstractmethod
+    def inner(self) -> tuple[Trigger, ...]:
+        """The triggers it is made of."""
+
+    @abstractmethod
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over other triggers."""
+
+    @abstractmethod
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return what `seek` does, without a memory."""
+
+    @abstractmethod
+    def terms(self) -> list[CountTerm]:
+        """Return what it is a union of; raise `Uncountable` if that is too much."""
+
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        A search that took long is not repeated: the next one goes on where it ended.
+        """
+        since = instant
+        if self.memory is not None and (known := self.memory.answer) is not None and known[0] <= instant:
+            low, answer = known
+            if isinstance(answer, NoOccurrence):
+                if answer.through >= search.until:
+                    return answer
+                if answer.through >= instant:
+                    since, instant = low, answer.through
+            elif instant < answer:
+                return answer
+        left = search.left
+        found = self.look(instant, search)
+        if left - search.left >= _WORTH_KEEPING and self.memory is not None:
+            self.memory.answer = since, found
+        return found
+
+    def first(
+        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
+    ) -> Instant | NoOccurrence:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing, up to a hundred years."""
+        return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant` that a bounded search finds."""
+        found = self.seek(instant, SearchBudget(instant + SEARCH_HORIZON))
+        return None if isinstance(found, NoOccurrence) else found
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences lie in `after < occurrence <= until`, or None if that takes a walk."""
+        try:
+            return count_terms(self.terms(), after, until)
+        except Uncountable:
+            return None
+
+    def seeded(self, name: str) -> Self:
+        """Return this rule with all that is drawn in it spread by `name`."""
+        return self.made_of(tuple(trigger.seeded(name) for trigger in self.inner()))
+
+    def anchored(self, instant: Instant) -> Self:
+        """Return this rule with all that has no start in it counting from `instant`."""
+        return self.made_of(tuple(trigger.anchored(instant) for trigger in self.inner()))
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralTriggers(CombinedTrigger):
+    """A rule over triggers of equal rank, shown in the zone of the first."""
+
+    parts: tuple[Trigger, ...]
+    tz: str = field(init=False, repr=False, compare=False)
+    cost: int = field(init=False, repr=False, compare=False)
+    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_triggers(self.parts)
+        kind = type(self)
+        flat: list[Trigger] = []
+        for part in self.parts:
+            flat += part.parts if isinstance(part, kind) else [part]
+        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        _settle(self)
+        for part in self.parts:
+            if part.times is not None:
+                text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
+                raise InvalidTrigger(f"{text}; limit all of it, as in (one | other).at_most({part.times})")
+        object.__setattr__(self, "tz", self.parts[0].tz)
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The parts."""
+        return self.parts
+
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over other parts."""
+        return replace(self, parts=inner)
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerWrapper(CombinedTrigger):
+    """A rule over one trigger, which keeps the trigger's zone, limit, due times and count unless it says otherwise."""
+
+    trigger: Trigger
+    tz: str = field(init=False, repr=False, compare=False)
+    times: int | None = field(init=False, repr=False, compare=False)
+    cost: int = field(init=False, repr=False, compare=False)
+    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        _check_triggers((self.trigger,))
+        _settle(self)
+        object.__setattr__(self, "tz", self.trigger.tz)
+        object.__setattr__(self, "times", self.trigger.times)
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The one trigger."""
+        return (self.trigger,)
+
+    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
+        """Return the same rule over another trigger."""
+        (trigger,) = inner
+        return replace(self, trigger=trigger)
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return what the trigger says."""
+        return self.trigger.seek(instant, search)
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return what the trigger says."""
+        return self.trigger.due(occurrence)
+
+    def terms(self) -> list[CountTerm]:
+        """Return those of the trigger."""
+        return terms_of(self.trigger)
+
+
+def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
+    for trigger in triggers:
+        if not isinstance(trigger, Trigger):
+            text = "triggers are combined with triggers, such as cron('0 9 * * *') or every('15m')"
+            raise InvalidTrigger(f"{text}, not {shown(trigger)}")
+
+
+def _settle(trigger: CombinedTrigger) -> None:
+    """Check the bounds of a trigger, and derive what it shares with every other."""
+    if (deep := _depth(trigger)) > DEEPEST_TRIGGER:
+        raise InvalidTrigger(
+            f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it into two schedules"
+        )
+    if not 1 <= (size := _size(trigger)) <= MOST_TRIGGER_PARTS:
+        raise InvalidTrigger(
+            f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
+        )
+    object.__setattr__(trigger, "cost", sum(part.cost for part in trigger.inner()))
+    object.__setattr__(trigger, "memory", SearchMemory() if all(map(_has_start, trigger.inner())) else None)
+
+
+def _has_start(trigger: Trigger) -> bool:
+    if isinstance(trigger, CombinedTrigger):
+        return trigger.memory is not None
+    return trigger.anchored(0) is trigger
+
+
+def _depth(trigger: Trigger) -> int:
+    return 1 + max(map(_depth, trigger.inner()), default=0) if isinstance(trigger, CombinedTrigger) else 0
+
+
+def _size(trigger: Trigger) -> int:
+    return sum(map(_size, trigger.inner())) if isinstance(trigger, CombinedTrigger) else 1
+
+
+def terms_of(trigger: Trigger) -> list[CountTerm]:
+    """Return what a trigger is a union of: itself, unless it is made of others."""
+    return trigger.terms() if isinstance(trigger, CombinedTrigger) else [CountTerm((trigger,))]
+
+
+def quoted(trigger: Trigger) -> str:
+    """Say a trigger in English, in parentheses if it is several."""
+    return f"({trigger.describe()})" if isinstance(trigger, SeveralTriggers) else trigger.describe()
+
+
+@dataclass(frozen=True, slots=True)
+class Union(SeveralTriggers):
+    """Every occurrence of every part, each instant once."""
+
+    _sought: tuple[Trigger, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        SeveralTriggers.__post_init__(self)
+        # What a simple part says bounds the search for the others.
+        object.__setattr__(self, "_sought", tuple(sorted(self.parts, key=_is_compound)))
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
+        if search.left <= 0:
+            return NoOccurrence(instant)
+        until, through = search.until, LATEST
+        best: Instant | None = None
+        waiting = len(self._sought)
+        for part in self._sought:
+            # Each gets its share of the steps, and enough of them to get on.
+            kept = search.left - max(search.left // waiting, 2 * part.cost)
+            search.left -= kept
+            found = part.seek(instant, search)
+            search.left += kept
+            waiting -= 1
+            if isinstance(found, NoOccurrence):
+                through = min(through, found.through)
+            elif best is None or found < best:
+                best = found
+                search.until = min(until, found)
+        search.until = until
+        return best if best is not None and best <= through + 1 else NoOccurrence(through)
+
+    def terms(self) -> list[CountTerm]:
+        """Return the terms of all parts."""
+        return [term for part in self.parts for term in terms_of(part)]
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return the earliest due time among the parts that come at `occurrence`."""
+        coming = (part for part in self.parts if part.comes_at(occurrence))
+        return min((part.due(occurrence) for part in coming), default=occurrence)
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return "; or ".join(map(quoted, self.parts))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "union", "parts": [part.to_spec() for part in self.parts]}
+
+
+def _is_compound(trigger: Trigger) -> bool:
+    return isinstance(trigger, CombinedTrigger)
+
+
+@dataclass(frozen=True, slots=True)
+class Intersection(SeveralTriggers):
+    """The instants that all parts have in common, to the microsecond."""
+
+    _sought: tuple[Trigger, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        SeveralTriggers.__post_init__(self)
+        object.__setattr__(self, "_sought", common_triggers(self.parts))
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the first common instant, by going on from the latest that a part says."""
+        if not self._sought:
+            return NEVER
+        first, *others = self._sought
+        while True:
+            earliest = first.seek(instant, search)
+            if isinstance(earliest, NoOccurrence):
+                return earliest
+            latest = earliest
+            for part in others:
+                following = part.seek(latest - 1, search)
+                if isinstance(following, NoOccurrence):
+                    return following
+                latest = following
+            if latest == earliest:
+                return latest
+            instant = latest - 1
+            if instant >= search.until:
+                return NoOccurrence(instant)
+
+    def terms(self) -> list[CountTerm]:
+        """Return what terms have in common, one of each part."""
+        found = terms_of(self.parts[0])
+        for part in self.parts[1:]:
+            others = terms_of(part)
+            if len(found) * len(others) > MOST_TERMS:
+                raise Uncountable
+            found = [term.meet(other) for term in found for other in others]
+        return found
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return the latest due time among the parts."""
+        return max(part.due(occurrence) for part in self.parts)
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return "; only when also ".join(map(quoted, self.parts))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "intersection", "parts": [part.to_spec() for part in self.parts]}
+
+
+@dataclass(frozen=True, slots=True)
+class Except(TriggerWrapper):
+    """The occurrences of a trigger that do not lie in a calendar; the others do not come at all.
+
+    A calendar without a zone of its own is read in the zone of the trigger.
+    """
+
+    calendar: Calendar
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.calendar, Calendar):
+            text = "only a calendar can be taken from a trigger, such as calendars.weekends()"
+            raise InvalidTrigger(f"{text}, not {shown(self.calendar)}")
+        if isinstance(self.trigger, Except):
+            object.__setattr__(self, "calendar", self.trigger.calendar | self.calendar)
+            object.__setattr__(self, "trigger", self.trigger.trigger)
+        TriggerWrapper.__post_init__(self)
+        object.__setattr__(self, "calendar", self.calendar.placed(self.tz))
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the first occurrence outside of the calendar, passing each excluded stretch in one step."""
+        found = self.trigger.seek(instant, search)
+        while not isinstance(found, NoOccurrence) and (end := self.calendar.until(found)) is not None:
+            if end > search.until:
+                return NoOccurrence(end - 1)
+            found = self.trigger.seek(end - 1, search)
+        return found
+
+    def terms(self) -> list[CountTerm]:
+        """Return the terms of the trigger, outside of the calendar."""
+        return [term.without(self.calendar) for term in terms_of(self.trigger)]
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return f"{quoted(self.trigger)}, except {self.calendar.describe(beside=self.tz)}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "except", "trigger": self.trigger.to_spec(), "calendar": self.calendar.to_spec()}
+
+
+@dataclass(frozen=True, slots=True)
+class Between(TriggerWrapper):
+    """The occurrences of a trigger from `start` to `end`, both included."""
+
+    start: Instant | None = None
+    end: Instant | None = None
+
+    def __post_init__(self) -> None:
+        TriggerWrapper.__post_init__(self)
+        if self.start is None and self.end is None:
+            raise InvalidTrigger(
+                "between() needs a start or an end, such as between(end=datetime(2030, 1, 1, tzinfo=UTC))"
+            )
+        for name, value in (("start", self.start), ("end", self.end)):
+            if value is not None:
+                check_instant(value, what=name)
+        if self.start is not None and self.end is not None and self.end < self.start:
+            text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
+            raise InvalidTrigger(f"{text}; nothing would ever be due")
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the first occurrence after `instant` that lies between; past the end, there is none."""
+        until = search.until
+        search.until = min(until, self._end)
+        start = instant if self.start is None else max(instant, self.start - 1)
+        found = self.trigger.seek(start, search)
+        search.until = until
+        if isinstance(found, NoOccurrence):
+            return NEVER if found.through >= self._end else found
+        return found if found <= self._end else NEVER
+
+    def terms(self) -> list[CountTerm]:
+        """Return the terms of the trigger, from the start to the end."""
+        after = -1 if self.start is None else self.start - 1
+        return [term.within(after, self._end) for term in terms_of(self.trigger)]
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        text = quoted(self.trigger)
+        if self.start is not None:
+            text += f", from {in_words(self.start)}"
+        if self.end is not None:
+            text += f", until {in_words(self.end)}"
+        return text
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        optional = {"start": self.start, "end": self.end}
+        given = {key: value for key, value in optional.items() if value is not None}
+        return {"type": "between", "trigger": self.trigger.to_spec(), **given}
+
+    @property
+    def _end(self) -> Instant:
+        return LATEST if self.end is None else self.end
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost(TriggerWrapper):
+    """The occurrences of a trigger until `most` of them have become jobs; skipped ones do not count."""
+
+    most: int
+
+    def __post_init__(self) -> None:
+        TriggerWrapper.__post_init__(self)
+        check_times(self.most, what="at_most()")
+        object.__setattr__(self, "times", min(self.most, self.trigger.times or self.most))
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return f"{quoted(self.trigger)}, at most {'once' if self.most == 1 else f'{self.most} times'}"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "at_most", "trigger": self.trigger.to_spec(), "most": self.most}
+
+
+@dataclass(frozen=True, slots=True)
+class Jitter(TriggerWrapper):
+    """The occurrences of a trigger, with jobs that fall due less than `most` later.
+
+    By how much is drawn from the seed and the occurrence, so that every process comes to the same time.
+    """
+
+    most: Micros
+    seed: str = ""
+
+    def __post_init__(self) -> None:
+        TriggerWrapper.__post_init__(self)
+        check_length(self.most, what="jitter", low=MILLISECOND, high=DAY, expected="from 1 ms to 1 day")
+        if not isinstance(self.seed, str):
+            raise InvalidTrigger(f"the seed of a jitter is text, not {type(self.seed).__name__}")
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return when the job of an occurrence falls due."""
+        drawn_from = f"jitter:{self.seed}:{occurrence}".encode("utf-8", "surrogatepass")
+        draw = int.from_bytes(hashlib.blake2b(drawn_from, digest_size=8).digest(), "big")
+        return min(self.trigger.due(occurrence) + draw % self.most, LATEST)
+
+    def seeded(self, name: str) -> Self:
+        """Return this rule drawing from `name`, unless it already has a seed."""
+        return replace(self, trigger=self.trigger.seeded(name), seed=self.seed or name)
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return f"{quoted(self.trigger)}, each up to {describe_duration(self.most)} later"
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        spec: dict[str, object] = {"type": "jitter", "trigger": self.trigger.to_spec(), "most": self.most}
+        return spec | {"seed": self.seed} if self.seed else spec

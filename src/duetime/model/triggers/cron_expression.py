@@ -1,0 +1,583 @@
+"""Cron expressions: read with a caret under what is wrong, matched as bit masks, and told in English."""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+from itertools import product
+from typing import NoReturn, TypeAlias
+
+from duetime.errors import InvalidCron
+
+DAY_SECONDS = 86_400
+LAST_YEAR = 9_000
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_MONTH_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_FEBRUARY = 2
+_SATURDAY, _SUNDAY = 6, 0
+_WEEK = 7
+# Times a mask of seven weekdays, this repeats it over six weeks: enough for a month that begins on any weekday.
+_SIX_WEEKS = sum(1 << _WEEK * week for week in range(6))
+# All fourteen calendars (leap or not, beginning on each weekday) occur in these years.
+_EVERY_CALENDAR = range(2000, 2028)
+
+
+def lowest_bit(mask: int) -> int:
+    """Return the position of the lowest bit that is set."""
+    return (mask & -mask).bit_length() - 1
+
+
+def bit_positions(mask: int) -> list[int]:
+    """Return the positions of all bits that are set, in order."""
+    return [position for position in range(mask.bit_length()) if mask >> position & 1]
+
+
+def _below(position: int) -> int:
+    """Return a mask of all bits below a position."""
+    return (1 << position) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronDays:
+    """Which days of a month match; weekdays count from Sunday = 0."""
+
+    dates: int
+    weekdays: int
+    either: bool
+    last: bool = False
+    last_workday: bool = False
+    near: int = 0
+    nth: int = 0
+    final: int = 0
+    also: tuple[CronDays, ...] = ()
+    """What the days must match besides."""
+
+    def in_month(self, year: int, month: int) -> int:
+        """Return the matching days of one month as a mask, bit 1 for the first."""
+        first = date(year, month, 1).isoweekday() % _WEEK
+        length = 29 if month == _FEBRUARY and isleap(year) else _MONTH_LENGTHS[month]
+        dates, weekdays = self.dates, self.weekdays * _SIX_WEEKS >> first << 1
+        if self.last or self.last_workday or self.near:
+            dates |= self._special_dates(first, length)
+        if self.nth or self.final:
+            weekdays |= self._special_weekdays(first, length)
+        found = (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
+        for days in self.also:
+            found &= days.in_month(year, month)
+        return found
+
+    def _special_dates(self, first: int, length: int) -> int:
+        found = 1 << length if self.last else 0
+        if self.last_workday:
+            found |= 1 << _nearest_workday(length, first=first, length=length)
+        for day in bit_positions(self.near):
+            if day <= length:
+                found |= 1 << _nearest_workday(day, first=first, length=length)
+        return found
+
+    def _special_weekdays(self, first: int, length: int) -> int:
+        found = 0
+        for position in bit_positions(self.nth):
+            week, weekday = divmod(position, _WEEK)
+            found |= 1 << 1 + (weekday - first) % _WEEK + _WEEK * week
+        for weekday in bit_positions(self.final):
+            found |= 1 << length - (first + length - 1 - weekday) % _WEEK
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronFields:
+    """A whole cron rule; `floating` rules follow the wall clock through its changes, `hashed` ones depend on a seed."""
+
+    seconds: int
+    minutes: int
+    hours: int
+    months: int
+    days: CronDays
+    floating: bool
+    hashed: bool
+
+    def meet(self, other: CronFields) -> CronFields:
+        """Return the rule of the wall times that match both; there may be none."""
+        return CronFields(
+            seconds=self.seconds & other.seconds,
+            minutes=self.minutes & other.minutes,
+            hours=self.hours & other.hours,
+            months=self.months & other.months,
+            days=replace(self.days, also=(*self.days.also, other.days)),
+            floating=self.floating and other.floating,
+            hashed=self.hashed or other.hashed,
+        )
+
+    def can_come(self) -> bool:
+        """Tell whether any time of any date matches at all."""
+        months = bit_positions(self.months)
+        return bool(self.seconds and self.minutes and self.hours) and any(
+            self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months
+        )
+
+    def first_from(self, wall: int) -> int | None:
+        """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
+        number, second = divmod(wall, DAY_SECONDS)
+        today = date.fromordinal(_EPOCH_ORDINAL + number)
+        due = self._due_in(today.year, today.month) >> today.day
+        if due & 1 and (time := self._time_from(second)) is not None:
+            return wall - second + time
+        if rest := due >> 1:
+            later: int | None = number + 1 + lowest_bit(rest)
+        else:
+            later = self._first_day_after(today.year, today.month)
+        if later is None:
+            return None
+        return (
+            later * DAY_SECONDS
+            + lowest_bit(self.hours) * 3600
+            + lowest_bit(self.minutes) * 60
+            + lowest_bit(self.seconds)
+        )
+
+    def count(self, start: int, end: int) -> int:
+        """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
+        (first, second), (last, until) = divmod(start, DAY_SECONDS), divmod(end, DAY_SECONDS)
+        begins, ends = (date.fromordinal(_EPOCH_ORDINAL + number) for number in (first, last))
+        found = self._days_between(begins, ends) * self._times_before(DAY_SECONDS)
+        if self._due_in(ends.year, ends.month) >> ends.day & 1:
+            found += self._times_before(until)
+        if self._due_in(begins.year, begins.month) >> begins.day & 1:
+            found -= self._times_before(second)
+        return found
+
+    def _due_in(self, year: int, month: int) -> int:
+        return self.days.in_month(year, month) if self.months >> month & 1 else 0
+
+    def _days_between(self, start: date, end: date) -> int:
+        found = (self._due_in(end.year, end.month) & _below(end.day)).bit_count()
+        found -= (self._due_in(start.year, start.month) & _below(start.day)).bit_count()
+        for number in range(start.year * 12 + start.month - 1, end.year * 12 + end.month - 1):
+            year, month = divmod(number, 12)
+            found += self._due_in(year, month + 1).bit_count()
+        return found
+
+    def _times_before(self, second: int) -> int:
+        minute, second = divmod(second, 60)
+        hour, minute = divmod(minute, 60)
+        minutes, seconds = self.minutes.bit_count(), self.seconds.bit_count()
+        found = (self.hours & _below(hour)).bit_count() * minutes * seconds
+        if self.hours >> hour & 1:
+            found += (self.minutes & _below(minute)).bit_count() * seconds
+            if self.minutes >> minute & 1:
+                found += (self.seconds & _below(second)).bit_count()
+        return found
+
+    def _time_from(self, second: int) -> int | None:
+        minute, second = divmod(second, 60)
+        hour, minute = divmod(minute, 60)
+        if self.hours >> hour & 1:
+            if self.minutes >> minute & 1 and (rest := self.seconds >> second):
+                return hour * 3600 + minute * 60 + second + lowest_bit(rest)
+            if rest := self.minutes >> minute + 1:
+                return hour * 3600 + (minute + 1 + lowest_bit(rest)) * 60 + lowest_bit(self.seconds)
+        if rest := self.hours >> hour + 1:
+            return (
+                (hour + 1 + lowest_bit(rest)) * 3600
+                + lowest_bit(self.minutes) * 60
+                + lowest_bit(self.seconds)
+            )
+        return None
+
+    def _first_day_after(self, year: int, month: int) -> int | None:
+        """Return the first matching day of a later month, as days since 1970."""
+        while True:
+            if rest := self.months >> month + 1:
+                month += 1 + lowest_bit(rest)
+            else:
+                year, month = year + 1, lowest_bit(self.months)
+            if year > LAST_YEAR:
+                return None
+            if due := self.days.in_month(year, month):
+                return date(year, month, lowest_bit(due)).toordinal() - _EPOCH_ORDINAL
+
+
+def _nearest_workday(day: int, *, first: int, length: int) -> int:
+    weekday = (first + day - 1) % _WEEK
+    if weekday == _SATURDAY:
+        return day - 1 if day > 1 else day + 2
+    if weekday == _SUNDAY:
+        return day + 1 if day < length else day - 2
+    return day
+
+
+CRON_MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+_LONGEST = 512
+_MOST_ITEMS = 100
+_EXAMPLE = "*/5 * * * *"
+_WITHOUT_SECONDS = 5
+_WITH_SECONDS = 6
+_SUNDAY_AGAIN = 7
+
+_HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
+_RANGE = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?", re.ASCII)
+_NEAR = re.compile(r"(\d+)W", re.ASCII)
+_NTH = re.compile(r"(\w+)#([1-5])", re.ASCII)
+_FINAL = re.compile(r"(\w+)L", re.ASCII)
+
+Slot: TypeAlias = str
+"""Where the bits of an item belong: "plain", or the attribute of `Days` that a special form fills."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CronFieldKind:
+    """What one of the six fields may hold."""
+
+    name: str
+    low: int
+    high: int
+    expected: str
+    example: str
+    names: dict[str, int] = field(default_factory=dict)
+    hash_high: int | None = None
+
+
+def _numbered(text: str, first: int) -> dict[str, int]:
+    return {name: number for number, name in enumerate(text.split(), first)}
+
+
+SECOND_FIELD = CronFieldKind(name="second", low=0, high=59, expected="0-59", example="*/10 * * * * *")
+MINUTE_FIELD = CronFieldKind(name="minute", low=0, high=59, expected="0-59", example=_EXAMPLE)
+HOUR_FIELD = CronFieldKind(name="hour", low=0, high=23, expected="0-23", example="0 9-17 * * *")
+DATE_FIELD = CronFieldKind(
+    name="day",
+    low=1,
+    high=31,
+    expected="1-31, L (the last day), LW (the last Monday to Friday) or 15W (the nearest Monday to Friday)",
+    example="0 9 1,15 * *",
+    # Every month has these, so that a hashed day comes every month.
+    hash_high=28,
+)
+MONTH_FIELD = CronFieldKind(
+    name="month",
+    low=1,
+    high=12,
+    expected="1-12 or JAN-DEC",
+    example="0 9 1 JAN,JUL *",
+    names=_numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1),
+)
+WEEKDAY_FIELD = CronFieldKind(
+    name="weekday",
+    low=0,
+    high=7,
+    expected="0-7 (0 and 7 are Sunday), SUN-SAT, FRI#1 to FRI#5 (the first to the fifth Friday) or FRIL (the last Friday)",
+    example="0 9 * * MON-FRI",
+    names=_numbered("SUN MON TUE WED THU FRI SAT", 0),
+    hash_high=6,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CronToken:
+    """A piece of an expression that knows where it stands in the whole."""
+
+    whole: str
+    start: int
+    text: str
+
+    def refuse(self, name: str, *, expected: str, example: str = _EXAMPLE) -> NoReturn:
+        """Raise `InvalidCron` with a caret under this part."""
+        whole = "".join(char if char.isprintable() else "?" for char in self.whole)
+        shown = whole[self.start : self.start + len(self.text)]
+        text = (
+            f'bad {name} {shown!r} in "{whole}"\n'
+            f"   {whole}\n"
+            f"   {' ' * self.start}{'^' * max(1, len(shown))}\n"
+            f'expected {expected}, e.g. "{example}"'
+        )
+        raise InvalidCron(text)
+
+    def split(self, pattern: str) -> list[CronToken]:
+        """Return the pieces that match `pattern`, each with its place."""
+        found = re.finditer(pattern, self.text)
+        return [CronToken(self.whole, self.start + match.start(), match.group()) for match in found]
+
+
+def check_cron_text(expression: object) -> str:
+    """Return the expression with single spaces; raise `InvalidCron` if it is not text of a sane length."""
+    if not isinstance(expression, str):
+        text = f'a cron expression is text such as "{_EXAMPLE}", not {type(expression).__name__}'
+        raise InvalidCron(text)
+    if len(expression) > _LONGEST:
+        raise InvalidCron(
+            f"a cron expression has at most {_LONGEST} characters, not {len(expression)}: {expression[:40]!r}…"
+        )
+    return " ".join(expression.split())
+
+
+@lru_cache(maxsize=1024)
+def parse_cron(expression: str, *, seed: str) -> CronFields:
+    """Read an expression of five or six fields or a macro; raise `InvalidCron` if it makes no rule that ever comes."""
+    whole = CRON_MACROS.get(expression.lower(), expression)
+    line = CronToken(whole, 0, whole)
+    if whole.startswith("@"):
+        line.refuse("macro", expected=f"{', '.join(CRON_MACROS)} or @every 15m", example="@daily")
+    parts = line.split(r"\S+")
+    if len(parts) not in (_WITHOUT_SECONDS, _WITH_SECONDS):
+        expected = "5 fields (minute hour day month weekday) or 6 (second first)"
+        line.refuse(f"number of fields ({len(parts)})", expected=expected)
+    second = parts[0] if len(parts) == _WITH_SECONDS else CronToken(whole, 0, "0")
+    minute, hour, day, month, weekday = parts[-_WITHOUT_SECONDS:]
+    dates, weekdays = _read(day, DATE_FIELD, seed), _read(weekday, WEEKDAY_FIELD, seed)
+    fields = CronFields(
+        seconds=_read(second, SECOND_FIELD, seed)["plain"],
+        minutes=_read(minute, MINUTE_FIELD, seed)["plain"],
+        hours=_read(hour, HOUR_FIELD, seed)["plain"],
+        months=_read(month, MONTH_FIELD, seed)["plain"],
+        days=CronDays(
+            dates=dates["plain"],
+            last=bool(dates["last"]),
+            last_workday=bool(dates["last_workday"]),
+            near=dates["near"],
+            weekdays=(weekdays["plain"] | weekdays["plain"] >> _SUNDAY_AGAIN) & 0b111_1111,
+            nth=weekdays["nth"],
+            final=weekdays["final"],
+            either=not (_is_open(day) or _is_open(weekday)),
+        ),
+        floating=_is_open(minute) or _is_open(hour),
+        hashed=any(item.text.upper().startswith("H") for part in parts for item in part.split("[^,]+")),
+    )
+    if not fields.can_come():
+        day.refuse("day", expected=f"a day that comes in month {month.text!r}", example="0 0 L 2 *")
+    return fields
+
+
+def _is_open(part: CronToken) -> bool:
+    return part.text.startswith("*")
+
+
+def _read(part: CronToken, kind: CronFieldKind, seed: str) -> dict[Slot, int]:
+    items = part.split("[^,]+")
+    if len(items) != part.text.count(",") + 1:
+        part.refuse(kind.name, expected="a value on both sides of each comma", example=kind.example)
+    if len(items) > _MOST_ITEMS:
+        part.refuse(kind.name, expected=f"at most {_MOST_ITEMS} values", example=kind.example)
+    bits: dict[Slot, int] = defaultdict(int)
+    for item in items:
+        slot, mask = _read_item(item, kind, seed)
+        bits[slot] |= mask
+    return bits
+
+
+def _read_item(item: CronToken, kind: CronFieldKind, seed: str) -> tuple[Slot, int]:
+    text = item.text.upper()
+    special = None
+    if kind is DATE_FIELD:
+        special = _special_date(item, text)
+    elif kind is WEEKDAY_FIELD:
+        special = _special_weekday(item, text)
+    if special is not None:
+        return special
+    if match := _HASHED.fullmatch(text):
+        return "plain", _hashed(item, kind, match, seed)
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        item.refuse(kind.name, expected=kind.expected, example=kind.example)
+    return "plain", _range(item, kind, match)
+
+
+def _special_date(item: CronToken, text: str) -> tuple[Slot, int] | None:
+    if text == "L":
+        return "last", 1
+    if text == "LW":
+        return "last_workday", 1
+    if match := _NEAR.fullmatch(text):
+        return "near", 1 << _number(item, DATE_FIELD, match[1])
+    return None
+
+
+def _special_weekday(item: CronToken, text: str) -> tuple[Slot, int] | None:
+    if match := _NTH.fullmatch(text):
+        return "nth", 1 << 7 * (int(match[2]) - 1) + _number(item, WEEKDAY_FIELD, match[1]) % _SUNDAY_AGAIN
+    if match := _FINAL.fullmatch(text):
+        return "final", 1 << _number(item, WEEKDAY_FIELD, match[1]) % _SUNDAY_AGAIN
+    return None
+
+
+def _range(item: CronToken, kind: CronFieldKind, match: re.Match[str]) -> int:
+    star, first, last, step = match.groups()
+    low, high = kind.low, kind.high
+    if not star:
+        low = _number(item, kind, first)
+        if last:
+            high = _number(item, kind, last)
+            # SAT-SUN is a range that people write; only at its end can Sunday be the seventh day.
+            high = _SUNDAY_AGAIN if kind is WEEKDAY_FIELD and last == "SUN" else high
+        elif not step:
+            high = low
+    if low > high:
+        expected = f"the smaller value first (past the end, write {first}-{kind.high},{kind.low}-{last})"
+        item.refuse(kind.name, expected=expected, example=kind.example)
+    return _every(low, high, _step(item, kind, step))
+
+
+def _hashed(item: CronToken, kind: CronFieldKind, match: re.Match[str], seed: str) -> int:
+    first, last, step = match.groups()
+    low, high = kind.low, kind.high if kind.hash_high is None else kind.hash_high
+    if first:
+        low, high = _number(item, kind, first), _number(item, kind, last)
+        if low > high:
+            item.refuse(kind.name, expected="the smaller value first", example="H(0-29) * * * *")
+    # Here, since few rules need it: it sets up all of OpenSSL's hashes.
+    import hashlib
+
+    digest = hashlib.blake2b(f"{kind.name}:{seed}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    draw = int.from_bytes(digest, "big")
+    if not step:
+        return 1 << low + draw % (high - low + 1)
+    gap = min(_step(item, kind, step), high - low + 1)
+    return _every(low + draw % gap, high, gap)
+
+
+def _every(low: int, high: int, step: int) -> int:
+    return sum(1 << value for value in range(low, high + 1, step))
+
+
+def _step(item: CronToken, kind: CronFieldKind, text: str | None) -> int:
+    size = kind.high - kind.low + 1
+    step = int(text) if text else 1
+    if not 1 <= step <= size:
+        expected = f"a step of 1-{size} after the slash (for a longer interval: @every)"
+        item.refuse(kind.name, expected=expected, example="@every 90m")
+    return step
+
+
+def _number(item: CronToken, kind: CronFieldKind, text: str) -> int:
+    value = int(text) if text.isdecimal() else kind.names.get(text, -1)
+    if not kind.low <= value <= kind.high:
+        item.refuse(kind.name, expected=kind.expected, example=kind.example)
+    return value
+
+
+_MOST_TIMES = 4
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_ALL_DATES = (1 << 32) - 2
+_ALL_WEEKDAYS = (1 << 7) - 1
+_SHORTEST_RUN = 3
+_MINUTES = 60
+
+
+def describe_cron(fields: CronFields) -> str:
+    """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
+    days = _days(fields.days)
+    months = "" if fields.months == (1 << 13) - 2 else f" in {_name_list(fields.months >> 1, _MONTHS)}"
+    time = _time(fields)
+    if not days and not months and time.startswith("at ") and " of " not in time:
+        days = " every day"
+    return f"{time}{days}{months}"
+
+
+def _time(fields: CronFields) -> str:
+    seconds, minutes, hours = (
+        bit_positions(fields.seconds),
+        bit_positions(fields.minutes),
+        bit_positions(fields.hours),
+    )
+    with_seconds = seconds != [0]
+    if len(seconds) * len(minutes) * len(hours) <= _MOST_TIMES:
+        clock = "{:02}:{:02}:{:02}" if with_seconds else "{:02}:{:02}"
+        return f"at {_join([clock.format(*time) for time in product(hours, minutes, seconds)])}"
+    if not with_seconds:
+        return _inner(minutes, "minute", 60) + _outer(hours, "hour", 24, told=_is_stride(minutes, 60))
+    told = _is_stride(seconds, 60)
+    outer = _outer(minutes, "minute", 60, told=told)
+    told = (told and not outer) or len(minutes) == _MINUTES
+    return _inner(seconds, "second", 60) + outer + _outer(hours, "hour", 24, told=told)
+
+
+def _inner(values: list[int], unit: str, size: int) -> str:
+    if _is_stride(values, size):
+        step = size // len(values)
+        return f"every {unit}" if step == 1 else f"every {step} {unit}s"
+    return f"at {_plural(values, unit)} {_runs(values)}"
+
+
+def _outer(values: list[int], unit: str, size: int, *, told: bool) -> str:
+    if len(values) == size:
+        return "" if told else f" of every {unit}"
+    return f" of {_plural(values, unit)} {_runs(values)}"
+
+
+def _is_stride(values: list[int], size: int) -> bool:
+    """Tell whether the values go round evenly, beginning at zero."""
+    return len(values) > 1 and size % len(values) == 0 and values == list(range(0, size, size // len(values)))
+
+
+def _days(days: CronDays) -> str:
+    dates: list[str] = []
+    if plain := bit_positions(days.dates):
+        dates.append(f"{_plural(plain, 'day')} {_runs(plain)} of the month")
+    if days.last:
+        dates.append("the last day of the month")
+    if days.last_workday:
+        dates.append("the last Monday-to-Friday day of the month")
+    dates += [
+        f"the Monday-to-Friday day nearest to day {day} of the month" for day in bit_positions(days.near)
+    ]
+    weekdays = [_name_list(days.weekdays, _WEEKDAYS)] if days.weekdays else []
+    for position in bit_positions(days.nth):
+        week, weekday = divmod(position, 7)
+        weekdays.append(f"the {_ORDINALS[week]} {_WEEKDAYS[weekday]} of the month")
+    weekdays += [f"the last {_WEEKDAYS[weekday]} of the month" for weekday in bit_positions(days.final)]
+    if days.either:
+        return f" on {_join(dates + weekdays, word='or')}"
+    told: list[str] = []
+    if days.dates != _ALL_DATES:
+        told.append(_join(dates, word="or"))
+    if days.weekdays != _ALL_WEEKDAYS:
+        told.append(_join(weekdays, word="or"))
+    return f" on {' if also on '.join(told)}" if told else ""
+
+
+def _name_list(mask: int, names: tuple[str, ...]) -> str:
+    values = bit_positions(mask)
+    if len(values) >= _SHORTEST_RUN and values == list(range(values[0], values[-1] + 1)):
+        return f"{names[values[0]]} to {names[values[-1]]}"
+    return _join([names[value] for value in values])
+
+
+def _runs(values: list[int]) -> str:
+    """Join numbers, with three or more in a row told as a range."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    told: list[str] = []
+    for run in runs:
+        told += [f"{run[0]} to {run[-1]}"] if len(run) >= _SHORTEST_RUN else [str(value) for value in run]
+    return _join(told)
+
+
+def _plural(values: list[int], unit: str) -> str:
+    return unit if len(values) == 1 else f"{unit}s"
+
+
+def _join(words: list[str], *, word: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"

@@ -1,0 +1,1 @@
+"""Claims jobs: when, and how many."""

@@ -1,0 +1,1 @@
+"""Runs claimed jobs: from the claim to the outcome."""

@@ -1,0 +1,97 @@
+"""What a call of a handler came to, as an outcome."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+from duetime.errors import InvalidArguments
+from duetime.model.outcome import (
+    Cancel,
+    Cancelled,
+    Failed,
+    Outcome,
+    Retry,
+    Signal,
+    Snooze,
+    Snoozed,
+    Succeeded,
+)
+from duetime.model.time import Micros, describe_duration
+from duetime.runtime.error_text import describe_error, describe_text, describe_traceback
+from duetime.runtime.running.arguments import encode_result
+
+_NO_RESULT: Final = Succeeded()
+"""What most calls come to."""
+
+
+def outcome_of_value(value: object) -> Outcome:
+    """Tell what a returned value means: a result, or a signal."""
+    if value is None:
+        return _NO_RESULT
+    # Two questions, because the first is a cheap one.
+    if isinstance(value, Exception) and isinstance(value, Signal):
+        return _outcome_of_signal(value)
+    return Succeeded(*encode_result(value))
+
+
+def outcome_of_error(error: BaseException) -> Outcome:
+    """Tell what an exception means: a failure, or a signal, also one that comes out of a task group alone."""
+    alone = _single_error(error)
+    if isinstance(alone, Signal):
+        return _outcome_of_signal(alone)
+    return Failed(error=describe_error(error), traceback=describe_traceback(error), cause=error)
+
+
+def _single_error(error: BaseException) -> BaseException:
+    """Return the one exception in a group of one, however deep."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return _single_error(group.exceptions[0]) if len(group.exceptions) == 1 else group
+
+
+def timeout_outcome(timeout: Micros, error: BaseException | None = None) -> Failed:
+    """Tell of a call that took too long, and where it stood, if that is known."""
+    return Failed(
+        error=f"timed out after {describe_duration(timeout)}",
+        traceback=None if error is None else describe_traceback(error),
+        reason="timeout",
+    )
+
+
+def undecodable_outcome(error: InvalidArguments | str) -> Failed:
+    """Tell of arguments that do not fit the function, or no longer do, and of rows that cannot be read."""
+    return Failed(error=str(error), reason="undecodable", final=True)
+
+
+def _outcome_of_signal(signal: Signal) -> Outcome:
+    try:
+        return _read_signal(signal)
+    except Exception as error:  # noqa: BLE001 - a handler's own subclass may be broken
+        text = f"{type(signal).__name__} cannot be read: {describe_error(error)}"
+        return Failed(error=text, traceback=_signal_traceback(signal))
+
+
+def _read_signal(signal: Signal) -> Outcome:
+    match signal:
+        case Cancel():
+            return Cancelled(describe_text(str(signal.reason)))
+        case Snooze():
+            return Snoozed(_checked_delay(signal.delay))
+        case Retry():
+            wait = None if signal.delay is None else _checked_delay(signal.delay)
+            return Failed(
+                error=describe_error(signal), traceback=_signal_traceback(signal), wait=wait, cause=signal
+            )
+
+
+def _checked_delay(delay: Micros) -> Micros:
+    if type(delay) is not int:
+        text = f"its delay is {type(delay).__name__}, not int"
+        raise TypeError(text)
+    return delay
+
+
+def _signal_traceback(signal: Signal) -> str | None:
+    # One that was returned has been nowhere.
+    return None if signal.__traceback__ is None else describe_traceback(signal)

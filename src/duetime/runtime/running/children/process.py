@@ -1,0 +1,261 @@
+"""A child process as its worker sees it, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from contextvars import Context, copy_context
+from typing import NamedTuple, cast
+
+from duetime.model.job import Token
+from duetime.model.outcome import Failed, Outcome
+from duetime.model.time import SECOND
+from duetime.runtime.error_text import describe_error
+from duetime.runtime.running.children.forwarded_logs import handle_forwarded
+from duetime.runtime.running.children.lifeline import open_lifeline
+from duetime.runtime.running.children.messages import (
+    MAX_LINE,
+    ChildMessage,
+    ChildReady,
+    ChildSetup,
+    ForwardedRecord,
+    RunEnded,
+    RunJob,
+    RunProgress,
+    StopJob,
+    WorkerMessage,
+    child_message_decoder,
+    encode_worker_message,
+)
+from duetime.runtime.running.children.task_location import TaskModule
+from duetime.runtime.running.context import current_run
+
+# The path has to be known before anything can be imported by it. It comes over the line: a command line has a limit.
+_BOOT = (
+    "import json, os, socket, sys; line = socket.socket(fileno=os.dup(0)); orders = line.makefile('rb'); "
+    "setup = json.loads(orders.readline() or sys.exit(1)); sys.path[:] = setup['path']; "
+    "from duetime.runtime.running.children.serve import main; main(line, orders, setup, int(sys.argv[1]))"
+)
+
+
+class LaunchedProcess(NamedTuple):
+    """A process that was started, and what leads to it."""
+
+    process: subprocess.Popen[bytes]
+    line: socket.socket
+    lifeline: socket.socket
+    """Closed, it kills the process."""
+
+
+def launch_process() -> LaunchedProcess:
+    """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
+    # Only here: it is large, and most workers start no children.
+    from multiprocessing import spawn
+
+    flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
+    line, its_line = socket.socketpair()
+    held, its_lifeline = open_lifeline()
+    with its_line, its_lifeline:
+        try:
+            # Safe from what lies in the current folder (-P), and a group of its own: Ctrl-C in a terminal leaves it
+            # alone, and a kill takes along what its job started.
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [spawn.get_executable(), *flags, "-P", "-c", _BOOT, str(its_lifeline.fileno())],
+                stdin=its_line.fileno(),
+                pass_fds=[its_lifeline.fileno()],
+                process_group=0,
+            )
+        except BaseException:
+            line.close()
+            held.close()
+            raise
+    return LaunchedProcess(process, line, held)
+
+
+def setup_line(homes: Iterable[TaskModule]) -> bytes:
+    """Return the first line that a child has to hear."""
+    return encode_worker_message(
+        ChildSetup(
+            path=[entry for entry in sys.path if isinstance(entry, str)],
+            argv=sys.argv,
+            homes=list(homes),
+            log_level=logging.getLogger().level,
+        )
+    )
+
+
+log = logging.getLogger("duetime.worker")
+
+_LONGEST_START = 60.0
+_LONGEST_EXIT_CHECK = 0.1
+"""Seconds between looks whether a process is gone; the first ones come sooner."""
+_LEAVE_TIMEOUT = 6.0
+"""Seconds to leave in, for a child that was told to; a little more than it grants its own threads."""
+
+
+class ChildProcess:
+    """Runs one job at a time; when the process dies, that is a failure of the job it ran."""
+
+    def __init__(self, homes: Iterable[TaskModule]) -> None:
+        self._introduction = setup_line(homes)
+        self._process, self._socket, self._lifeline = launch_process()
+        self.pid = self._process.pid
+        self.jobs = 0
+        """How many jobs it has ended."""
+        self.memory = 0
+        """How many bytes it held after the last one."""
+        self.free = True
+        """Whether it owes no answer."""
+        self.ready = asyncio.Event()
+        """Set when it has started, or died."""
+        self.death: str | None = None
+        """How the process ended, once it has."""
+        self._writer: asyncio.StreamWriter | None = None
+        self._answer: asyncio.Future[Outcome] | None = None
+        self._stop: StopJob | None = None
+        self._context = Context()
+        self._token: Token | None = None
+        self._killed = False
+        self._dying = False
+        self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
+
+    async def call(self, job: RunJob) -> Outcome:
+        """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
+        self.free = False
+        self._stop = None
+        try:
+            async with asyncio.timeout(_LONGEST_START):
+                await self.ready.wait()
+        except TimeoutError:
+            return _crash_failure(
+                f"child process {self.pid} did not start within {_LONGEST_START:.0f} seconds"
+            )
+        if self.death is not None:
+            return _crash_failure(f"child process {self.pid} died while it started: {self.death}")
+        self._context = copy_context()
+        self._token = job.claim.token
+        self._answer = asyncio.get_running_loop().create_future()
+        self._tell(job)
+        if self._stop is not None:
+            self._tell(self._stop)
+        await asyncio.wait({self._answer}, timeout=None if job.timeout is None else job.timeout / SECOND)
+        if not self._answer.done():
+            self.kill()
+            # Then all it said before has been heard: the answer may have waited for this loop.
+            await self.ended()
+            if not self.free:
+                raise TimeoutError
+        return self._answer.result()
+
+    def stop(self, reason: str) -> None:
+        """Ask the job to end, as soon as it runs."""
+        self._stop = StopJob(reason)
+        if self._answer is not None:
+            self._tell(self._stop)
+
+    def kill(self) -> None:
+        """Kill the process and whatever it has started."""
+        self._killed = True
+        self._kill_group()
+
+    def _kill_group(self) -> None:
+        if not self._dying:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait until the process is gone."""
+        await asyncio.wait({self._life})
+
+    async def leave(self) -> None:
+        """Let the process end by itself, or kill it if it takes too long."""
+        if self._writer is None:
+            self.kill()
+        elif not self._dying:
+            self._writer.write_eof()
+        await asyncio.wait({self._life}, timeout=_LEAVE_TIMEOUT)
+        self.kill()
+        await self.ended()
+
+    def _tell(self, order: WorkerMessage) -> None:
+        if self._writer is not None and not self._dying:
+            self._writer.write(encode_worker_message(order))
+
+    async def _live(self) -> None:
+        try:
+            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
+            self._writer.write(self._introduction)
+            # It may die within a word, or with orders unread: ends of the line like any other.
+            while (line := await reader.readline()).endswith(b"\n"):
+                self._hear(child_message_decoder.decode(line))
+        except ConnectionError:
+            pass
+        except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
+            self.kill()
+            log.error("child process %d cannot be understood: %s", self.pid, describe_error(error))  # noqa: TRY400
+        finally:
+            # Before the process is waited for: until then its id, which is that of its group, cannot be reused.
+            self._kill_group()
+            self._dying = True
+            self._lifeline.close()
+            if self._writer is not None:
+                self._writer.close()
+            await self._bury()
+
+    async def _bury(self) -> None:
+        pause = 0.001
+        # Not in a thread of the loop's: the jobs may have taken them all.
+        while (code := self._process.poll()) is None:
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_EXIT_CHECK)
+        self.death = _describe_exit(code, by_worker=self._killed)
+        self.ready.set()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(
+                _crash_failure(f"child process {self.pid} died while it ran the job: {self.death}")
+            )
+
+    def _hear(self, word: ChildMessage) -> None:
+        match word:
+            case ChildReady():
+                self.ready.set()
+            case RunEnded():
+                self.jobs += 1
+                self.memory = word.memory
+                self.free = True
+                if self._answer is not None and not self._answer.done():
+                    self._answer.set_result(word.read())
+            case RunProgress():
+                run = self._context_of(word).get(current_run)
+                if run is not None and (voice := run.speak()) is not None:
+                    voice.tell(word.fraction, word.note)
+            case ForwardedRecord():
+                # In the context of the job, so that whoever collects its log finds it there.
+                self._context_of(word).run(handle_forwarded, word, pid=self.pid)
+
+    def _context_of(self, word: RunProgress | ForwardedRecord) -> Context:
+        return self._context if word.token == self._token else Context()
+
+
+def _crash_failure(text: str) -> Failed:
+    return Failed(error=text, reason="crashed child")
+
+
+def _describe_exit(code: int, *, by_worker: bool) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    if by_worker and -code == signal.SIGKILL:
+        return "killed by its worker"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    hint = " (perhaps for lack of memory)" if -code == signal.SIGKILL else ""
+    return f"killed by {name}{hint}"

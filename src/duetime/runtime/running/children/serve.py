@@ -1,0 +1,206 @@
+"""What a child process does: finds its tasks, runs one job after the other, and ends with its worker."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+import time
+from contextvars import copy_context
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+import msgspec
+
+from duetime.errors import InvalidArguments
+from duetime.model.outcome import Cancelled, Failed, Outcome
+from duetime.runtime.error_text import describe_error, describe_traceback
+from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
+from duetime.runtime.running.children.forwarded_logs import forward_logs
+from duetime.runtime.running.children.lifeline import die_with_worker
+from duetime.runtime.running.children.messages import (
+    ChildConnection,
+    ChildReady,
+    ChildSetup,
+    RunEnded,
+    RunJob,
+    RunProgress,
+)
+from duetime.runtime.running.children.task_location import TaskLocation, find_handler, load_module
+from duetime.runtime.running.context import current_run
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
+
+log = logging.getLogger("duetime.worker")
+
+_EXIT_GRACE = 5.0
+"""Seconds that threads of the job's code may keep a child which was told to end."""
+
+
+def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any], lifeline: int) -> None:
+    """Serve the worker at the other end of a connection, which was standard input."""
+    die_with_worker(lifeline)
+    _empty_stdin()
+    setup = msgspec.convert(first, ChildSetup)
+    sys.argv[:] = setup.argv
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _ignore_signal)
+    line = ChildConnection(connection, orders)
+    forward_logs(line.say, level=setup.log_level)
+    ChildServer(line).serve(setup)
+
+
+class ChildServer:
+    """Runs jobs in the main thread while another one listens."""
+
+    def __init__(self, line: ChildConnection) -> None:
+        self._line = line
+        self._ears = ChildOutputForwarder(line)
+        self._jobs: queue.SimpleQueue[tuple[RunJob, Run] | None] = queue.SimpleQueue()
+        self._busy = True
+
+    def serve(self, setup: ChildSetup) -> None:
+        """Import what the jobs will need, then run them until the worker hangs up."""
+        threading.Thread(target=self._listen, name="duetime-line", daemon=True).start()
+        for home in setup.homes:
+            try:
+                load_module(home)
+            except BaseException as error:  # noqa: BLE001 - the job that needs it tells why, each time
+                log.debug("importing %s failed: %s", home.module, describe_error(error))
+        self._busy = False
+        self._line.say(ChildReady())
+        while (work := self._jobs.get()) is not None:
+            outcome = copy_context().run(_run_job, *work)
+            self._ears.say(work[1].last_words())
+            _flush()
+            self._busy = False
+            self._line.say(RunEnded.of(outcome, memory=resident_memory()))
+
+    def _listen(self) -> None:
+        try:
+            self._follow()
+        except Exception:
+            # Whoever waits for the job would wait for ever.
+            log.exception(
+                "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
+            )
+            os._exit(1)
+
+    def _follow(self) -> None:
+        run: Run | None = None
+        for order in self._line.orders():
+            if isinstance(order, RunJob):
+                run = Run(order.claim, order.started_at, timeout=order.timeout, ears=self._ears)
+                self._busy = True
+                self._jobs.put((order, run))
+            elif run is not None:
+                run.stop(Cancelled(order.reason))
+        if self._busy:
+            # Nobody is left to take the result, and another worker may run the job soon.
+            os.killpg(0, signal.SIGKILL)
+        self._jobs.put(None)
+        time.sleep(_EXIT_GRACE)
+        os._exit(1)
+
+
+def _run_job(job: RunJob, run: Run) -> Outcome:
+    current_run.set(run)
+    try:
+        handler = _find_task(job.address, job.claim.task)
+    except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
+        return Failed(
+            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
+            traceback=describe_traceback(error),
+        )
+    try:
+        args, kwargs = handler.arguments.decode(job.claim.payload)
+    except InvalidArguments as error:
+        return undecodable_outcome(error)
+    try:
+        return outcome_of_value(handler.function(*args, **kwargs))
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return outcome_of_error(error)
+
+
+def _find_task(address: TaskLocation, task: str) -> Handler:
+    handler = find_handler(load_module(address.home), address.name, task=task)
+    if handler is None:
+        text = f"it has no {address.name} there; define it whoever imports the module"
+        raise LookupError(text)
+    return handler
+
+
+def _empty_stdin() -> None:
+    """Keep jobs from reading what is meant for us."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+
+
+def _flush() -> None:
+    """Let others see what the job has printed, unless it has closed the stream, or nobody reads it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _ignore_signal(number: int, frame: FrameType | None) -> None:
+    """Leave it to the worker to end this process; programs that a job starts do not inherit this, unlike SIG_IGN."""
+
+
+_PROGRESS_PAUSE = 0.1
+"""Seconds between words about progress; more often nobody reads them."""
+
+
+class ChildOutputForwarder:
+    """Hears what jobs say, and says it on the line, but not each word."""
+
+    captures_logs = False
+    """They take another way: the worker's own loggers collect them."""
+
+    def __init__(self, line: ChildConnection) -> None:
+        self._line = line
+        self._next = 0.0
+
+    def hear(self, voice: RunOutput) -> None:
+        """Pass on the latest word, now or after a pause."""
+        early = self._next - time.monotonic()
+        if early <= 0:
+            self._pass_on(voice)
+            return
+        later = threading.Timer(early, self._pass_on, [voice])
+        later.daemon = True
+        later.start()
+
+    def say(self, words: UnwrittenOutput) -> None:
+        """Pass on a word at once."""
+        if (said := words.progress) is not None:
+            self._line.say(RunProgress(said.token, said.fraction, said.note))
+
+    def _pass_on(self, voice: RunOutput) -> None:
+        self._next = time.monotonic() + _PROGRESS_PAUSE
+        words = voice.words()
+        self.say(words)
+        voice.heard(words)
+
+
+def resident_memory() -> int:
+    """Return the resident set in bytes; where the system does not tell, the largest there has been."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    except OSError:
+        return _peak_memory()
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _peak_memory() -> int:
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,321 @@
+"""Starts claims in slots and turns what comes of them into settlements."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from duetime.model.events import EventKind, kind_of
+from duetime.model.job import Claim, JobId, Token
+from duetime.model.outcome import (
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Settled,
+    Settlement,
+    Succeeded,
+    called_off,
+    decide,
+    expired,
+    succeed,
+)
+from duetime.model.retry import NO_RETRIES
+from duetime.model.states import State
+from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.runtime.error_text import describe_error
+from duetime.runtime.events import WorkerEvents
+from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
+from duetime.runtime.running.executor import Executor
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.run import NO_OUTPUT, OutputListener, Run, StopCause
+from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.transaction import TransactionLender
+from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.settling.settler import Settler, StartMarker, may_linger
+from duetime.runtime.store_clock import StoreClock
+
+if TYPE_CHECKING:
+    from duetime.stores.base import HandlerTransaction
+
+
+log = logging.getLogger("duetime.worker")
+
+CANCELLED: Final = Cancelled("cancelled on request")
+"""The store puts the reason that was given with the request in its place."""
+_SUCCEEDED: Final = EventKind.JOB_SUCCEEDED
+_SUSPECT_CRASHES = 2
+"""How many workers must have died around a job before it is set apart; one may well be a reboot."""
+_DURATION_WEIGHT = 0.05
+"""How much of the pace the last run makes."""
+_LONGEST_GAP: Final[Micros] = 50 * MILLISECOND
+"""A pause says nothing about how fast runs follow each other."""
+_RUNS_PER_YIELD = 64
+"""After how many runs other threads are let in: Python by itself hands its lock on every five milliseconds at most, and
+a thread that writes needs it for a moment before and after each statement."""
+
+
+class Dispatcher:
+    """Keeps the runs of this worker; dispatch never waits for execution."""
+
+    def __init__(
+        self,
+        *,
+        handlers: Mapping[str, Handler],
+        executor: Executor,
+        settler: Settler,
+        marker: StartMarker,
+        ears: OutputListener,
+        herald: WorkerEvents,
+        job_log: JobLog,
+        slots: Slots,
+        time: StoreClock,
+        lending: TransactionLender,
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        """Where the runs are, and where the transactions of their handlers begin and end."""
+        self.runs: dict[JobId, Run] = {}
+        self.on_free: Callable[[], None] = _nothing
+        """Called when slots are free again, once for those that come free together."""
+        self.done = 0
+        self.failed = 0
+        self.pace: float = SECOND
+        """How long runs have lasted lately, from when their handlers had their turn, in microseconds."""
+        self.gap: float = _LONGEST_GAP
+        """How long after one run the next has ended lately, in microseconds: slots that are taken for long do not count."""
+        self.paces: dict[str, float] = {}
+        """The same as `pace`, for each task of which a run has ended."""
+        self._ended_at: Instant = 0
+        self._handlers = handlers
+        self._executor = executor
+        self._settler = settler
+        self._marker = marker
+        self._ears = ears
+        self._herald = herald
+        self._log = job_log
+        self._slots = slots
+        self._time = time
+        self._lending = lending
+        self._rng = random.Random()
+        self._cancelled: frozenset[JobId] = frozenset()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._freeing = False
+
+    @property
+    def idle(self) -> Micros:
+        """How long ago the last run has ended."""
+        return self._time.now() - self._ended_at
+
+    def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
+        """Begin claims, all at one instant, or end those that are no longer wanted; return those that found no slot.
+
+        `unmarked`: the store holds them as unstarted.
+        """
+        now = self._time.now()
+        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
+
+    def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
+        # The store's clock may be ahead of what is known of it here.
+        now = max(claim.claimed_at, now)
+        if (unwanted := self._unwanted(claim, now)) is not None:
+            self.settle(claim, unwanted)
+            return True
+        if not self._slots.take(claim):
+            return False
+        run = Run(claim, now, ears=self._ears, lender=self)
+        if not self.runs:
+            self._idle.clear()
+        self.runs[claim.job_id] = run
+        run.task = self.loop.create_task(self._run(run), name=claim.task)
+        if self._herald.events.heard:
+            self._herald.started(run)
+        if unmarked:
+            self._marker.add(run)
+        return True
+
+    def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
+        """Tell what becomes of a claim that is not to be started."""
+        if claim.problem is not None:
+            return undecodable_outcome(claim.problem)
+        if claim.cancel_requested_at is not None or claim.job_id in self._cancelled:
+            return CANCELLED
+        if claim.expires_at is not None and (late := expired(claim, now)) is not None:
+            return late
+        if claim.job_id in self.runs or (claim.crashes >= _SUSPECT_CRASHES and self._suspect_runs()):
+            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
+            # those run one at a time, so that the next crash names its cause.
+            return Released(wait=SECOND)
+        return None
+
+    def settle(
+        self,
+        claim: Claim,
+        outcome: Outcome,
+        *,
+        started_at: Instant | None = None,
+    ) -> None:
+        """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
+        if claim.problem is not None:
+            outcome = undecodable_outcome(claim.problem)
+        self._put(claim, self.settlement(claim, outcome, started_at=started_at), outcome)
+
+    def _put(self, claim: Claim, settlement: Settlement, outcome: Outcome, *, patient: bool = False) -> None:
+        kind: EventKind | None = _SUCCEEDED
+        if settlement.state is State.SUCCEEDED:
+            self._log.succeeded += 1
+        else:
+            cancelling = claim.cancel_requested or claim.job_id in self._cancelled
+            kind = kind_of(settlement, cancelling=cancelling)
+            self.failed += settlement.state is State.FAILED
+        if self._herald.events.heard:
+            self._herald.expect(claim, settlement, kind)
+        self._settler.put(settlement, patient=patient)
+        if kind is not None and (self._log.each or kind is not _SUCCEEDED):
+            self._log.tell(kind, claim, settlement, outcome)
+
+    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
+        """Decide what an outcome means; a retry policy that raises ends the job."""
+        now = max(self._time.now(), started_at or claim.claimed_at)
+        if isinstance(outcome, Succeeded):
+            return succeed(claim, outcome, started_at=started_at, now=now)
+        handler = self._handlers.get(claim.task)
+        policy = NO_RETRIES if handler is None else handler.options.retry
+        try:
+            return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
+        except Exception as error:
+            log.exception(
+                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
+            )
+            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
+            return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
+
+    def bound(self, timeout: Micros | None) -> Micros:
+        """Return how long a handler's transaction may be open."""
+        return self._lending.bound(timeout)
+
+    def lend(self, timeout: Micros) -> HandlerTransaction:
+        """Return a transaction for a handler."""
+        return self._lending.lend(timeout)
+
+    def cancel(self, ids: frozenset[JobId]) -> None:
+        """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
+        self._cancelled = ids
+        for job_id in ids:
+            self.stop(job_id, CANCELLED)
+
+    def stop(self, job_id: JobId, cause: StopCause) -> bool:
+        """Ask a run to end, with the grace time of its task; False when there is none."""
+        run = self.runs.get(job_id)
+        if run is not None:
+            handler = self._handlers.get(run.claim.task)
+            run.stop(cause, grace=0 if handler is None else handler.options.cancel_grace)
+        return run is not None
+
+    def stop_all(self, cause: StopCause) -> None:
+        """Ask every run to end, also those that were asked before."""
+        for run in list(self.runs.values()):
+            run.stop(cause, again=True)
+
+    def stop_lost(self, held: frozenset[Token], asked_at: Instant) -> None:
+        """Stop runs whose claim the store no longer has."""
+        for run in list(self.runs.values()):
+            # A claim that was being committed while the store was asked is not in its answer yet.
+            recent = run.claim.claimed_at >= asked_at - SECOND
+            if run.claim.token not in held and not recent and not run.settling:
+                run.stop(Interrupted(reason="the claim was lost"), again=not run.cancelled)
+
+    def unknown(self, tokens: Iterable[Token]) -> set[Token]:
+        """Return those of the claims that do not run here and have no outcome that is about to be written."""
+        running = {run.claim.token for run in self.runs.values()}
+        return {*tokens} - running - self._settler.tokens()
+
+    async def drained(self) -> None:
+        """Wait until nothing runs."""
+        await self._idle.wait()
+
+    async def _run(self, run: Run) -> None:
+        # Not since it was started: of a thousand that start together, the last begins when all the others have had their turn.
+        begun_at = self._time.now()
+        if run.claim.crashes >= _SUSPECT_CRASHES:
+            # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
+            await self._settler.flush()
+        try:
+            ended_at = self._end(run, run.stopping or await self._executor.execute(run))
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
+            ended_at = self._end_broken(run, error)
+        if self._settler.full:
+            await self._settler.room()
+        self._leave(run, begun_at, ended_at)
+
+    def _leave(self, run: Run, begun_at: Instant, ended_at: Instant) -> None:
+        took, task = max(0, ended_at - begun_at), run.claim.task
+        self.pace += (took - self.pace) * _DURATION_WEIGHT
+        pace = self.paces.get(task, SECOND)
+        self.paces[task] = pace + (took - pace) * _DURATION_WEIGHT
+        self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _DURATION_WEIGHT
+        self._ended_at = ended_at
+        self.done += 1
+        if not self.done % _RUNS_PER_YIELD:
+            time.sleep(0)
+        del self.runs[run.claim.job_id]
+        # The task's context has the run: a circle that only the garbage collector would break, for every job.
+        run.task = None
+        self._slots.give_back(run.claim)
+        self._marker.forget(run)
+        if not self.runs:
+            self._freed()
+        elif not self._freeing:
+            # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
+            self._freeing = True
+            self.loop.call_soon(self._freed)
+
+    def _freed(self) -> None:
+        self._freeing = False
+        if not self.runs:
+            self._idle.set()
+        self.on_free()
+
+    def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
+        if isinstance(outcome, Settled):
+            run.fall_silent()
+            ended_at = max(self._time.now(), run.started_at)
+            if self._herald.events.heard:
+                self._herald.recorded(run, ended_at)
+            self._log.succeeded += 1
+            if self._log.each:
+                success = Succeeded()
+                settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
+                self._log.tell(_SUCCEEDED, run.claim, settlement, success)
+            return ended_at
+        claim = run.claim
+        settlement = self.settlement(claim, outcome, started_at=run.started_at)
+        if isinstance(run.stopping, Cancelled):
+            settlement = called_off(settlement, run.stopping)
+        if (words := run.last_words()) is not NO_OUTPUT:
+            settlement = settlement._replace(progress=words.progress, logs=words.logs)
+        self._put(
+            claim, settlement, outcome, patient=may_linger(claim, settlement, started_at=run.started_at)
+        )
+        return settlement.finished_at or settlement.ended_at or run.started_at
+
+    def _end_broken(self, run: Run, error: Exception) -> Instant:
+        """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""
+        log.error("job %s of %s broke down", run.claim.job_id, run.claim.task, exc_info=error)
+        try:
+            return self._end(run, outcome_of_error(error))
+        except Exception:
+            log.exception("the end of job %s cannot be recorded", run.claim.job_id)
+            return run.started_at
+
+    def _suspect_runs(self) -> bool:
+        return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())
+
+
+def _nothing() -> None:
+    pass

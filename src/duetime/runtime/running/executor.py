@@ -1,0 +1,247 @@
+"""Calls the handler of one claim, in the event loop, a thread or a child process, and tells what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from duetime.errors import InvalidArguments, InvalidTask
+from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
+from duetime.model.text import one_line
+from duetime.model.time import SECOND, Micros
+from duetime.runtime.error_text import describe_error
+from duetime.runtime.running.call_outcome import (
+    outcome_of_error,
+    outcome_of_value,
+    timeout_outcome,
+    undecodable_outcome,
+)
+from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.context import current_run
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.middleware import Middleware, call_through
+from duetime.runtime.running.run import Run, TransactionVerdict
+
+log = logging.getLogger("duetime.worker")
+
+
+class Executor:
+    """Calls handlers: coroutines in the loop, plain functions in threads, or in child processes where they ask."""
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        threads: ThreadRunner,
+        children: ChildPool | None = None,
+        *,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        self._handlers = handlers
+        self._threads = threads
+        self._children = ChildPool(handlers) if children is None else children
+        self._middleware = middleware
+
+    async def execute(self, run: Run) -> Outcome | Settled:
+        """Call the handler of a claim and turn whatever happens into an outcome."""
+        claim = run.claim
+        handler = self._handlers.get(claim.task)
+        if handler is None:
+            return Released(wait=SECOND)
+        options = handler.options
+        run.timeout = options.timeout if claim.timeout is None else claim.timeout
+        call = self._in_child if options.cpu else self._call
+        if self._middleware:
+            outcome = await call_through(self._middleware, call, run, handler)
+        else:
+            outcome = await call(run, handler)
+        if run.verdict is not None:
+            return _transaction_outcome(run, run.verdict, outcome)
+        if run.stopping is not None and isinstance(outcome, Cancelled):
+            # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
+            return run.stopping
+        return outcome
+
+    async def _call(self, run: Run, handler: Handler) -> Outcome:
+        try:
+            args, kwargs = handler.arguments.decode(run.claim.payload)
+        except InvalidArguments as error:
+            return undecodable_outcome(error)
+        timeout = run.timeout
+        current_run.set(run)
+        try:
+            if not handler.is_async:
+                return await self._in_thread(run, partial(handler.function, *args, **kwargs), timeout)
+            run.interruptible = True
+            if timeout is None:
+                return outcome_of_value(await handler.function(*args, **kwargs))
+            return await _with_timeout(handler.function(*args, **kwargs), timeout)
+        except asyncio.CancelledError as error:
+            return run.stopping or outcome_of_error(error)
+        except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+            return outcome_of_error(error)
+        finally:
+            run.interruptible = False
+
+    async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
+        """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
+        future = self._threads.submit(call)
+        if timeout is None:
+            return _thread_outcome(await future)
+        done, _ = await asyncio.wait({future}, timeout=timeout / SECOND)
+        if done:
+            return _thread_outcome(future.result())
+        log.warning(
+            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
+            run.claim.task,
+            run.claim.job_id,
+        )
+        await asyncio.wait({future})
+        return timeout_outcome(timeout)
+
+    async def _in_child(self, run: Run, handler: Handler) -> Outcome:
+        """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
+        current_run.set(run)
+        try:
+            from duetime.runtime.running.children.messages import RunJob
+
+            job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
+            child = self._children.lend()
+        except OSError as error:
+            log.error("no child process can be started for %s: %s", handler.name, error)  # noqa: TRY400 - says it all
+            return Released(wait=SECOND)
+        except InvalidTask as error:
+            return outcome_of_error(error)
+        except Exception as error:  # noqa: BLE001 - whatever is odd about this process
+            return Failed(error=f"no child process can be started: {describe_error(error)}")
+        try:
+            run.on_stop = child.stop
+            run.interruptible = True
+            return await child.call(job)
+        except TimeoutError:
+            return timeout_outcome(run.timeout or 0)
+        except asyncio.CancelledError as error:
+            return run.stopping or outcome_of_error(error)
+        finally:
+            run.interruptible = False
+            run.on_stop = None
+            await self._children.take_back(child)
+
+
+def _transaction_outcome(run: Run, verdict: TransactionVerdict, outcome: Outcome) -> Outcome | Settled:
+    """Return what the handler's transaction came to, and mention what the handler did after its end."""
+    if isinstance(verdict, Settled) and not isinstance(outcome, Succeeded):
+        log.warning(
+            "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
+            run.claim.job_id,
+            run.claim.task,
+            one_line(getattr(outcome, "error", None) or str(outcome)),
+        )
+    return verdict
+
+
+async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
+    scope = asyncio.timeout(timeout / SECOND)
+    try:
+        async with scope:
+            return outcome_of_value(await call)
+    except TimeoutError as error:
+        # Where the handler stood when it was cancelled is in the error that the timeout replaced.
+        return timeout_outcome(timeout, error.__context__) if scope.expired() else outcome_of_error(error)
+
+
+def _thread_outcome(result: object) -> Outcome:
+    # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
+    return outcome_of_error(result.take()) if isinstance(result, RaisedError) else outcome_of_value(result)
+
+
+class ThreadRunner:
+    """Runs functions in reusable threads, as many at once as are asked for."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+        self._threads = 0
+        self._answers: deque[tuple[asyncio.Future[Any], object]] = deque()
+        self._delivering = False
+        """Whether the loop was asked to pass on the answers: once for many, since waking it costs a system call."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether any thread is at work."""
+        with self._lock:
+            return self._idle < self._threads
+
+    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Start the function in a thread now and return a future of its result, or of what it `Raised`."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+        context = copy_context()
+
+        def call() -> None:
+            try:
+                result: object = context.run(function)
+            except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+                result = RaisedError(error)
+            self._answers.append((future, result))
+            if self._delivering:
+                # Whoever delivers unsets this first and looks for answers then, so that it finds this one.
+                return
+            self._delivering = True
+            # The loop of a worker that was stopped without this thread may be closed; then nobody waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._deliver)
+
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+            else:
+                self._threads += 1
+                threading.Thread(
+                    target=self._serve, name=f"duetime-sync-{self._threads}", daemon=True
+                ).start()
+        self._work.put(call)
+        return future
+
+    def close(self) -> None:
+        """Let threads end after what they run now."""
+        for _ in range(self._threads):
+            self._work.put(None)
+
+    def _deliver(self) -> None:
+        self._delivering = False
+        while self._answers:
+            future, result = self._answers.popleft()
+            if not future.cancelled():
+                future.set_result(result)
+
+    def _serve(self) -> None:
+        while (call := self._work.get()) is not None:
+            call()
+            # It has the arguments and the result, which an idle thread would keep.
+            del call
+            with self._lock:
+                self._idle += 1
+
+
+class RaisedError:
+    """An exception as a value: a future refuses StopIteration, and SystemExit would end the loop that awaits it."""
+
+    __slots__ = ("_error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def take(self) -> BaseException:
+        """Return it, once: the frames of its traceback lead to the thread's, which has this value."""
+        error = self._error
+        del self._error
+        return error

@@ -1,0 +1,223 @@
+"""A handler's own transaction: what it writes and the end of its job are committed together."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
+from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
+from duetime.model.time import SECOND, Micros, describe_duration
+from duetime.runtime.error_text import describe_error, describe_traceback
+from duetime.runtime.running.arguments import encode_result
+from duetime.runtime.running.run import Run, TransactionSource
+
+if TYPE_CHECKING:
+    from duetime.stores.base import HandlerTransaction, JobStore
+
+
+T = TypeVar("T")
+
+_COMMIT_TIMEOUT: Final = 10.0
+"""How long a run that was cancelled while it committed waits for the answer, in seconds."""
+
+
+class JobTransaction:
+    """For `async with` or, in a plain function, `with`; once the block has ended well, the job is done."""
+
+    def __init__(self, run: Run, *, timeout: Micros | None) -> None:
+        self.result: object = None
+        """What the job returns."""
+        self._run = run
+        self._asked = timeout
+        self._timeout: Micros = 0
+        self._connection: object = None
+        self._loan: HandlerTransaction | None = None
+        self._scope: asyncio.Timeout | None = None
+
+    @property
+    def connection(self) -> Any:
+        """The driver's own connection to the store's database, inside a transaction that is ended for you."""
+        if self._connection is None:
+            text = "a transaction has a connection only inside its block"
+            raise TransactionMisused(text)
+        return self._connection
+
+    async def __aenter__(self) -> Self:
+        if asyncio.get_running_loop() is not self._lender.loop:
+            text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
+            raise Unsupported(text)
+        self._connection = await self._begin(self._borrow())
+        self._scope = asyncio.timeout(self._timeout / SECOND)
+        await self._scope.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        late = False
+        if (scope := self._scope) is not None:
+            # Also past its time is a block that never let the event loop interrupt it.
+            late = (scope.when() or 0) <= asyncio.get_running_loop().time()
+            with contextlib.suppress(TimeoutError):
+                await scope.__aexit__(kind, error, trace)
+            late = late or scope.expired()
+        await self._end(error, late=late)
+
+    def __enter__(self) -> Self:
+        _refuse_in_loop()
+        loan = self._borrow()
+        if not loan.blocking:
+            text = (
+                "this database has no connection for plain functions; write the task as `async def` and "
+                "use `async with job.transaction()`"
+            )
+            raise Unsupported(text)
+        self._connection = self._in_loop(self._begin(loan))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._in_loop(self._end(error))
+
+    @property
+    def _lender(self) -> TransactionSource:
+        if self._run.lender is None:
+            text = "transaction() works in the worker's own process, not in a task with cpu=True"
+            raise Unsupported(text)
+        return self._run.lender
+
+    def _borrow(self) -> HandlerTransaction:
+        run, lender = self._run, self._lender
+        if run.lent:
+            text = "a job has one transaction; a second one could not be settled with the first"
+            raise TransactionMisused(text)
+        self._timeout = lender.bound(self._asked)
+        run.lent = True
+        self._loan = lender.lend(self._timeout)
+        return self._loan
+
+    async def _begin(self, loan: HandlerTransaction) -> object:
+        connection = await loan.begin()
+        self._run.loan = loan
+        return connection
+
+    async def _end(self, error: BaseException | None, *, late: bool = False) -> None:
+        """Settle and commit, or roll back; raises what the handler is to see instead of its own error."""
+        loan, run = self._loan, self._run
+        self._connection = run.loan = None
+        if loan is None:
+            return
+        try:
+            if late or error is not None:
+                await loan.abandon(error or TimeoutError())
+            else:
+                await self._complete(loan)
+        except TimeoutError:
+            late = True
+        except TransactionMisused as misused:
+            run.verdict = _misuse_failure(misused)
+            raise misused from error
+        except ClaimLost:
+            run.verdict = Interrupted(reason="the claim was lost")
+            raise
+        if late or loan.expired:
+            text = f"the transaction was open for longer than {describe_duration(self._timeout)}, so it was rolled back"
+            expired = TimeoutError(text)
+            expired.__cause__ = error
+            run.verdict = _timeout_failure(expired)
+            raise expired
+
+    async def _complete(self, loan: HandlerTransaction) -> None:
+        run = self._run
+        success = Succeeded(*encode_result(self.result))
+        run.settling = True
+        try:
+            settlement = self._lender.settlement(run.claim, success, started_at=run.started_at)
+            interrupted = await _uninterrupted(loan.complete(settlement))
+            run.verdict = Settled()
+        finally:
+            run.settling = run.verdict is not None
+        if interrupted is not None:
+            raise interrupted
+
+    def _in_loop(self, call: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(call, self._lender.loop).result()
+
+
+def _refuse_in_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    text = "`with job.transaction()` would block the event loop; write `async with`"
+    raise BlockingCallInLoop(text)
+
+
+async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
+    """Let a call come to its end and return the cancellation that came meanwhile.
+
+    Who is cancelled after the commit, and does not wait for its answer, would take a job that is done for one that
+    is not. The patience ends, because the answer may never come.
+    """
+    working = asyncio.ensure_future(call)
+    interrupted = None
+    try:
+        await asyncio.wait({working})
+    except asyncio.CancelledError as error:
+        interrupted = error
+        try:
+            await asyncio.wait({working}, timeout=_COMMIT_TIMEOUT)
+        finally:
+            working.cancel()
+            await asyncio.wait({working})
+    if working.cancelled() and interrupted is not None:
+        raise interrupted
+    working.result()
+    return interrupted
+
+
+def _timeout_failure(error: TimeoutError) -> Failed:
+    return Failed(error=describe_error(error), traceback=describe_traceback(error), reason="timeout")
+
+
+def _misuse_failure(error: TransactionMisused) -> Failed:
+    return Failed(
+        error=describe_error(error), traceback=describe_traceback(error), reason="misused", final=True
+    )
+
+
+_DEFAULT_LENGTH: Final = 5 * SECOND
+_LONGEST_SINGLE_WRITER: Final = 10 * SECOND
+"""Where there is one writer: the others give up after that."""
+_LEASE_PARTS: Final = 3
+"""Into how many parts a lease falls, so that two of them are left to renew it."""
+
+
+class TransactionLender:
+    """Knows how long a transaction may keep the store."""
+
+    def __init__(self, store: JobStore, *, lease: Micros) -> None:
+        self._store = store
+        self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
+
+    def bound(self, timeout: Micros | None) -> Micros:
+        """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
+        longest = self._longest
+        if timeout is None:
+            return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
+        if longest is not None and timeout > longest:
+            text = (
+                f"timeout must be at most {describe_duration(longest)} on this database: nobody else can write while "
+                "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
+            )
+            raise InvalidOption(text)
+        return timeout
+
+    def lend(self, timeout: Micros) -> HandlerTransaction:
+        """Return a transaction that is yet to begin."""
+        return self._store.lend(timeout=timeout)

@@ -1,0 +1,1 @@
+"""Writes what became of jobs."""

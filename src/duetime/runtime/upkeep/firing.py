@@ -1,0 +1,208 @@
+"""Turns due schedules into jobs; any number of workers may try, one of them succeeds."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
+
+from duetime.model.schedule.record import Firing, StoredSchedule
+from duetime.model.text import one_line
+from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.running.handler import Handler, with_current_gate
+from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
+from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import PulseFindings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from duetime.model.schedule.record import StoredSchedule
+    from duetime.model.triggers.base import Trigger
+    from duetime.stores.base import Store
+
+
+log = logging.getLogger("duetime.worker")
+
+_AHEAD: Micros = 1 * SECOND
+_LATEST_BEFORE_DUE = (500 * MILLISECOND, 700 * MILLISECOND)
+"""How long before an occurrence a round is due; it plants what comes within `_AHEAD`, in one commit."""
+ROUND_LIMIT = 200
+"""How many schedules a round looks at; one for more would keep others from the loop and the database for too long."""
+_BLOCKED_PAUSE: Micros = 250 * MILLISECOND
+_YIELD_AFTER: Micros = 50 * MILLISECOND
+_MAX_TRIGGERS = 10_000
+"""How many triggers are remembered; schedules that come and go leave theirs behind."""
+POLL_PAUSE = 10.0
+_LONGEST_POLL_PAUSE = 60.0
+_POLL_SPACING = 0.25
+"""Seconds between the looks of all workers that leave the firing to others, on average."""
+
+_NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
+FiringDecision: TypeAlias = "Callable[[StoredSchedule, Trigger], Firing | None]"
+
+
+class ScheduleFirer(Service):
+    """Plants each occurrence half a second to a second before its time, so that it is claimed ahead like any job."""
+
+    name = "schedule firer"
+
+    def __init__(
+        self,
+        store: Store,
+        health: HealthObserver,
+        *,
+        crowd: FleetPacing | None = None,
+        handlers: Mapping[str, Handler] = _NO_HANDLERS,
+        watched: bool = False,
+    ) -> None:
+        """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""
+        super().__init__(health)
+        self._store = store
+        self._crowd = crowd or FleetPacing()
+        self._handlers = handlers
+        self._watched = watched
+        self._off = 0.0
+        # Workers that look at different moments do not compute the same firings.
+        self._latest = random.randint(*_LATEST_BEFORE_DUE)
+        self._triggers: dict[str, Trigger] = {}
+        self._failing: set[str] = set()
+        self._refused: set[str] = set()
+        """The schedules that do not fire, which is logged once for each."""
+        self._corrected = False
+        self._expected: Instant | None = None
+        self._waiting = 0
+        self.behind = False
+        """Whether the last round has left something that is due to the next."""
+
+    async def round(self) -> float | None:
+        """Fire what is due or nearly so, and sleep until shortly before the next."""
+        if not self._corrected:
+            await self._correct_all()
+        # Those that wait for a live job, or cannot be read, must not hide the ones behind them.
+        limit = ROUND_LIMIT + self._waiting
+        due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
+        # When something falls due that this round has not dealt with, by the store's clock.
+        moments = [] if self._watched else [due.now + self._until_poll()]
+        self.behind = len(due.schedules) == limit
+
+        def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
+            from duetime.model.schedule.firing import fire
+
+            firing = fire(schedule, trigger, now=due.now, ahead=_AHEAD)
+            if firing is None and schedule.next_at is not None:
+                # One of its jobs is live: ask again soon, at the latest at the instant itself.
+                moments.append(min(due.now + _BLOCKED_PAUSE, schedule.next_at))
+            elif firing is not None and firing.next_at is not None:
+                moments.append(firing.next_at - self._latest)
+                self.behind = self.behind or firing.next_at <= due.now
+            return firing
+
+        fired = await self._apply(due.schedules, decide)
+        if due.next_at is not None:
+            moments.append(due.next_at - self._latest)
+        if due.resumes_at is not None:
+            moments.append(due.resumes_at)
+        self._waiting = len(due.schedules) - fired
+        if len(due.schedules) == limit:
+            return 0
+        outrun = not due.schedules and self._expected is not None and due.now >= self._expected
+        self._expected = min(moments, default=None)
+        self._off = self._time_off(outrun=outrun)
+        if self._expected is None:
+            return None
+        return max((self._expected - due.now) / SECOND, 0.001) + self._off
+
+    def expect(self, sight: PulseFindings, now: Instant) -> None:
+        """Look when a schedule comes up that a heartbeat has seen: it may be new, or the clocks may have drifted."""
+        moments = [] if sight.fires_at is None else [sight.fires_at - self._latest]
+        if sight.resumes_at is not None:
+            moments.append(sight.resumes_at)
+        if moments:
+            self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
+
+    def _until_poll(self) -> Micros:
+        return int(self._crowd.share(POLL_PAUSE, spacing=_POLL_SPACING, at_most=_LONGEST_POLL_PAUSE) * SECOND)
+
+    def _time_off(self, *, outrun: bool) -> float:
+        """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""
+        return self._crowd.wait(spacing=_POLL_SPACING, at_most=POLL_PAUSE) if outrun else 0
+
+    async def _correct_all(self) -> None:
+        """Put right the times that zone data which came with this process has moved: nobody would look in time."""
+        if schedules := await self._store.schedules():
+            from duetime.model.schedule.firing import correct
+
+            await self._apply(schedules, correct)
+        self._corrected = True
+
+    async def _apply(self, schedules: Sequence[StoredSchedule], decide: FiringDecision) -> int:
+        """Decide about schedules and store what was decided, in several steps if it takes long; return how many."""
+        firings: list[Firing] = []
+        fired, breath = 0, monotonic()
+        for schedule in schedules:
+            firing = self._decided(schedule, decide)
+            if firing is not None:
+                firings.append(firing)
+            if monotonic() - breath > _YIELD_AFTER:
+                # Triggers that have to be walked take their time, and others in this process want to run, too.
+                fired += await self._store_firings(firings)
+                firings, breath = [], monotonic()
+        return fired + await self._store_firings(firings)
+
+    async def _store_firings(self, firings: Sequence[Firing]) -> int:
+        if not firings:
+            await asyncio.sleep(0)
+            return 0
+        try:
+            await self._store.fire(firings)
+        except DATABASE_DOWN:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
+            if len(firings) == 1:
+                text = "does not fire, since the store refuses its next job"
+                self._log_once(self._refused, firings[0].name, text, error)
+                return 0
+            # One that the database refuses must not hold up its neighbours.
+            return sum([await self._store_firings([firing]) for firing in firings])
+        if self._refused:
+            self._refused.difference_update(firing.name for firing in firings)
+        return len(firings)
+
+    def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:
+        """Decide about one schedule; one that cannot be decided about keeps no other from firing, and is logged once."""
+        from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
+
+        try:
+            trigger = schedule_trigger(schedule, read=self._read)
+            if isinstance(trigger, UnreadableTrigger):
+                self._log_once(
+                    self._failing, schedule.name, f"waits, since it has {one_line(trigger.describe())}"
+                )
+                return None
+            firing = decide(with_current_gate(schedule, self._handlers), trigger)
+        except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
+            text = "does not fire, since its next job cannot be made"
+            self._log_once(self._failing, schedule.name, text, error)
+            return None
+        self._failing.discard(schedule.name)
+        return firing
+
+    def _log_once(self, logged: set[str], name: str, text: str, error: Exception | None = None) -> None:
+        if name not in logged:
+            logged.add(name)
+            log.error("schedule %s %s", one_line(str(name)), text, exc_info=error)
+
+    def _read(self, text: str) -> Trigger:
+        """Build a trigger once per spec."""
+        if text not in self._triggers:
+            if len(self._triggers) >= _MAX_TRIGGERS:
+                self._triggers.clear()
+            from duetime.model.triggers.specs import trigger_to_show
+
+            self._triggers[text] = trigger_to_show(text)
+        return self._triggers[text]

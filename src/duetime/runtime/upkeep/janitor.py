@@ -1,0 +1,312 @@
+"""Rescues the jobs of dead workers and prunes old records.
+
+There are two proofs of death: the lease is over, or a process of the same host is seen to be gone. Nothing else is one:
+a worker whose connections were lost may run its jobs for as long as its lease lasts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from duetime.model.ids import new_token
+from duetime.model.job import JobId, Token
+from duetime.model.outcome import Crashed
+from duetime.model.retention import Retention
+from duetime.model.text import short_list
+from duetime.model.time import SECOND, Micros
+from duetime.model.worker import WorkerId
+from duetime.runtime.fleet_pacing import FleetPacing, lease_horizon, sweep_pause
+from duetime.runtime.identity import WorkerIdentity, is_gone
+from duetime.runtime.running.dispatcher import Dispatcher
+from duetime.runtime.service import HealthObserver, Service
+from duetime.runtime.store_clock import StoreClock, monotonic
+from duetime.stores.base import OrphanedJob, PeerWorker
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
+
+
+log = logging.getLogger("duetime.worker")
+
+_LOOK_PAUSE = 0.8
+"""Seconds between looks at processes whose end is not heard of: a death may go unnoticed for two."""
+_LOOK_SPACING = 0.2
+"""Seconds between the looks of all workers of a host, on average: many of them need not look as often as one."""
+_LONGEST_LOOK_PAUSE = 10.0
+"""Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
+_DEATH_CHECK_SPAN = 1.0
+"""Seconds within which each worker looks after one whose end was heard of."""
+_PAST_LEASE = 0.1
+"""Seconds between the end of a lease, as the store's last answer lets us expect it, and a look."""
+_LEASE_END_SPACING = 0.01
+"""Seconds between the looks of all workers at a lease that ends, on average."""
+_LONGEST_LEASE_END_WAIT = 2.0
+"""Seconds within which each has looked: most of the others may be dead, too."""
+_PRUNE_PAUSE = 600.0
+_PRUNE_SPACING = 20.0
+_LONGEST_PRUNE_PAUSE = 3600.0
+"""Each goes through the table on its own, so that none may be put off for ever."""
+_PRUNE_STRETCHES = 20
+"""How many stretches of jobs are looked at in one go; the next goes on from there."""
+_PRUNE_MAX = 1_000
+"""After how many removed records others get a turn."""
+
+
+class Janitor(Service):
+    """Any worker may rescue, at any time; there is no leader."""
+
+    name = "janitor"
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        identity: WorkerIdentity,
+        dispatcher: Dispatcher,
+        time: StoreClock,
+        health: HealthObserver,
+        crowd: FleetPacing | None = None,
+        lease: Micros,
+        retention: Micros | None,
+        keep_per_schedule: int,
+        limits_in_use: Callable[[], bool] = bool,
+        watched: bool = False,
+    ) -> None:
+        """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
+        super().__init__(health)
+        self._store = store
+        self._identity = identity
+        self._dispatcher = dispatcher
+        self._time = time
+        self._crowd = crowd or FleetPacing()
+        self._lease = lease / SECOND
+        self._soon = lease_horizon(lease)
+        self._retention = retention
+        self._keep_per_schedule = keep_per_schedule
+        self._pruned_through: JobId = ""
+        self._limits_in_use = limits_in_use
+        self._watched = watched
+        self._next_sweep = 0
+        self._sweep_pause = 0.0
+        # Not at the start, when there are jobs to see to.
+        self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
+        self._neighbours = ProcessWatcher(self._hear_of_an_end)
+        self._end_of_lease: asyncio.TimerHandle | None = None
+        self._strays: frozenset[Token] = frozenset()
+
+    def take_strays(self, strays: frozenset[Token]) -> None:
+        """Rescue, from this very worker, claims that it holds without knowing why.
+
+        A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
+        claim back. Nobody else would rescue them from a worker that lives.
+        """
+        self._strays |= strays
+        if strays:
+            self.wakeup.set()
+
+    def look_soon(self) -> None:
+        """Get to know the workers anew, because there may be others."""
+        # Of many, it is enough that one gets to know the new one soon.
+        self.wakeup.set_after(random.uniform(0, self._between_looks()))
+
+    def sweep_soon(self) -> None:
+        """Sweep, because a heartbeat has seen that there is something to rescue."""
+        self._next_sweep = 0
+        self.wakeup.set_after(self._crowd.wait(at_most=_DEATH_CHECK_SPAN))
+
+    def expect_end_of_lease(self, left: Micros) -> None:
+        """Look when the first lease of the others ends; a later answer takes the place of this one.
+
+        All workers expect it, and look in turn: the first takes over what there is, the others find nothing.
+        """
+        if self._end_of_lease is not None:
+            self._end_of_lease.cancel()
+        turn = self._crowd.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
+        wait = max(0, left) / SECOND + _PAST_LEASE + turn
+        self._end_of_lease = asyncio.get_running_loop().call_later(wait, self.wakeup.set)
+
+    def count_again(self) -> None:
+        """Look and sweep at once if so few workers are left that they were to do it far more often."""
+        if self._between_sweeps() * 2 < self._sweep_pause:
+            self._next_sweep = 0
+            self.wakeup.set()
+
+    async def stop(self) -> None:
+        """End, and stop watching processes."""
+        await super().stop()
+        if self._end_of_lease is not None:
+            self._end_of_lease.cancel()
+        self._neighbours.close()
+
+    async def round(self) -> float | None:
+        """Look for dead workers; sweep when one was found or the time has come."""
+        info = self._identity.info
+        peers = await self._store.peers(info.id, info.host_key, soon=self._soon)
+        gone = [p.id for p in peers if p.same_host and is_gone(p.pid, p.pid_started)]
+        if gone:
+            _log_deaths(await self._store.bury(gone), "whose process is gone")
+        over = any(peer.lease_left < 0 for peer in peers)
+        if over:
+            # Those that died with it are next, maybe long before a heartbeat tells.
+            self._expect_next_end(peers)
+        await self._settle_strays()
+        if gone or over or monotonic() >= self._next_sweep:
+            self._sweep_pause = self._between_sweeps()
+            self._next_sweep = _from_now(self._sweep_pause * random.uniform(0.8, 1.2))
+            await self._rescue()
+        if monotonic() >= self._next_prune:
+            await self._prune()
+        return self._until_next_look(peers)
+
+    def _until_next_look(self, peers: list[PeerWorker]) -> float:
+        next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
+        upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
+        return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
+
+    def _until_own_look(self, peers: list[PeerWorker]) -> float:
+        """All workers of a host see the same, and take turns."""
+        near = 1 + sum(peer.same_host for peer in peers)
+        return self._between_looks(among=near) * random.uniform(0.9, 1.1)
+
+    def _between_looks(self, *, among: int | None = None) -> float:
+        return self._crowd.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
+
+    def _between_sweeps(self) -> float:
+        return sweep_pause(self._crowd, self._lease)
+
+    def _hear_of_an_end(self) -> None:
+        # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.
+        wait = self._crowd.wait(at_most=_DEATH_CHECK_SPAN)
+        asyncio.get_running_loop().call_later(wait, self.wakeup.set)
+
+    def _hears_of(self, peers: list[PeerWorker]) -> bool:
+        """Whether the end of each of them would be heard of, and the coming of others."""
+        watched = self._neighbours.watch([WatchedProcess(p.pid, p.pid_started) for p in peers if p.same_host])
+        return watched and self._store.hears_others
+
+    def _expect_next_end(self, peers: list[PeerWorker]) -> None:
+        if later := [peer.lease_left for peer in peers if peer.lease_left >= 0]:
+            self.expect_end_of_lease(min(later))
+
+    async def _rescue(self) -> None:
+        dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
+        _log_deaths(dead, "whose lease is over")
+        if orphans:
+            log.warning("took over %d job(s) of dead workers", len(orphans))
+        for orphan in orphans:
+            self._settle(orphan)
+
+    async def _settle_strays(self) -> None:
+        for claim_id in {token.claim_id for token in self._strays}:
+            found = await self._store.claims_under(self._identity.worker_id, claim_id)
+            claims = [claim for claim in found if claim.token in self._strays]
+            started = {job.id: job.started_at for job in await self._store.get([c.job_id for c in claims])}
+            for claim in claims:
+                at = started.get(claim.job_id)
+                self._settle(OrphanedJob(claim, self._identity.worker_id, started_at=at, blamed=False))
+        self._strays = frozenset()
+
+    def _settle(self, orphan: OrphanedJob) -> None:
+        outcome = Crashed(
+            worker=orphan.worker,
+            started=orphan.started_at is not None,
+            blamed=orphan.blamed,
+            suspected=orphan.suspected,
+        )
+        self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
+
+    async def _prune(self) -> None:
+        """Look at the next stretches of the table, and soon again while there is much to remove."""
+        before = None if self._retention is None else self._time.now() - self._retention
+        retention = Retention(before=before, keep_per_schedule=self._keep_per_schedule)
+        removed = 0
+        for _ in range(_PRUNE_STRETCHES):
+            pruned = await self._store.prune(retention, after=self._pruned_through)
+            removed += pruned.jobs
+            self._pruned_through = pruned.last or ""
+            if pruned.last is None or removed >= _PRUNE_MAX:
+                break
+        if removed:
+            log.info("removed the records of %d old job(s)", removed)
+        if self._limits_in_use():
+            await self._store.prune_gates()
+        more = removed >= _PRUNE_MAX
+        pause = self._crowd.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
+        self._next_prune = _from_now(_LOOK_PAUSE if more else pause * random.uniform(0.8, 1.2))
+
+
+def _log_deaths(dead: Sequence[WorkerId], proof: str) -> None:
+    """Log deaths; the store returns each of them to one worker only."""
+    if dead:
+        log.warning("found %d dead worker(s), %s: %s", len(dead), proof, short_list(dead))
+
+
+def _from_now(seconds: float) -> Micros:
+    return monotonic() + int(seconds * SECOND)
+
+
+_MAX_WATCHED: Final = 64
+"""How many processes are watched: each takes a descriptor, in every worker of the host."""
+
+
+class WatchedProcess(NamedTuple):
+    """A process, told by its start from a later one with its id."""
+
+    pid: int
+    started: str | None
+
+
+class ProcessWatcher:
+    """The processes of other workers, each watched through a descriptor that can be read once it has ended."""
+
+    def __init__(self, on_end: Callable[[], None]) -> None:
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._watched: dict[WatchedProcess, int] = {}
+
+    def watch(self, processes: Collection[WatchedProcess]) -> bool:
+        """Watch these and no others; False when the end of one of them would not be heard of."""
+        wanted = {process for process in processes if process.pid != os.getpid()}
+        for process in self._watched.keys() - wanted:
+            self._forget(process)
+        for process in wanted - self._watched.keys():
+            if len(self._watched) < _MAX_WATCHED:
+                self._add(process)
+        return wanted == self._watched.keys()
+
+    def close(self) -> None:
+        """Watch nobody."""
+        self.watch(())
+
+    def _add(self, process: WatchedProcess) -> None:
+        # A part of Linux, and of those Pythons only that were built where the kernel's headers had it.
+        if not hasattr(os, "pidfd_open"):
+            return
+        try:
+            descriptor = os.pidfd_open(process.pid)
+        except OSError:
+            # It has just ended, or this kernel, or what confines us, does not allow it.
+            return
+        try:
+            self._loop.add_reader(descriptor, self._end, process)
+        except NotImplementedError:
+            os.close(descriptor)
+            return
+        self._watched[process] = descriptor
+        if is_gone(*process):
+            # Its id may belong to another process by now, whose end says nothing.
+            self._forget(process)
+
+    def _end(self, process: WatchedProcess) -> None:
+        self._forget(process)
+        self._on_end()
+
+    def _forget(self, process: WatchedProcess) -> None:
+        descriptor = self._watched.pop(process)
+        self._loop.remove_reader(descriptor)
+        os.close(descriptor)

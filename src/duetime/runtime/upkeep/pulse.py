@@ -1,0 +1,331 @@
+"""Keeps the worker's lease, from a thread of its own, so that a busy event loop cannot fake a death."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from duetime.errors import DuetimeError, StoreLost, StoreMoved
+from duetime.model.time import SECOND, Instant, Micros
+from duetime.model.worker import CommandId, WorkerInfo, WorkerStats
+from duetime.runtime.service import DATABASE_DOWN, Wakeup
+from duetime.runtime.store_clock import StoreClock, boottime, monotonic
+from duetime.runtime.upkeep.commands import CommandRunner, CommandTarget
+from duetime.runtime.upkeep.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
+from duetime.runtime.upkeep.pulse_checks import LOOK_PAUSE, PulseChecks
+from duetime.stores.base import Pulse
+
+if TYPE_CHECKING:
+    from duetime.stores.base import Store
+
+
+log = logging.getLogger("duetime.worker")
+
+
+class PulseListener(CommandTarget, Protocol):
+    """Hears, in the worker's own loop, what the pulse brings."""
+
+    def attend(self, pulse: Pulse) -> None:
+        """Act on lost claims and requests to cancel."""
+        ...
+
+    def lose_lease(self) -> WorkerInfo:
+        """Stop everything, because others may take it over now; return the identity to go on under."""
+        ...
+
+    def lose_store(self, error: StoreLost) -> None:
+        """Stop, because nothing can be stored any more."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a thread of the worker is at work; called from the pulse's thread."""
+        ...
+
+    def stats(self) -> WorkerStats:
+        """Tell how the worker fares; called from the pulse's thread."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseTiming:
+    """How long a silent worker is believed, and how often it speaks."""
+
+    length: Micros = 30 * SECOND
+
+    @property
+    def beat(self) -> float:
+        """Seconds between pulses."""
+        return self.length / 3 / SECOND
+
+    @property
+    def looks(self) -> bool:
+        """Whether pulses come often enough to look for what hints may have missed."""
+        return self.beat <= LOOK_PAUSE
+
+    @property
+    def retry(self) -> float:
+        """Seconds before a pulse that failed is tried again: some tries must fit in what is left of the lease."""
+        return min(0.5, self.beat / 10)
+
+    @property
+    def margin(self) -> Micros:
+        """How long before the end of its lease a worker gives up on its own."""
+        return self.length // 6
+
+
+class PulseThread:
+    """The thread that registers the worker, renews its lease and watches its loop."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        info: WorkerInfo,
+        lease: LeaseTiming,
+        listener: PulseListener,
+        time: StoreClock,
+        on_hang: Callable[[], None],
+        lookout: PulseChecks | None = None,
+    ) -> None:
+        self._store = store
+        self._info = info
+        self._lease = lease
+        self._listener = listener
+        self._time = time
+        self._lookout = lookout if lease.looks else None
+        self.registered_at: Instant = 0
+        """When the worker was registered, by the store's clock."""
+        self._main = asyncio.get_running_loop()
+        self._watch = LoopWatch(self._main, on_hang=on_hang)
+        self._registered: asyncio.Future[None] = self._main.create_future()
+        self._ended: asyncio.Future[None] = self._main.create_future()
+        self._thread = threading.Thread(target=self._serve, name="duetime-pulse", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wake = Wakeup()
+        self._stopping = False
+        self._orphaned = False
+        self._asked = False
+        self._deadline: Micros = 0
+        self._done = -1
+        """How many jobs had ended at the last look at the loop."""
+        self._commander = CommandRunner(
+            store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke
+        )
+
+    async def start(self) -> None:
+        """Register the worker; raises what the store raises."""
+        self._thread.start()
+        await self._registered
+
+    def ask(self) -> None:
+        """Look for requests at once, because the worker was hinted."""
+        self._asked = True
+        self._poke()
+
+    async def stop(self) -> None:
+        """Retire the worker and end the thread."""
+        self._stopping = True
+        self._poke()
+        await self._ended
+
+    def _poke(self) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake.set)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._beat_on())
+        except BaseException as error:  # noqa: BLE001 - reported to whoever waits for the start
+            self._in_main(self._fail_start, error)
+        self._in_main(self._ended.set_result, None)
+
+    def _fail_start(self, error: BaseException) -> None:
+        if self._registered.done():
+            log.error("the pulse has stopped; the lease will lapse", exc_info=error)
+        else:
+            self._registered.set_exception(error)
+
+    async def _beat_on(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        # The worker's own store was checked when it was opened, and what is weak about it is told once.
+        await self._store.open(check=False)
+        try:
+            await self._register()
+            self._in_main(self._registered.set_result, None)
+            await self._beat_until_stopped()
+            await self._obey(commands=False, answered=self._commander.answered)
+            await self._retire()
+        finally:
+            await self._store.close()
+
+    async def _beat_until_stopped(self) -> None:
+        # The first at once, while the worker is awake anyway: those that follow find all that they need prepared.
+        # Workers that were started together beat one after the other then, and learn soon how many they are.
+        next_beat, share = monotonic(), random.uniform(0.05, 1)
+        while not self._stopping and (not self._is_orphaned() or self._listener.busy()):
+            # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
+            hanging = self._watch.hanging()
+            left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
+            period = self._period()
+            await self._wake.wait(min(period, left))
+            self._wake.clear()
+            # Before a beat, so that a loop that is well has answered by the time the store has.
+            self._watch.ask(quiet=period > PERIOD and not self._listener.stats().running)
+            if hanging:
+                continue
+            if monotonic() >= next_beat or self._commander.answered:
+                pause = (
+                    share * self._lease.beat if await self._beat() else min(self._lease.retry, self._left())
+                )
+                next_beat, share = monotonic() + int(pause * SECOND), 1.0
+            elif self._asked or self._watch.lag >= BLOCK_LIMIT:
+                # A loop that is blocked passes no hints on.
+                self._asked = False
+                await self._attend()
+
+    def _is_orphaned(self) -> bool:
+        # A worker that is idle is told nothing, so nothing fails to reach it.
+        return self._orphaned or self._main.is_closed()
+
+    def _period(self) -> float:
+        """How long the loop may go unwatched: not for long while jobs run in it, or it has not answered yet."""
+        stats = self._listener.stats()
+        quiet = not stats.running and stats.done == self._done and not self._watch.lag
+        self._done = stats.done
+        return QUIET_PERIOD if quiet else PERIOD
+
+    async def _register(self) -> None:
+        sent = boottime()
+        mono = monotonic()
+        now = await self._store.register(self._info, lease=self._lease.length)
+        self.registered_at = now
+        self._observe(mono, now)
+        self._deadline = sent + self._lease.length - self._lease.margin
+
+    async def _beat(self) -> bool:
+        """Renew the lease; past the deadline by our own clock everything is stopped, whatever the store would say."""
+        sent, mono = boottime(), monotonic()
+        if sent >= self._deadline:
+            await self._start_over("its lease was not renewed in time")
+            return False
+        # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
+        answered = self._commander.answered
+        stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
+        wants = None if self._lookout is None else self._lookout.wants()
+        try:
+            async with self._in_time():
+                pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
+        except StoreLost as error:
+            self._in_main(self._listener.lose_store, error)
+            return False
+        except Exception as error:  # noqa: BLE001 - a pulse that ends is a worker that dies
+            _log_failure("the lease could not be renewed: %s", error=error)
+            return False
+        if not pulse.alive:
+            await self._start_over("it was declared dead")
+            # The next beat soon, so that the new record shows how the worker is.
+            return False
+        self._deadline = sent + self._lease.length - self._lease.margin
+        if self._lookout is None or self._lookout.is_news(pulse, wants):
+            self._observe(mono, pulse.now)
+            self._in_main(self._listener.attend, pulse)
+        await self._obey(commands=pulse.commands, answered=answered)
+        return True
+
+    def _in_time(self) -> asyncio.Timeout:
+        """Bound a call by a heartbeat, and by the moment at which the worker gives up unless its lease is renewed."""
+        return asyncio.timeout(min(self._lease.beat, self._left()))
+
+    def _left(self) -> float:
+        """Seconds until the worker gives up unless its lease is renewed."""
+        return max(0.0, (self._deadline - boottime()) / SECOND)
+
+    async def _attend(self) -> None:
+        try:
+            async with self._in_time():
+                pulse = await self._store.attend(self._info.id)
+        except Exception as error:  # noqa: BLE001 - the next pulse brings them
+            _log_failure(
+                "requests could not be read, and will be with the next heartbeat: %s",
+                error=error,
+                expected=logging.DEBUG,
+            )
+            return
+        if pulse.alive:
+            self._in_main(self._listener.attend, pulse)
+            await self._obey(commands=pulse.commands)
+
+    async def _obey(self, *, commands: bool, answered: Collection[CommandId] = ()) -> None:
+        """Begin what the worker was told, and store these answers."""
+        if not commands and not answered:
+            return
+        try:
+            async with self._in_time():
+                if commands:
+                    await self._commander.attend(self._info.id)
+                await self._commander.report(answered)
+        except Exception as error:  # noqa: BLE001 - the next pulse tries again
+            _log_failure(
+                "commands could not be read or answered, and will be tried again: %s",
+                error=error,
+                expected=logging.DEBUG,
+            )
+
+    async def _start_over(self, why: str) -> None:
+        """Drop all claims and go on as another worker."""
+        log.error("worker %s stops its jobs and registers anew: %s", self._info.id, why)
+        answer: asyncio.Future[WorkerInfo] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def lose() -> None:
+            info = self._listener.lose_lease()
+            loop.call_soon_threadsafe(answer.set_result, info)
+
+        self._in_main(lose)
+        if self._orphaned:
+            # Nobody is left who could go on.
+            self._stopping = True
+            return
+        self._info = await answer
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                await self._register()
+            except StoreMoved as error:
+                log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
+                self._in_main(lambda: self._listener.ask_to_stop(now=True))
+                await self._wake.wait(self._lease.beat)
+            except Exception as error:  # noqa: BLE001 - tried again until the worker is stopped
+                _log_failure("worker %s cannot register anew yet: %s", self._info.id, error=error)
+                await asyncio.sleep(self._lease.retry)
+            else:
+                return
+
+    async def _retire(self) -> None:
+        try:
+            await self._store.retire(self._info.id)
+        except DuetimeError as error:
+            log.warning("the worker could not sign off, its lease will lapse: %s", error)
+
+    def _observe(self, sent: Micros, now: Instant) -> None:
+        received = monotonic()
+        self._in_main(self._time.observe, sent, received, now)
+
+    def _in_main(self, call: Callable[..., object], *args: object) -> None:
+        try:
+            self._main.call_soon_threadsafe(call, *args)
+        except RuntimeError:
+            # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
+            self._orphaned = True
+
+
+def _log_failure(text: str, *args: object, error: Exception, expected: int = logging.WARNING) -> None:
+    """Log what failed and is tried again; an error that is not the database's is a defect, and has its traceback."""
+    known = isinstance(error, (*DATABASE_DOWN, TimeoutError))
+    level = expected if known else logging.WARNING
+    log.log(level, text, *args, str(error) or "no answer in time", exc_info=None if known else error)

@@ -1,0 +1,224 @@
+"""Why a job or a schedule stands as it does, and what is wrong with schedules as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestion, Sentence, ask_about
+from duetime.model.explain.job import job_explanation
+from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
+from duetime.model.explain.wording import length
+from duetime.model.invalid_rows import row_problem, unreadable_row, with_blanks
+from duetime.model.job import JobId
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.stored import LiveWorkers, StoredJob, StoredWorker
+from duetime.model.text import list_with_total, short_list
+from duetime.model.time import LATEST, MINUTE, Instant, to_datetime
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
+from duetime.scheduler.lookup import find_job, find_schedule
+from duetime.stores.base import DoctorCheck, Store
+
+_MAX_RECORDS = 200
+_MAX_ENTRIES = 500
+_MAX_JOBS_BEFORE = 50
+"""How many jobs before an occurrence are looked at for the one that was in its way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplanationLine:
+    """One sentence, and when it happened; `None` for what is so now."""
+
+    at: datetime | None
+    text: str
+
+    def __str__(self) -> str:
+        when = "now" if self.at is None else self.at.strftime("%Y-%m-%d %H:%M:%S")
+        return f"{when:19}  {self.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What happened to a job, and what it waits for."""
+
+    job_id: JobId
+    lines: tuple[ExplanationLine, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(line) for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleExplanation:
+    """How a schedule stands, or what became of it at some time, and why."""
+
+    schedule: str
+    tz: str
+    """The zone that its times are told in, and that a time without a zone was taken for."""
+    lines: tuple[ExplanationLine, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(line) for line in self.lines)
+
+
+async def explain_job(store: Store, job_id: JobId) -> Explanation:
+    """Gather what the store knows about a job and tell it; raises `JobNotFound`."""
+    facts = await _job_facts(store, await find_job(store, job_id), await store.workers())
+    return Explanation(job_id=job_id, lines=_lines(job_explanation(facts), "UTC"))
+
+
+async def explain_schedule_at(store: Store, name: str, at: datetime | None) -> ScheduleExplanation:
+    """Gather what the store knows about a schedule and tell it; raises `ScheduleNotFound`."""
+    facts = await _schedule_facts(store, name)
+    if facts.trigger is not None:
+        facts = replace(facts, tz=facts.trigger.tz)
+    if at is None:
+        facts = replace(
+            facts, before=await store.past_occurrences(name, until=LATEST, limit=_MAX_JOBS_BEFORE)
+        )
+    else:
+        facts = await _with_question(store, facts, ask_about(at, facts.tz))
+    return ScheduleExplanation(
+        schedule=name, tz=facts.tz, lines=_lines(schedule_explanation(facts), facts.tz)
+    )
+
+
+async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
+    schedule = next(iter(await store.get_schedules([name])), None)
+    entries = await store.entries(name, limit=_MAX_ENTRIES)
+    oldest = next(iter(await store.occurrences(name, since=0, until=0, limit=1)), None)
+    if schedule is None and not entries and oldest is None:
+        schedule = await find_schedule(store, name)
+    problem = None if schedule is None else row_problem(schedule)
+    schedule = None if schedule is None else with_blanks(schedule)
+    outlook = await store.outlook("" if schedule is None else schedule.queue)
+    return ScheduleFacts(
+        now=outlook.now,
+        queue_paused_at=outlook.paused_at,
+        queue_paused_reason=outlook.paused_reason,
+        name=name,
+        schedule=schedule,
+        problem=None if problem is None else unreadable_row(problem),
+        entries=entries,
+        oldest=oldest,
+        workers=await store.workers(),
+    )
+
+
+async def _with_question(store: Store, facts: ScheduleFacts, question: ScheduleQuestion) -> ScheduleFacts:
+    """Add the records of the time that is asked about, and what is known of their jobs."""
+    records: dict[JobId, StoredJob] = {}
+    for window in question.windows:
+        # A record that stands for many is found at the last of them, perhaps behind jobs that were made later.
+        found = await store.occurrences(facts.name, since=window.since, until=LATEST, limit=_MAX_RECORDS)
+        records |= {record.id: record for record in found}
+    made = [
+        record
+        for record in records.values()
+        if was_made(record) and any(window.has(record.occurrence) for window in question.windows)
+    ]
+    until = question.windows[0].since - 1
+    return replace(
+        facts,
+        question=question,
+        records=list(records.values()),
+        before=await store.past_occurrences(facts.name, until=until, limit=_MAX_JOBS_BEFORE, made=True),
+        jobs={
+            record.id: replace(await _job_facts(store, record, facts.workers), tz=facts.tz)
+            for record in made[:MOST_TOLD]
+        },
+    )
+
+
+async def _job_facts(store: Store, job: StoredJob, workers: Sequence[StoredWorker]) -> JobFacts:
+    outlook = await store.outlook(job.queue, gate=job.gate)
+    return JobFacts(
+        now=outlook.now,
+        job=job,
+        attempts=await store.attempts(job.id),
+        workers=workers,
+        queue_paused_at=outlook.paused_at,
+        queue_paused_reason=outlook.paused_reason,
+        limits=outlook.limits,
+    )
+
+
+def _lines(sentences: Iterable[Sentence], tz: str) -> tuple[ExplanationLine, ...]:
+    place = ZoneInfo(tz)
+    return tuple(
+        ExplanationLine(at=None if at is None else to_datetime(at).astimezone(place), text=text)
+        for at, text in sentences
+    )
+
+
+_OVERDUE_AFTER = MINUTE
+"""How long after its time a schedule is fired at the latest when somebody is there to do so."""
+_MAX_NAMED = 3
+
+_START_COMMAND = "duetime scheduler MODULE:SCHEDULER, or a worker without --no-schedules"
+
+
+async def check_schedules(store: Store) -> DoctorCheck:
+    """Tell whether somebody fires the schedules, in time, and knows their tasks."""
+    schedules, workers, now = await store.schedules(), await store.workers(), await store.now()
+    return check_plans(schedules, LiveWorkers.of(workers), now=now)
+
+
+def _check_readable(active: list[StoredSchedule], what: str) -> DoctorCheck | None:
+    problems = {
+        one.name: read for one in active if isinstance(read := schedule_trigger(one), UnreadableTrigger)
+    }
+    if not problems:
+        return None
+    first, problem = next(iter(problems.items()))
+    return DoctorCheck(
+        name="schedules",
+        ok=False,
+        detail=f"{what}, {len(problems):,} of them cannot be read and wait: {short_list(list(problems), most=_MAX_NAMED)}",
+        fix=f"put or delete them; {first} has {problem.describe()}",
+    )
+
+
+def check_plans(schedules: list[StoredSchedule], fleet: LiveWorkers, *, now: Instant) -> DoctorCheck:
+    """Return the first thing that is wrong, in the order in which it is to be mended."""
+    active = [s for s in schedules if s.next_at is not None and s.paused_at is None and s.parked_at is None]
+    if not active:
+        return DoctorCheck(name="schedules", ok=True, detail="no active schedules")
+    what = f"{len(active):,} active"
+    return _check_readable(active, what) or _check_served(active, fleet, what, now=now)
+
+
+def _check_served(
+    active: list[StoredSchedule], fleet: LiveWorkers, what: str, *, now: Instant
+) -> DoctorCheck:
+    if not fleet.fires:
+        return DoctorCheck(
+            name="schedules", ok=False, detail=f"{what}, and nobody fires them", fix=f"start {_START_COMMAND}"
+        )
+    if not fleet.queues:
+        return DoctorCheck(
+            name="schedules",
+            ok=False,
+            detail=f"{what}, and nobody runs their jobs",
+            fix="start duetime worker MODULE:SCHEDULER",
+        )
+    if unknown := [schedule for schedule in active if not fleet.knows(schedule.task)]:
+        tasks = sorted({schedule.task for schedule in unknown})
+        return DoctorCheck(
+            name="schedules",
+            ok=False,
+            detail=f"{what}, {len(unknown):,} with tasks that no living worker knows: {list_with_total(tasks[:_MAX_NAMED], len(tasks))}",
+            fix="start a worker with the code that has them; delete only schedules that are no longer wanted",
+        )
+    late = [(schedule.next_at or 0, schedule.name) for schedule in active]
+    if overdue := sorted(pair for pair in late if pair[0] < now - _OVERDUE_AFTER):
+        return DoctorCheck(
+            name="schedules",
+            ok=False,
+            detail=f"{what}, {len(overdue):,} overdue for up to {length(now - overdue[0][0])}: "
+            f"{list_with_total([name for _, name in overdue[:_MAX_NAMED]], len(overdue))}",
+            fix=f"see the log of the workers that fire schedules, or: duetime explain {overdue[0][1]}",
+        )
+    return DoctorCheck(name="schedules", ok=True, detail=f"{what}, none overdue")

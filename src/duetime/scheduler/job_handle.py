@@ -1,0 +1,125 @@
+"""A job that was just enqueued."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from duetime.errors import (
+    JobCancelled,
+    JobFailed,
+    JobSkipped,
+    ResultExpired,
+    ResultUnreadable,
+    StoreUnavailable,
+)
+from duetime.model.job import JobId
+from duetime.model.states import State
+from duetime.model.text import shown
+from duetime.scheduler.lookup import find_job
+from duetime.scheduler.records import JobRecord
+from duetime.stores.base.protocols import Store
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
+
+
+log = logging.getLogger("duetime.store")
+
+R = TypeVar("R")
+
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.25
+
+
+class JobHandle(Generic[R]):
+    """Refers to a stored job and waits for its result."""
+
+    __slots__ = ("_decode", "_store", "existing", "id", "task")
+
+    def __init__(
+        self,
+        job_id: JobId,
+        task: str,
+        store: Callable[[], Store],
+        decode: Callable[[str], Any],
+        existing: bool = False,  # noqa: FBT001, FBT002 - given by name, each takes twice as long to make
+    ) -> None:
+        self.id = job_id
+        self.task = task
+        self.existing = existing
+        """Whether a job that was there before, under the same key, serves the request."""
+        self._store = store
+        self._decode = decode
+
+    def __repr__(self) -> str:
+        return f"<JobHandle {self.task} {self.id}>"
+
+    async def record(self) -> JobRecord:
+        """Return the job as it stands; raises `JobNotFound`."""
+        return JobRecord.from_stored(await self._stored())
+
+    async def result(self, *, timeout: float | None = None) -> R:
+        """Wait until the job has ended, retries included, and return what it returned.
+
+        Waits also while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
+        `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultUnreadable`, `JobNotFound`, or `TimeoutError` when the
+        time is up first.
+        """
+        away: list[StoreUnavailable] = []
+        try:
+            async with asyncio.timeout(timeout):
+                job = await self._ended(away)
+        except TimeoutError:
+            text = f"job {self.id} of {self.task} has not ended within {timeout} seconds"
+            raise TimeoutError(text) from (away[-1] if away else None)
+        return self._read(job)
+
+    async def _ended(self, away: list[StoreUnavailable]) -> StoredJob:
+        """Look until the job has ended; `away` has what the last look has failed of."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                job = await self._stored()
+            except StoreUnavailable as error:
+                if not away:
+                    log.warning("waiting for job %s, but the database cannot be asked: %s", self.id, error)
+                away[:] = [error]
+            else:
+                away.clear()
+                if job.state.terminal:
+                    return job
+            await asyncio.sleep(pause)
+            pause = min(_LONGEST_PAUSE, pause * 1.5)
+
+    async def _stored(self) -> StoredJob:
+        return await find_job(self._store(), self.id)
+
+    def _read(self, job: StoredJob) -> R:
+        match job.state:
+            case State.FAILED:
+                text = f"job {job.id} of {job.task} failed: {job.error or 'its error is not kept'}"
+                raise JobFailed(text, error=job.error, traceback=job.traceback)
+            case State.CANCELLED:
+                text = f"job {job.id} of {job.task} was cancelled: {job.reason}"
+                raise JobCancelled(text)
+            case State.SKIPPED:
+                text = f"job {job.id} of {job.task} was skipped: {job.reason}"
+                raise JobSkipped(text)
+            case _:
+                pass
+        if job.result_error is not None:
+            text = f"job {job.id} of {job.task} succeeded, but {job.result_error}"
+            raise ResultExpired(text)
+        if job.result is None:
+            return None  # type: ignore[return-value]  # what its task returns
+        try:
+            value: R = self._decode(job.result)
+        except (ValueError, RecursionError) as error:
+            text = (
+                f"job {job.id} of {job.task} succeeded, but its stored result cannot be read: {shown(error)}"
+            )
+            raise ResultUnreadable(text) from error
+        return value

@@ -1,0 +1,147 @@
+"""Writes to schedules: read, decide, compare and set, and again when somebody was faster; and who asked for them."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import random
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from duetime.errors import InvalidOption, StoreError, StoreUnavailable
+from duetime.model.invalid_rows import row_problem
+from duetime.model.schedule.actions import declare
+from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.text import check_text, shown
+from duetime.model.time import Instant
+from duetime.scheduler.lookup import check_not_moved, schedule_not_found
+from duetime.scheduler.registry import ScheduleDefinition
+from duetime.stores.base import Store
+
+_MAX_ATTEMPTS = 50
+_RETRY_PAUSE = 0.002
+
+ChangeAnswer: TypeAlias = Literal["created", "changed", "unchanged"]
+ScheduleDecision: TypeAlias = Callable[[StoredSchedule | None, Instant], ScheduleUpdate | None]
+
+
+async def change_schedule(store: Store, name: str, decide: ScheduleDecision) -> ScheduleUpdate | None:
+    """Write what is decided for one schedule; return it, or `None` when nothing was to be changed."""
+    written = await change_schedules(store, {name: decide})
+    return written.get(name)
+
+
+async def change_existing(
+    store: Store, name: str, decide: Callable[[StoredSchedule, Instant], ScheduleUpdate | None]
+) -> ScheduleUpdate | None:
+    """Do the same for a schedule that must exist; raises `ScheduleNotFound`."""
+    return await change_schedule(store, name, lambda found, now: decide(existing_schedule(found, name), now))
+
+
+async def change_schedules(
+    store: Store, decisions: Mapping[str, ScheduleDecision], *, whole: bool = False
+) -> dict[str, ScheduleUpdate]:
+    """Write what is decided for each schedule, all that hold in one step, or all or none; return what was written."""
+    written: dict[str, ScheduleUpdate] = {}
+    open_names: list[str] = list(decisions)
+    if not open_names:
+        return written
+    async for now in _attempts(store, open_names):
+        found = {schedule.name: _readable(schedule) for schedule in await store.get_schedules(open_names)}
+        changes = {name: decisions[name](found.get(name), now) for name in open_names}
+        due = {name: change for name, change in changes.items() if change is not None}
+        applied = await write_changes(store, list(due.values()), whole=whole)
+        written |= {name: due[name] for name in applied}
+        open_names[:] = [name for name in due if name not in applied]
+        if not open_names:
+            break
+    return written
+
+
+async def read_until_written(store: Store, name: str) -> AsyncIterator[tuple[StoredSchedule, Instant]]:
+    """Yield a schedule and the time, read again as often as somebody was faster; raises `ScheduleNotFound`."""
+    async for now in _attempts(store, [name]):
+        yield existing_schedule(next(iter(await store.get_schedules([name])), None), name), now
+
+
+async def write_changes(
+    store: Store, changes: Sequence[ScheduleUpdate], *, whole: bool = False
+) -> frozenset[str]:
+    """Write; once more if no answer comes, since what had been written is known by its entry."""
+    try:
+        return await store.write_schedules(changes, whole=whole)
+    except StoreUnavailable:
+        return await store.write_schedules(changes, whole=whole)
+
+
+def answer_of(change: ScheduleUpdate | None) -> ChangeAnswer:
+    """Tell what was done to a schedule that was asked for."""
+    if change is None:
+        return "unchanged"
+    return "created" if change.before is None else "changed"
+
+
+def existing_schedule(schedule: StoredSchedule | None, name: str) -> StoredSchedule:
+    """Return a schedule that exists, or raise `ScheduleNotFound`."""
+    if schedule is None:
+        raise schedule_not_found(name)
+    return _readable(schedule)
+
+
+def _readable(schedule: StoredSchedule) -> StoredSchedule:
+    """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
+    if (problem := row_problem(schedule)) is not None:
+        text = f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
+        raise StoreError(text)
+    return schedule
+
+
+async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
+    check_not_moved(store)
+    for attempt in range(_MAX_ATTEMPTS):
+        if attempt:
+            await asyncio.sleep(_RETRY_PAUSE * random.uniform(0, attempt))
+        yield await store.now()
+    text = f"schedule {names[0]} is being changed by others all the time; try again"
+    raise StoreUnavailable(text)
+
+
+async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:
+    """Store the schedules that the code declares; what is unchanged is not written."""
+    who = code_actor_name()
+    await change_schedules(store, {name: _decision(declared, who) for name, declared in schedules.items()})
+
+
+def _decision(declared: ScheduleDefinition, who: str) -> ScheduleDecision:
+    def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
+        return declare(before, declared.at(now), who=who, now=now)
+
+    return decide
+
+
+MAX_ACTOR_NAME = 200
+
+
+def actor_name(by: str | None) -> str:
+    """Return the name that was given, else the user and the host of this process."""
+    if by is None:
+        return f"{_user_name()}@{socket.gethostname()}"[:MAX_ACTOR_NAME]
+    if not isinstance(by, str) or not 0 < len(by) <= MAX_ACTOR_NAME:
+        text = f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}"
+        raise InvalidOption(text)
+    return check_text(by, what="by")
+
+
+def code_actor_name() -> str:
+    """Return the name for what the code of this process declares."""
+    return f"code {socket.gethostname()}:{os.getpid()}"
+
+
+def _user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # In a container the user often has a number and no name.
+        return f"user-{os.getuid()}"

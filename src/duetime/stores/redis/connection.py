@@ -1,0 +1,450 @@
+"""Calls of our functions in the server: made on connections kept open, and loaded where the server does not know them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from redis.asyncio import ConnectionPool, Redis, RedisCluster
+from redis.exceptions import ReadOnlyError, ResponseError
+
+from duetime.errors import NotOpen
+from duetime.failpoints import InjectedFault, failpoint
+from duetime.model.ids import new_token
+from duetime.model.stored import StoredJob
+from duetime.model.time import Clock, Instant
+from duetime.stores.base import Hint
+from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.base.timeouts import ServerTimeouts
+from duetime.stores.redis.address import RedisAddress, close_client
+from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
+from duetime.stores.redis.hints import RedisHintSender
+from duetime.stores.redis.library import function_library
+from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues, pack, read_job
+
+
+class KeptConnections:
+    """Makes calls on connections that are taken from a pool once and kept.
+
+    A call by the client itself takes twice the time: it goes through the pool, watches each step with a timer of its
+    own, and measures all that.
+    """
+
+    def __init__(self, pool: ConnectionPool, *, most: int) -> None:
+        self._pool = pool
+        self._turns = asyncio.Semaphore(most)
+        self._free: list[Any] = []
+        self._doubtful: set[Any] = set()
+        self._closed = False
+
+    def close(self) -> None:
+        """Make no more calls, not even those that wait for their turn; the lines themselves are the pool's to close."""
+        self._closed = True
+
+    def give_up(self) -> None:
+        """Connect the unused lines anew before they are used: where one does not answer, the others may be dead as well."""
+        self._doubtful.update(self._free)
+
+    async def call(self, *words: Any, within: float | None) -> Any:
+        """Return what the server answers; raises `TimeoutError` if that takes longer.
+
+        The wait for a turn is not counted: it ends, because each call before it does.
+        """
+        async with self._turns, asyncio.timeout(within):
+            if self._closed:
+                raise NotOpen("the store is not open")
+            line: Any = self._free.pop() if self._free else await self._new()
+            try:
+                if line in self._doubtful:
+                    self._doubtful.discard(line)
+                    await line.disconnect(nowait=True)
+                # Also reconnects one that was lost, for example by the call before.
+                await self._pool.ensure_connection(line)
+                await line.send_packed_command(_packed_command(words))
+                return await line.read_response(disable_decoding=True)
+            finally:
+                self._free.append(line)
+                if self._closed:
+                    # It may have been connected after all were closed.
+                    await line.disconnect(nowait=True)
+
+    async def _new(self) -> Any:
+        line: Any = await self._pool.get_connection()
+        # The time is measured here, for the call as a whole.
+        line.socket_timeout = None
+        return line
+
+
+def _packed_command(words: Iterable[str | bytes | int]) -> bytes:
+    """Write a command down, which takes the client three times as long, since it is prepared for more kinds of words."""
+    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))
+
+
+Answer = TypeVar("Answer")
+Told_co = TypeVar("Told_co", covariant=True)
+
+_MOST_LOADS: Final = 3
+"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
+
+
+class AnswerDecoder(Protocol[Told_co]):
+    """Reads an answer."""
+
+    def decode(self, packed: bytes, /) -> Told_co:
+        """Return what was packed."""
+        ...
+
+
+class FunctionCalls:
+    """Makes calls for one store, on connections of one event loop."""
+
+    def __init__(
+        self,
+        address: RedisAddress,
+        *,
+        namespace: str,
+        clock: Clock | None,
+        family: FunctionCalls | None = None,
+    ) -> None:
+        self.address = address
+        self.tag = f"{{{namespace}}}"
+        self.sender: str = new_token() if family is None else family.sender
+        self.subscribers: HintSubscribers = HintSubscribers() if family is None else family.subscribers
+        self.patience: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.patience
+        self._namespace = namespace
+        self._clock = clock
+        self._client: Any = None
+        """Not told to the type checkers, to whom half of it is unknown."""
+        self._lines: KeptConnections | None = None
+        """To one server; where the primary has to be asked for, calls go by the client."""
+        self._turns: asyncio.Semaphore
+        """For those calls: to wait for a free connection is not counted into their time."""
+        self._blocking: Any = None
+        """For threads without an event loop; there is none before the first asks."""
+        # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
+        self._making = threading.RLock()
+        self._voice = RedisHintSender(self._publish)
+        self._forget: Callable[[], None] = lambda: None
+        self._giving_up: asyncio.Task[None] | None = None
+
+    @property
+    def client(self) -> Any:
+        """The connections; raises `NotOpen` before `open` and after `close`."""
+        if self._client is None:
+            raise NotOpen("the store is not open")
+        return self._client
+
+    def sibling(self) -> FunctionCalls:
+        """Return the same for another event loop; whoever listens to one hears the hints of both."""
+        return FunctionCalls(self.address, namespace=self._namespace, clock=self._clock, family=self)
+
+    async def open(self) -> None:
+        """Make connections possible; the first call finds out whether there is a server."""
+        if self._client is None:
+            try:
+                client = self._client = self.address.client()
+            except Exception as error:
+                raise translate(error, str(self.address)) from error
+            self._turns = asyncio.Semaphore(self.address.pool)
+            if isinstance(client, Redis) and not self.address.watched:
+                self._lines = KeptConnections(client.connection_pool, most=self.address.pool)
+            self._forget = self.patience.watch(self._give_up)
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        self._forget()
+        await self._voice.close()
+        client, self._client, lines, self._lines = self._client, None, self._lines, None
+        if lines is not None:
+            lines.close()
+        if client is not None:
+            await close_client(client)
+        blocking, self._blocking = self._blocking, None
+        if blocking is not None:
+            blocking.close()
+
+    async def read(
+        self, verb: str, decoder: AnswerDecoder[Answer], request: object = None, *, rows: int = 1
+    ) -> Answer:
+        """Make a call that changes nothing; again on a new connection when no answer came."""
+        return _decode(decoder, await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
+
+    async def write(
+        self,
+        verb: str,
+        decoder: AnswerDecoder[Answer],
+        request: object = None,
+        *,
+        hints: Iterable[Hint] = (),
+        since: Instant | None = None,
+        rows: int = 1,
+        repeatable: bool = False,
+    ) -> Answer:
+        """Make a call, and pass hints on with it; with `since`, only if that instant has come by the server's clock.
+
+        The server decides for other processes, and its answer for this one. A call that is repeatable is made again on a
+        new connection when no answer came. `rows` is how many it reads or writes, which gives it time.
+        """
+        told = tuple(hints)
+        self._fail(f"before:{verb}")
+        said = self._voice.with_call(told)
+        packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
+        answer = _decode(decoder, packed)
+        self._fail(f"after:{verb}")
+        if told and _has_come(since, answer):
+            self._voice.behind_call(told, said=said)
+            for hint in told:
+                self.subscribers.tell(hint)
+        return answer
+
+    def write_blocking(
+        self,
+        verb: str,
+        decoder: AnswerDecoder[Answer],
+        request: object,
+        *,
+        hints: Iterable[Hint],
+        since: Instant | None,
+    ) -> Answer | None:
+        """Make a call that is repeatable in the thread of a caller who may wait; None where an event loop has to."""
+        client, told = self._for_threads(), tuple(hints)
+        if client is None:
+            return None
+        self._fail(f"before:{verb}")
+        words = self._words("FCALL", verb, request, told, since)
+        try:
+            packed: bytes = self._answered(client, words)
+        except Exception as error:
+            if is_missing(error):
+                return None
+            raise translate(error, str(self.address)) from error
+        self._fail(f"after:{verb}")
+        answer = _decode(decoder, packed)
+        if _has_come(since, answer):
+            for hint in told:
+                self.subscribers.notify(hint)
+        return answer
+
+    async def servers(self) -> dict[str, Mapping[str, Any]]:
+        """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
+        client: Any = self.client
+        try:
+            async with self.patience.one_try():
+                if not isinstance(client, RedisCluster):
+                    return {"": await _server_info(client)}
+                await client.initialize()
+                return {node.name: await _server_info(node) for node in client.get_primaries()}
+        except Exception as error:
+            raise translate(error, str(self.address)) from error
+
+    async def transport(self) -> Any:
+        """Return what a connection to the server, or to one of a cluster, is made of."""
+        client: Any = self.client
+        try:
+            if not isinstance(client, RedisCluster):
+                connection: Any = await client.connection_pool.get_connection()
+                await client.connection_pool.release(connection)
+            else:
+                await client.initialize()
+                node: Any = client.get_primaries()[0]
+                await _server_info(node)
+                connection = node._free[-1]  # noqa: SLF001 -- no public name leads to it
+        except Exception as error:
+            raise translate(error, str(self.address)) from error
+        return connection._writer.transport  # noqa: SLF001 -- the same
+
+    def _for_threads(self) -> Any:
+        with self._making:
+            if self._blocking is None and self._client is not None:
+                self._blocking = self.address.blocking_client()
+            return self._blocking
+
+    def _fail(self, place: str) -> None:
+        """Let a test have a call fail as one does whose connection is lost."""
+        try:
+            failpoint(place)
+        except InjectedFault as error:
+            raise translate(error, str(self.address)) from error
+
+    async def _publish(self, hint: Hint) -> None:
+        try:
+            async with self.patience.one_try(repeatable=True):
+                await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
+        except TimeoutError:
+            self.patience.lose()
+
+    async def _call(
+        self,
+        command: str,
+        verb: str,
+        request: object,
+        hints: Iterable[Hint] = (),
+        since: Instant | None = None,
+        *,
+        rows: int,
+        repeatable: bool,
+    ) -> bytes:
+        words = self._words(command, verb, request, hints, since)
+        within = self.patience.deadline(rows, repeatable=repeatable).first
+        loads = 0
+        while True:
+            try:
+                return await self._send(words, within=within)
+            except Exception as error:
+                if repeatable and is_unanswered(error):
+                    repeatable = False
+                    continue
+                if loads == _MOST_LOADS or not is_missing(error):
+                    raise await self._refused(error) from error
+                loads += 1
+            await self._reload()
+
+    async def _send(self, words: tuple[Any, ...], *, within: float | None) -> bytes:
+        """Make a call once; a connection that does not answer in time is not the only one that is given up."""
+        client, lines = self.client, self._lines
+        began = time.monotonic()
+        try:
+            if lines is not None:
+                answer: bytes = await lines.call(*words, within=within)
+            else:
+                async with self._turns, asyncio.timeout(within):
+                    answer = await client.execute_command(*words)
+        except BaseException as error:
+            self.patience.heed(error, waited=time.monotonic() - began)
+            if self._giving_up is not None and isinstance(error, TimeoutError):
+                await asyncio.wait({self._giving_up})
+            raise
+        return answer
+
+    def _give_up(self) -> None:
+        """Have the unused connections made anew."""
+        if self._lines is not None:
+            self._lines.give_up()
+        if self._client is not None:
+            self._giving_up = asyncio.create_task(self._disconnect(self._client), name="duetime-give-up")
+        if self._blocking is not None:
+            _disconnect_unused(self._blocking)
+
+    async def _disconnect(self, client: Any) -> None:
+        with contextlib.suppress(Exception):
+            if isinstance(client, RedisCluster):
+                await client.aclose()
+            else:
+                await client.connection_pool.disconnect(inuse_connections=False)
+        self._giving_up = None
+
+    def _answered(self, client: Any, words: tuple[Any, ...]) -> bytes:
+        """Make a call in this thread, and once more when no answer came."""
+        try:
+            answer: bytes = client.execute_command(*words)
+        except Exception as error:
+            if not is_unanswered(error):
+                raise
+            if is_silence(error):
+                self.patience.lose()
+                _disconnect_unused(client)
+            answer = client.execute_command(*words)
+        return answer
+
+    def _words(
+        self, command: str, verb: str, request: object, hints: Iterable[Hint], since: Instant | None
+    ) -> tuple[Any, ...]:
+        now = "" if self._clock is None else self._clock.now()
+        said = [f"{hint.kind} {hint.name}" for hint in hints]
+        packed = pack(request)
+        return (
+            command,
+            function_library().function(verb),
+            1,
+            self.tag,
+            now,
+            self.sender,
+            packed,
+            since or 0,
+            *said,
+        )
+
+    async def _reload(self) -> None:
+        try:
+            async with self.patience.one_try():
+                await _load_library(self.client)
+        except Exception as error:
+            raise await self._refused(error) from error
+
+    async def _refused(self, error: Exception) -> Exception:
+        """Return what to raise; connections to a server that is a replica by now are given up."""
+        if isinstance(error, ReadOnlyError) and isinstance(self.client, Redis):
+            # The address may lead to the new primary, but nobody looks as long as the old one answers.
+            await self.client.connection_pool.disconnect()
+        return translate(error, str(self.address))
+
+
+def _disconnect_unused(client: Any) -> None:
+    try:
+        client.connection_pool.disconnect(inuse_connections=False)
+    except TypeError:
+        # An earlier driver disconnects all.
+        client.connection_pool.disconnect()
+
+
+async def _server_info(server: Any) -> dict[str, Any]:
+    """Ask a server about itself; many users may not."""
+    told: dict[str, Any] = {}
+    for words in (("INFO",), ("CONFIG GET", "appendfsync")):
+        with contextlib.suppress(ResponseError):
+            told |= await server.execute_command(*words)
+    return told
+
+
+def _has_come(since: Instant | None, answer: Any) -> bool:
+    """Whether an instant has come by the server's clock, which is among the facts of its answer."""
+    return since is None or since <= answer[0]["now"]
+
+
+def _decode(decoder: AnswerDecoder[Answer], answer: bytes) -> Answer:
+    """Read an answer, also when somebody has edited a row."""
+    try:
+        return decoder.decode(answer)
+    except UnicodeDecodeError:
+        from duetime.stores.redis.rows import with_readable_text
+
+        return decoder.decode(with_readable_text(answer))
+
+
+async def _load_library(client: Any) -> None:
+    """Give the server our functions, unless another process has done it meanwhile; in a cluster, every primary."""
+    try:
+        await client.function_load(function_library().source)
+    except ResponseError as error:
+        if "already exists" not in str(error):
+            raise
+
+
+class RedisStorePart:
+    """A part of `RedisStore`: the verbs about one noun."""
+
+    _calls: FunctionCalls
+
+    async def _records(self, verb: str, asked: NamedValues, *, limit: int) -> list[StoredJob]:
+        """Return the first jobs that a walk meets."""
+        found: list[StoredJob] = []
+        async for facts, some in self._walk(verb, asked):
+            found += [read_job(row, facts["now"]) for row in some]
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def _walk(self, verb: str, asked: NamedValues) -> AsyncIterator[tuple[NamedValues, list[Any]]]:
+        """Make a call again and again, each from where the last one has stopped, until there is no more."""
+        after: NamedValues = {}
+        while True:
+            facts, found = await self._calls.read(verb, ANSWER_DECODER, asked | after)
+            yield facts, found
+            if "last" not in facts:
+                return
+            after = {"after": facts["last"]}

@@ -1,0 +1,199 @@
+"""Hints between processes: sends no more of them than are of use, and listens to those of others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from duetime.stores.base import Hint
+
+if TYPE_CHECKING:
+    from duetime.stores.redis.connection import FunctionCalls
+
+
+_SAME_HINT_EVERY: Final = 0.002
+"""The shortest time between two hints of one process that say the same, in seconds: each one wakes every worker."""
+_WAIT_FOR_A_CALL: Final = 0.001
+"""How long one that may be said waits for a call to go with, which costs far less than to be said alone."""
+_CLOSE_WITHIN: Final = 1.0
+
+
+class RedisHintSender:
+    """Lets hints go with calls unless the same was just said; then it is said again a moment later, once."""
+
+    def __init__(self, publish: Callable[[Hint], Awaitable[object]]) -> None:
+        self._publish = publish
+        self._again_at: dict[Hint, float] = {}
+        self._later: set[Hint] = set()
+        """What will be said, with a call or alone, and covers whatever is stored before that."""
+        self._held: Counter[Hint] = Counter()
+        """How often each was held back."""
+        self._tasks: dict[Hint, asyncio.Task[None]] = {}
+
+    def with_call(self, hints: Sequence[Hint]) -> Mapping[Hint, int]:
+        """Return those of some hints that go with a call, and how often each had been held back when it was sent."""
+        if not hints:
+            return {}
+        now = asyncio.get_running_loop().time()
+        due = [hint for hint in hints if self._again_at.get(hint, 0) <= now]
+        for hint in due:
+            # What names something is said too seldom to be remembered.
+            if not hint.name:
+                self._again_at[hint] = now + _SAME_HINT_EVERY
+        return {hint: self._held[hint] for hint in due}
+
+    def behind_call(self, hints: Sequence[Hint], *, said: Mapping[Hint, int]) -> None:
+        """Take note of what went with a call, and say the others soon, which tell of what is stored by now."""
+        # One that was held back since then may be of a job that was stored after this call, and answered before it.
+        self._later.difference_update(hint for hint, held in said.items() if held == self._held[hint])
+        for hint in hints:
+            if hint not in said:
+                self._held[hint] += 1
+                self._later.add(hint)
+                task = self._tasks.get(hint)
+                if task is None or task.done():
+                    self._tasks[hint] = asyncio.create_task(self._say(hint), name="duetime-voice")
+
+    async def close(self) -> None:
+        """Say what is left, unless that takes long."""
+        if tasks := self._tasks.values():
+            _, left = await asyncio.wait(tasks, timeout=_CLOSE_WITHIN)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _say(self, hint: Hint) -> None:
+        """Say a hint, unless it goes with a call before."""
+        loop = asyncio.get_running_loop()
+        while hint in self._later:
+            wait = self._again_at[hint] + _WAIT_FOR_A_CALL - loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            self._later.discard(hint)
+            self._again_at[hint] = loop.time() + _SAME_HINT_EVERY
+            # Hints may be lost.
+            with contextlib.suppress(Exception):
+                await self._publish(hint)
+
+
+log = logging.getLogger("duetime.store")
+
+_CHECK_EVERY: Final = 15.0
+"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_ANSWER_WITHIN: Final = 5.0
+"""How long it may take to answer."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_CANCEL_AGAIN_AFTER: Final = 0.05
+_ANY_HINT: Final = Hint("any")
+
+
+class RedisHintListener:
+    """One connection that listens while anybody wants to hear, made anew whenever it is lost."""
+
+    def __init__(self, calls: FunctionCalls) -> None:
+        self._calls = calls
+        self._ears = 0
+        self._task: asyncio.Task[None] | None = None
+        self.up = False
+        """Whether hints of others arrive at present."""
+
+    async def hints(self) -> AsyncIterator[Hint]:
+        """Yield hints until cancelled, of this process at once."""
+        with self._calls.subscribers.listening() as subscriber:
+            self._ears += 1
+            if self._task is None:
+                self._task = asyncio.create_task(self._run(), name="duetime-listen")
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                self._ears -= 1
+                if self._ears == 0:
+                    await self.close()
+
+    async def close(self) -> None:
+        """Stop to listen."""
+        task, self._task = self._task, None
+        while task is not None and not task.done():
+            # Again and again: the client loses a cancellation that comes at the same moment as a message.
+            task.cancel()
+            await asyncio.wait({task}, timeout=_CANCEL_AGAIN_AFTER)
+
+    async def _run(self) -> None:
+        """Listen until cancelled.
+
+        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and whoever
+        relied on hearing must know that it does not.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                await self._listen()
+            except Exception as error:  # noqa: BLE001 - who gives up hears nothing any more, and nobody knows
+                log.debug("hints of other processes do not arrive at present: %s", error)
+            finally:
+                heard = self.up
+                if heard:
+                    self._turn(up=False)
+            pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
+            await asyncio.sleep(pause * random.uniform(0.5, 1))
+
+    async def _listen(self) -> None:
+        async with asyncio.timeout(None) as scope:
+            forget = self._calls.patience.interrupt(scope)
+            try:
+                await self._hear_all()
+            finally:
+                forget()
+
+    async def _hear_all(self) -> None:
+        async with self._calls.client.pubsub() as heard:
+            await heard.subscribe(f"{self._calls.tag}:hints")
+            while True:
+                message = await _next_message(heard, within=_CHECK_EVERY)
+                if message is None:
+                    await heard.ping()
+                    message = await _next_message(heard, within=_ANSWER_WITHIN)
+                if message is None:
+                    self._calls.patience.lose()
+                    raise TimeoutError("the server does not answer")
+                if message[0] == b"subscribe":
+                    self._turn(up=True)
+                elif message[0] == b"message":
+                    self._hear(message[2])
+
+    def _turn(self, *, up: bool) -> None:
+        self.up = up
+        self._calls.subscribers.tell(_ANY_HINT)
+
+    def _hear(self, data: bytes) -> None:
+        sender, _, text = data.decode(errors="replace").partition(" ")
+        if sender != self._calls.sender:
+            self._calls.subscribers.tell(_read_hint(text))
+
+
+async def _next_message(heard: Any, *, within: float) -> Any:
+    """Return what the server says next, straight from the connection; nothing if it says nothing for so many seconds.
+
+    The client's own way takes twice as long, and an idle worker waits for it whenever a job comes.
+    """
+    return await heard.connection.read_response(
+        disable_decoding=True, timeout=within, disconnect_on_error=False
+    )
+
+
+def _read_hint(text: str) -> Hint:
+    """Read a hint; `any` for what other software, or a later version, has sent."""
+    try:
+        return msgspec.convert(text.split(" "), Hint)
+    except msgspec.ValidationError:
+        return _ANY_HINT

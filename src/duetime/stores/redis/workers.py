@@ -1,0 +1,165 @@
+"""Workers: registration, heartbeats, the rescue of what dead ones had, and commands to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from duetime.errors import StoreMoved
+from duetime.model.job import JobId, Token
+from duetime.model.outcome import CrashSuspect, blamed_job
+from duetime.model.text import clean_text
+from duetime.model.time import Instant, Micros
+from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
+from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
+from duetime.stores.redis.claims import RESCUED_CLAIMS_DECODER, RescuedClaim
+from duetime.stores.redis.connection import RedisStorePart
+from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues, command_fields, read_command, worker_fields
+
+_RESCUED_PER_CALL: Final = 1_000
+"""How many jobs one call takes over, if no dead worker had more."""
+_RECONSIDERED_PER_CALL: Final = 100
+"""How many jobs one call looks at that could not be read before."""
+
+
+class RedisWorkers(RedisStorePart):
+    """A part of `RedisStore`."""
+
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
+        request = {"worker": worker_fields(worker), "lease": lease}
+        # Others watch its process from now on, to be there when it dies.
+        facts, _ = await self._calls.write("register", ANSWER_DECODER, request, hints=[Hint("workers")])
+        if "moved" in facts:
+            raise StoreMoved(facts["moved"])
+        now: Instant = facts["now"]
+        return now
+
+    async def pulse(
+        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
+    ) -> Pulse:
+        """Renew the lease of a living worker and look around on the way; a dead one stays dead."""
+        said = {name: value for name, value in asdict(stats).items() if value is not None}
+        asked = None if wants is None else asdict(wants)
+        request = {"worker": worker, "lease": lease, "stats": said, "wants": asked}
+        facts, held = await self._calls.write("pulse", ANSWER_DECODER, request)
+        sight = None
+        if wants is not None:
+            sight = PulseFindings(
+                facts.get("due_at"),
+                facts.get("fires_at"),
+                facts.get("resumes_at"),
+                facts.get("orphans", False),
+            )
+        return _read_pulse(facts, held, sight=sight)
+
+    async def attend(self, worker: WorkerId) -> Pulse:
+        """Answer as `pulse` does without renewing anything."""
+        return _read_pulse(*await self._calls.read("attend", ANSWER_DECODER, {"worker": worker}))
+
+    async def retire(self, worker: WorkerId) -> None:
+        """Mark a worker as stopped."""
+        await self._calls.write("retire", ANSWER_DECODER, {"worker": worker})
+
+    async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
+        """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
+        request = {"worker": worker, "host_key": host_key, "soon": soon}
+        _, found = await self._calls.read("peers", ANSWER_DECODER, request)
+        return [PeerWorker(*row) for row in found]
+
+    async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
+        """Mark living workers as dead and return those that were alive until now."""
+        if not workers:
+            return []
+        facts, _ = await self._calls.write("bury", ANSWER_DECODER, {"workers": workers})
+        return list(facts["dead"])
+
+    async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
+        """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        found, _ = await self._calls.read("forsaken", ANSWER_DECODER)
+        if found["aside"]:
+            await self._calls.write("reconsider", ANSWER_DECODER, {"most": _RECONSIDERED_PER_CALL})
+        request = {"worker": worker, "claim_id": claim_id, "most": _RESCUED_PER_CALL}
+        dead: list[WorkerId] = []
+        adopted: list[RescuedClaim] = []
+        more: bool = found["orphans"]
+        while more:
+            facts, some = await self._calls.write("rescue", RESCUED_CLAIMS_DECODER, request)
+            dead += facts["dead"]
+            adopted += some
+            more = facts["more"]
+        suspects = _suspected_jobs(adopted)
+        return RescueResult(
+            dead,
+            [
+                OrphanedJob(
+                    claim, before, started_at, claim.job_id in suspects, claim.due_at <= claim.claimed_at
+                )
+                for claim, before, started_at in adopted
+            ],
+        )
+
+
+def _read_pulse(
+    facts: NamedValues, held: Sequence[Sequence[Any]], *, sight: PulseFindings | None = None
+) -> Pulse:
+    if not facts["alive"]:
+        return Pulse(alive=False, now=facts["now"])
+    return Pulse(
+        alive=True,
+        now=facts["now"],
+        held=frozenset(Token(*row[:3]) for row in held),
+        cancelling=frozenset(row[0] for row in held if row[3] is not None),
+        commands=facts["commands"],
+        limited=facts.get("limited", False),
+        workers=facts.get("workers", 0),
+        newest=facts.get("newest", 0),
+        lease_ends=facts.get("lease_ends"),
+        sight=sight,
+    )
+
+
+def _suspected_jobs(adopted: Iterable[RescuedClaim]) -> frozenset[JobId]:
+    started: defaultdict[str, list[CrashSuspect]] = defaultdict(list)
+    for claim, before, started_at in adopted:
+        if before and (started_at is not None or claim.due_at <= claim.claimed_at):
+            started[before].append(CrashSuspect(claim.job_id, claim.crashes))
+    return frozenset(job_id for group in started.values() if (job_id := blamed_job(group)) is not None)
+
+
+class RedisCommands(RedisStorePart):
+    """A part of `RedisStore`."""
+
+    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+        """Tell workers that are alive, and hint them."""
+        if not commands:
+            return []
+        request = {"commands": [command_fields(command) for command in commands]}
+        _, found = await self._calls.write("send", ANSWER_DECODER, request)
+        stored = [read_command(row) for row in found]
+        for worker in {command.worker for command in stored}:
+            self._calls.subscribers.notify(Hint("worker", worker))
+        return stored
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        """Return what a worker was told and has not answered, oldest first."""
+        _, found = await self._calls.write("take_commands", ANSWER_DECODER, {"worker": worker})
+        return [read_command(row) for row in found]
+
+    async def finish_command(self, command: CommandId, outcome: str) -> None:
+        """Record what came of a command."""
+        await self._calls.write(
+            "finish_command", ANSWER_DECODER, {"id": command, "outcome": clean_text(outcome)}
+        )
+
+    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
+        """Return the commands that exist, in the order asked."""
+        _, found = await self._calls.read("commands", ANSWER_DECODER, {"ids": ids})
+        return [read_command(row) for row in found]
+
+    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
+        """Return what a worker was told last, newest first."""
+        _, found = await self._calls.read("commands_of", ANSWER_DECODER, {"worker": worker, "limit": limit})
+        return [read_command(row) for row in found]

@@ -1,0 +1,159 @@
+"""Hands out jobs, and remembers how far claims have come through a backlog.
+
+An index may keep the entries of jobs that were claimed until somebody cleans up, once a minute or so. A claim that begins
+at the oldest due time walks over all of them: in a drain of a million jobs that is more than the claim itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from duetime.model.job import Claim, Token
+from duetime.model.time import Instant
+from duetime.model.worker import WorkerId
+from duetime.stores.base import ClaimRequest, NextDue
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.statements.loader import Statements
+from duetime.stores.sql.statements.rows import (
+    encode_batch,
+    encode_batch_for,
+    read_checked_claim,
+    read_claim,
+    read_moment,
+    unpack_claims,
+)
+
+BacklogPosition: TypeAlias = tuple[str, int, Instant]
+"""A queue, a priority, and the due time at which to begin."""
+
+_LONG_BACKLOG: Final = 1_000
+"""From how many jobs on, claimed without a break, a backlog is worth remembering."""
+_TRUSTED_FOR: Final = 1.0
+"""For how many seconds a queue's floors hold: jobs that come to lie behind, such as those that go back, are found by the
+first claim after this that takes from the queue."""
+
+
+@dataclass(slots=True)
+class _Backlog:
+    """What claims of one kind have met since one of them came back with less than it had asked for."""
+
+    taken: int = 0
+    floors: dict[tuple[str, int], Instant] = field(default_factory=dict[tuple[str, int], Instant])
+    trusted_until: dict[str, float] = field(default_factory=dict[str, float])
+    """By queue, since a claim may be full before it comes to the next."""
+
+
+class Backlogs:
+    """The backlogs that this store's claims have met, by kind of claim."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._met: dict[object, _Backlog] = {}
+
+    def floors(self, demand: ClaimRequest) -> list[BacklogPosition]:
+        """Tell where a claim may begin; nowhere in particular, now and then and unless there is a long backlog."""
+        backlog = self._met.get(_kind_of_claim(demand))
+        if backlog is None or backlog.taken < _LONG_BACKLOG or demand.ahead:
+            return []
+        now, until = self._clock(), backlog.trusted_until
+        return [
+            (*place, due_at) for place, due_at in backlog.floors.items() if now < until.get(place[0], 0.0)
+        ]
+
+    def note(
+        self, demand: ClaimRequest, claims: Sequence[Claim], *, floors: Sequence[BacklogPosition]
+    ) -> None:
+        """Learn from the answer to a claim, in the order of its queues, that began at these floors."""
+        if demand.ahead:
+            return
+        if len(claims) < demand.limit:
+            # The backlog has come to an end, or what is left of it lies behind.
+            self._met.pop(_kind_of_claim(demand), None)
+            return
+        backlog = self._met.setdefault(_kind_of_claim(demand), _Backlog())
+        until = self._clock() + _TRUSTED_FOR
+        seen = _reached(demand, claims[-1].queue) - {queue for queue, _, _ in floors}
+        backlog.trusted_until.update(dict.fromkeys(seen, until))
+        backlog.taken += len(claims)
+        # The first of a batch rather than its last: what goes back is soon met again.
+        backlog.floors.update({(claim.queue, claim.priority): claim.due_at for claim in reversed(claims)})
+
+
+def _reached(demand: ClaimRequest, last: str) -> set[str]:
+    names = [queue for queue, _ in demand.queues]
+    return set(names[: names.index(last) + 1])
+
+
+def _kind_of_claim(demand: ClaimRequest) -> object:
+    # Each kind leaves other jobs behind.
+    return demand.worker, demand.tasks, demand.unstarted, demand.below_priority
+
+
+def claim(
+    sql: Statements, demand: ClaimRequest, *, one_statement: bool, floors: Sequence[BacklogPosition] = ()
+) -> Script[list[Claim]]:
+    """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
+    groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
+    tasks = encode_batch((task,) for task in demand.tasks)
+    claims: list[Claim] = []
+    for group in groups:
+        limit = min(demand.limit - len(claims), sum(most for _, most in group))
+        if limit <= 0:
+            continue
+        choice = {
+            "worker": demand.worker,
+            "claim_id": demand.claim_id,
+            "queues": encode_batch(group),
+            "limit": limit,
+            "tasks": tasks,
+            "ahead": demand.ahead,
+            "unstarted": int(demand.unstarted or demand.ahead > 0),
+            "below_priority": demand.below_priority,
+            "floors": encode_batch(floors),
+        }
+        found = yield Query(sql.claim, choice)
+        if one_statement:
+            claims += map(read_claim, found)
+            continue
+        packed, chosen = found[0]
+        if some := unpack_claims(packed):
+            yield Query(sql.take, {**choice, "chosen": chosen})
+            claims += some
+    if one_statement:
+        # Databases return changed rows in any order.
+        rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
+        claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
+    return claims
+
+
+def quote_blobs(sql: Statements) -> Script[None]:
+    """Make jobs claimable that hold bytes where they should not."""
+    yield Query(sql.quote_blobs, {})
+
+
+def claims_under(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Claim]]:
+    """Look up what a claim had handed out."""
+    found = yield Query(sql.claims_under, {"worker": worker, "claim_id": claim_id})
+    return [read_checked_claim(row) for row in found]
+
+
+def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
+    """Record that claims have been started."""
+    yield Query(
+        sql.mark_started, {"rows": encode_batch_for(sql.mark_started, tokens), "started_at": started_at}
+    )
+
+
+def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
+    """Tell when the next pending job falls due."""
+    values = {
+        "queues": encode_batch((queue,) for queue in queues),
+        "tasks": encode_batch((task,) for task in tasks),
+    }
+    found = yield Query(sql.next_due, values)
+    now, due_at, in_queues, at_gates, limited = found[0]
+    future = [at for one in (in_queues, at_gates) if (at := read_moment(one)) is not None]
+    return NextDue(now, read_moment(due_at), min(future, default=None), bool(limited))

@@ -1,0 +1,191 @@
+"""A small pool of connections.
+
+Drivers have pools of their own, which reset each connection when it comes back. That is a round trip for every
+verb, and we leave nothing behind that would have to be reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+from typing import Final, Generic
+
+from duetime.errors import NotOpen, StoreUnavailable
+from duetime.stores.sql.pool.connection import C, PooledConnection
+
+_LONGEST_WAIT: Final = 30.0
+"""How long a caller waits for a connection to become free, in seconds."""
+_IDLE: Final = 60.0
+"""How long a connection may lie unused, in seconds; the one used last is kept."""
+_GRACE: Final = 5.0
+"""How long `close` waits for connections that are in use, in seconds."""
+_GOODBYE: Final = 1.0
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
+
+
+class ConnectionPool(Generic[C]):
+    """Up to `size` connections, opened when needed; the one used last is used next, waiters go first come first served."""
+
+    def __init__(self, connect: Callable[[], Awaitable[C]], *, size: int) -> None:
+        self._connect = connect
+        self._size = size
+        self._taken = 0
+        """Places in use: by idle and busy connections, and by those that are being opened."""
+        self._idle: list[tuple[C, float]] = []
+        self._busy: set[C] = set()
+        self._waiters: deque[asyncio.Future[C | None]] = deque()
+        self._trimming: asyncio.TimerHandle | None = None
+        self._all_back: asyncio.Event | None = None
+        """Set once the pool is closed and its last connection came back; None while it is open."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a caller who finds no unused connection gets a new one at once."""
+        return self._taken < self._size
+
+    async def acquire(self) -> C:
+        """Return a connection for the caller alone, which must be released."""
+        self._check_open()
+        if connection := self.unused():
+            return connection
+        if self.has_room:
+            self._taken += 1
+            return await self._open()
+        return await self._wait()
+
+    def unused(self) -> C | None:
+        """Return the connection that was used last, if nobody uses it; it must be released."""
+        while self._idle:
+            connection, _ = self._idle.pop()
+            if not connection.is_closed():
+                self._busy.add(connection)
+                return connection
+            self._taken -= 1
+        return None
+
+    def release(self, connection: C, *, keep: bool) -> None:
+        """Take a connection back; one that is not to be kept is closed and gives its place to whoever waits."""
+        self._busy.discard(connection)
+        if not keep or connection.is_closed():
+            connection.terminate()
+            self._free_place()
+        elif waiter := self._next_waiter():
+            self._busy.add(connection)
+            waiter.set_result(connection)
+        else:
+            self._idle.append((connection, time.monotonic()))
+            if self._trimming is None and len(self._idle) > 1 and self._all_back is None:
+                self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim)
+        if self._all_back is not None and not self._busy:
+            self._all_back.set()
+
+    def clear(self) -> None:
+        """Close the unused connections: where one was found lost, the others may be as well."""
+        while self._idle:
+            connection, _ = self._idle.pop()
+            connection.terminate()
+            self._taken -= 1
+
+    async def close(self) -> None:
+        """Close all connections, those in use when they come back or after a time of grace."""
+        if self._all_back is not None:
+            return
+        self._all_back = asyncio.Event()
+        if self._trimming is not None:
+            self._trimming.cancel()
+        while waiter := self._next_waiter():
+            waiter.set_exception(NotOpen("the store was closed while it was being used"))
+        if self._busy:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE):
+                    await self._all_back.wait()
+        for connection in self._busy:
+            connection.terminate()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(_close_in_order(connection) for connection, _ in idle))
+
+    def _check_open(self) -> None:
+        if self._all_back is not None:
+            raise NotOpen("the store is closed; use it inside `async with scheduler`")
+
+    async def _open(self) -> C:
+        """Open a connection in a place that is already taken for it."""
+        try:
+            connection = await self._connect()
+        except BaseException:
+            self._free_place()
+            raise
+        if self._all_back is not None:
+            connection.terminate()
+        self._check_open()
+        self._busy.add(connection)
+        return connection
+
+    async def _wait(self) -> C:
+        waiter: asyncio.Future[C | None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        try:
+            async with asyncio.timeout(_LONGEST_WAIT):
+                connection = await waiter
+        except BaseException as error:
+            self._withdraw(waiter)
+            if isinstance(error, TimeoutError):
+                raise StoreUnavailable(
+                    f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
+                ) from None
+            raise
+        return await self._open() if connection is None else connection
+
+    def _withdraw(self, waiter: asyncio.Future[C | None]) -> None:
+        """Forget a waiter who gave up, passing on what it was given in the same moment."""
+        if waiter in self._waiters:
+            self._waiters.remove(waiter)
+        elif not waiter.cancelled() and waiter.exception() is None:
+            connection = waiter.result()
+            if connection is None:
+                self._free_place()
+            else:
+                self.release(connection, keep=True)
+
+    def _free_place(self) -> None:
+        """Give a place to the first who waits, or count it as free."""
+        if waiter := self._next_waiter():
+            waiter.set_result(None)
+        else:
+            self._taken -= 1
+
+    def _next_waiter(self) -> asyncio.Future[C | None] | None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                return waiter
+        return None
+
+    def _trim(self) -> None:
+        """Close what has not been used for a while, but for the connection that was used last."""
+        longest_ago = time.monotonic() - _IDLE
+        while len(self._idle) > 1 and self._idle[0][1] <= longest_ago:
+            connection, _ = self._idle.pop(0)
+            connection.terminate()
+            self._taken -= 1
+        again = len(self._idle) > 1
+        self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim) if again else None
+
+
+async def _close_in_order(connection: PooledConnection) -> None:
+    # Whatever goes wrong here, the connection is closed afterwards.
+    with contextlib.suppress(Exception):
+        await connection.close(timeout=_GOODBYE)
+
+
+def reconnect_delays() -> Iterator[float]:
+    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
+    for n in count():
+        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
+        yield random.uniform(longest / 2, longest)

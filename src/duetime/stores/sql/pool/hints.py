@@ -1,0 +1,142 @@
+"""Hints between processes: as texts, who sends them, and who waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from typing import Final, Protocol
+
+import msgspec
+
+from duetime.stores.base import Hint
+from duetime.stores.base.hints import HintSubscribers
+
+_PAUSE_AFTER_FAILURE: Final = 1.0
+"""How long nothing is tried after hints could not be sent, in seconds."""
+_FLUSH: Final = 1.0
+_MOST_HINTS: Final = 200
+_FEW: Final = 2
+"""Of how many calls a message may tell before the next one waits longer."""
+_LONGEST_MESSAGE: Final = 7_999
+"""PostgreSQL's bound for what a notification carries, in bytes."""
+
+ANY_HINT: Final = Hint("any")
+_Message = tuple[str, list[Hint]]
+
+
+def encode_hints(sender: str, hints: list[Hint]) -> str:
+    """Write hints down, or `any` in their place when they are too many for one message."""
+    text = msgspec.json.encode((sender, hints)).decode()
+    return text if len(text.encode()) <= _LONGEST_MESSAGE else encode_hints(sender, [ANY_HINT])
+
+
+def decode_hints(text: object, *, own: str) -> list[Hint]:
+    """Read hints; none of our own, and `any` for what other software sent."""
+    try:
+        sender, hints = msgspec.json.decode(str(text), type=_Message)
+    except msgspec.MsgspecError:
+        return [ANY_HINT]
+    return [] if sender == own else hints
+
+
+class HintSender:
+    """Sends what it is given at once, and then in groups with a pause between them.
+
+    It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
+    """
+
+    spacing: float
+    """The shortest time between two messages of one process, in seconds."""
+    longest: float
+    """The same where many calls give hints one after the other: it doubles as long as each message tells of several."""
+
+    def __init__(self, name: str) -> None:
+        """`name` is ours, so that we can tell our own hints."""
+        self._name = name
+        self._pending: dict[Hint, None] = {}
+        self._calls = 0
+        """How often something has been given since the last message."""
+        self._pause = self.spacing
+        self._task: asyncio.Task[None] | None = None
+        self._next_at = 0.0
+        self._closed = False
+
+    def send(self, hint: Hint) -> None:
+        """Have a hint sent soon."""
+        if self._closed:
+            return
+        self._pending[hint] = None
+        self._calls += 1
+        if len(self._pending) > _MOST_HINTS:
+            self._pending = {ANY_HINT: None}
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
+
+    async def close(self) -> None:
+        """Send what is left, unless that takes long; afterwards nothing is sent."""
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            await asyncio.wait({self._task}, timeout=_FLUSH)
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._pending:
+            if (pause := self._next_at - loop.time()) > 0:
+                await asyncio.sleep(pause)
+            hints, self._pending = self._pending, {}
+            calls, self._calls = self._calls, 0
+            sent = await self._deliver(encode_hints(self._name, list(hints)))
+            self._pause = min(self._pause * 2, self.longest) if calls > _FEW else self.spacing
+            self._next_at = loop.time() + (self._pause if sent else _PAUSE_AFTER_FAILURE)
+
+    async def _deliver(self, text: str) -> bool:
+        """Send a text to everybody who listens; False when that did not work."""
+        raise NotImplementedError
+
+
+class HintConnection(Protocol):
+    """What listens to other processes."""
+
+    @property
+    def up(self) -> bool:
+        """Whether hints of others arrive at present."""
+        ...
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        ...
+
+
+class HintConnections:
+    """The ears of a driver; `make` returns one that gives the hints of others to a function."""
+
+    def __init__(
+        self, subscribers: HintSubscribers, make: Callable[[Callable[[Hint], None]], HintConnection]
+    ) -> None:
+        self._subscribers = subscribers
+        self._make = make
+        self._ears: list[HintConnection] = []
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a connection that listens."""
+        return any(ear.up for ear in self._ears)
+
+    async def wakeups(self) -> AsyncGenerator[Hint]:
+        """Yield our own hints and those of other processes."""
+        with self._subscribers.listening() as subscriber:
+            ear = self._make(subscriber.put)
+            self._ears.append(ear)
+            listening = asyncio.create_task(ear.run(), name="duetime-listen")
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                self._ears.remove(ear)
+                listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await listening

@@ -1,1 +1,0 @@
-"""What databases on a network have in common: connections that are pooled, get lost and collide."""

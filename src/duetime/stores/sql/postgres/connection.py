@@ -1,0 +1,249 @@
+"""Opens connections, finds out whether they are sessions of the server or of a pooler's, and runs scripts on them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from duetime.errors import StoreUnusable
+from duetime.failpoints import failpoint
+from duetime.model.time import Clock, Instant
+from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, ServerTimeouts, enable_keepalive
+from duetime.stores.sql.driver import Query, Script, SingleQueryScript
+from duetime.stores.sql.pool.errors import DatabaseLabel, ErrorTranslation, PasswordAsked
+from duetime.stores.sql.postgres.errors import ERROR_PREDICATES, translate
+from duetime.stores.sql.postgres.password_guard import PasswordGuardLoop
+from duetime.stores.sql.transactions.caller import connection_gone
+
+T = TypeVar("T")
+_Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+
+async def play_single(
+    connection: _Connection, lone: SingleQueryScript[T], clock: Clock | None, within: float | None
+) -> T:
+    """Run a script of one statement, which is its own transaction, without the script."""
+    failpoint(f"before:{lone.verb}")
+    await _ask(connection, lone.query, clock.now() if clock else None, within)
+    failpoint(f"after:{lone.verb}")
+    return lone.answer
+
+
+async def play(
+    connection: _Connection, steps: Script[T], clock: Clock | None, within: float | None = None
+) -> T:
+    """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
+    now = clock.now() if clock else None
+    try:
+        query = next(steps)
+        while True:
+            query = steps.send(await _ask(connection, query, now, within))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+def _ask(
+    connection: _Connection, query: Query, now: Instant | None, within: float | None
+) -> Awaitable[list[Any]]:
+    statement, params = query
+    values = [now if name == "now" else params[name] for name in statement.params]
+    return connection.fetch(statement.sql, *values, timeout=within)
+
+
+PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+
+Pooler: TypeAlias = Literal["auto", "none", "transaction"]
+
+OLDEST_VERSION: Final = 12
+"""The first version that we know to work."""
+STATEMENT_TIMEOUT: Final = 30
+"""In seconds."""
+# Above the server's own, so that the server is the first to give up and the connection survives.
+_COMMAND_TIMEOUT: Final = STATEMENT_TIMEOUT + 5.0
+_CACHED_STATEMENTS: Final = 200
+_PLANS_LAST: Final = 60
+"""In seconds. A plan that was made while a table was empty reads all of it; statistics may take minutes to undo it."""
+
+_READ_SIZE: Final = 64 * 1024
+"""Bytes read at once."""
+
+_TIMEOUTS: Final = {
+    "lock_timeout": "4s",
+    "statement_timeout": f"{STATEMENT_TIMEOUT}s",
+    "idle_in_transaction_session_timeout": "10s",
+    # Our statements are short; compiling them takes longer than running them.
+    "jit": "off",
+}
+_SESSION: Final = {
+    **_TIMEOUTS,
+    "default_transaction_isolation": "read committed",
+    "application_name": "duetime",
+    "client_min_messages": "warning",
+    # The server ends the session, and with it the locks, of a host that is gone without a word.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
+_OWN_SESSION: Final = {
+    **_SESSION,
+    # Each of our statements has its index. A plan that was made while a table was empty would do without.
+    "enable_seqscan": "off",
+}
+
+
+class PostgresConnector:
+    """Makes connections to one database.
+
+    Behind a pooler in transaction mode a connection has no session of its own: settings, prepared statements and
+    LISTEN would belong to whoever comes next. Unless told, we find out by asking the server for its process id,
+    which differs from the one that a pooler gives its clients.
+    """
+
+    judge = ERROR_PREDICATES
+    most_tries = 5
+    accepts = "an asyncpg connection"
+    alchemy = "postgresql"
+    how = "use it inside `async with connection.transaction():`"
+    announces = True
+    probe = "SELECT 1"
+
+    def __init__(self, dsn: str, *, pooler: Pooler = "auto", timeout: float = DEFAULT_TIMEOUT) -> None:
+        self._dsn = dsn
+        self.patience = ServerTimeouts(timeout)
+        self._certain = pooler != "auto"
+        self.pooled = pooler == "transaction"
+        """Whether there is a pooler in between; unless told, certain after the first connection."""
+        self.place = DatabaseLabel.of(dsn)
+        self._errors = ErrorTranslation(self.place, translate)
+
+    @property
+    def begin(self) -> str:
+        """The text that begins a transaction of ours, in one round trip, whatever the session was left with."""
+        return f"BEGIN ISOLATION LEVEL READ COMMITTED; {self.local_bounds}" if self.pooled else "BEGIN"
+
+    @property
+    def local_bounds(self) -> str:
+        """The text, perhaps empty, that bounds a transaction where the session cannot be trusted with it."""
+        if not self.pooled:
+            return ""
+        return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _TIMEOUTS.items())
+
+    async def connect(
+        self, kind: type[PostgresConnection] = asyncpg.Connection, **settings: str
+    ) -> PostgresConnection:
+        """Return a connection that is ready for scripts; raise only our own errors.
+
+        One of another kind is for the statements of others, too, and gets no settings that suit ours alone. More
+        `settings` are for a session of the server; a pooler's gets none.
+        """
+        with self.errors():
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await self._ready(kind, settings)
+
+    async def _ready(self, kind: type[PostgresConnection], settings: Mapping[str, str]) -> PostgresConnection:
+        connection = await self._connect(kind)
+        if self.pooled:
+            return connection
+        try:
+            usual = _OWN_SESSION if kind is asyncpg.Connection else _SESSION
+            ours = await self._prepare(connection, {**usual, **settings})
+        except BaseException:
+            connection.terminate()
+            raise
+        if ours:
+            return connection
+        # This connection caches prepared statements, so it must not run a single one.
+        connection.terminate()
+        self.pooled = True
+        return await self._connect(kind)
+
+    def errors(self) -> ErrorTranslation:
+        """Raise what the driver raises as our own errors."""
+        return self._errors
+
+    def transport(self, connection: PostgresConnection) -> Any:
+        """Return what a connection is made of."""
+        return cast("Any", connection)._transport  # noqa: SLF001 -- no public name leads to it
+
+    def taken(self, tx: object) -> PostgresConnection | None:
+        """Return a caller's connection, also where a pool has handed it out; None for what is none."""
+        given: Any = tx
+        if isinstance(tx, PoolConnectionProxy):
+            # It loses its connection when it is given back.
+            inner: PostgresConnection | None = getattr(given, "_con", None)
+            if inner is None:
+                raise connection_gone()
+            return inner
+        return given if isinstance(tx, asyncpg.Connection) else None
+
+    def play(
+        self,
+        connection: PostgresConnection,
+        script: Script[T],
+        clock: Clock | None,
+        within: float | None = None,
+    ) -> Awaitable[T]:
+        """Run a script to its end."""
+        return play(connection, script, clock, within)
+
+    async def restore(self, connection: PostgresConnection) -> None:
+        """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""
+        if not self.pooled:
+            await connection.reset(timeout=CONNECT_TIMEOUT)
+            await self._prepare(connection, _SESSION)
+
+    async def _connect(self, kind: type[PostgresConnection]) -> PostgresConnection:
+        # Settings are not passed at the start of a connection: poolers refuse those they do not know.
+        loop: Any = PasswordGuardLoop()
+        try:
+            connection = await asyncpg.connect(
+                self._dsn,
+                loop=loop,
+                connection_class=kind,
+                timeout=CONNECT_TIMEOUT,
+                command_timeout=_COMMAND_TIMEOUT,
+                statement_cache_size=0 if self.pooled else _CACHED_STATEMENTS,
+                max_cached_statement_lifetime=_PLANS_LAST,
+                max_cacheable_statement_size=0,
+            )
+        except Exception as error:
+            if loop.refused:
+                raise PasswordAsked from error
+            raise
+        loop.release(connection)
+        _read_in_small_pieces(connection)
+        enable_keepalive(connection)
+        version = connection.get_server_version()
+        if version.major < OLDEST_VERSION:
+            connection.terminate()
+            raise StoreUnusable(
+                f"{self.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST_VERSION} or later"
+            )
+        return connection
+
+    async def _prepare(self, connection: PostgresConnection, wanted: Mapping[str, str]) -> bool:
+        """Set up the session and return True, if it is the server's; touch nothing if it is a pooler's."""
+        condition = "true" if self._certain else f"pg_backend_pid() = {connection.get_server_pid()}"
+        settings = ", ".join(f"('{name}', '{value}')" for name, value in wanted.items())
+        # A plain query without parameters leaves no prepared statement behind at a pooler's server.
+        done = await connection.execute(
+            f"SELECT set_config(name, value, false) FROM (VALUES {settings}) AS s (name, value) WHERE {condition}"  # noqa: S608 -- all of it is ours
+        )
+        return done != "SELECT 0"
+
+
+def _read_in_small_pieces(connection: PostgresConnection) -> None:
+    """Have answers read into memory that is at hand.
+
+    For each answer, however short, the event loop asks for as much memory as it would read at once, and for a quarter of a
+    megabyte the allocator asks the system, which takes longer than to read it. Transports that read in another way have no
+    such size.
+    """
+    transport = getattr(connection, "_transport", None)
+    if getattr(transport, "max_size", 0) > _READ_SIZE:
+        transport.max_size = _READ_SIZE  # type: ignore[union-attr]

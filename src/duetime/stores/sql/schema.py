@@ -1,0 +1,111 @@
+"""The tables: their version, the steps that bring them up to date, and the identity of the store in them.
+
+A step is a file of plain statements whose last one notes the new version; all missing steps are one transaction.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from duetime.errors import SchemaMismatch
+from duetime.stores.base import SchemaStatus
+from duetime.stores.sql.driver import Query, Script, Statement
+from duetime.stores.sql.statements.dialect import Dialect
+from duetime.stores.sql.statements.loader import PlaceholderFiller, Statements, files, read
+from duetime.stores.sql.transactions.caller import another_database
+from duetime.version import VERSION
+
+_NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
+_COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
+
+
+class Migration(NamedTuple):
+    """One numbered step."""
+
+    version: int
+    name: str
+    text: str
+
+    def statements(self) -> list[str]:
+        """Split the text at the semicolons that end its statements."""
+        bare = _COMMENT_LINE.sub("", self.text)
+        return [part.strip() for part in re.split(r";\s*(?:\n|$)", bare) if part.strip()]
+
+
+@cache
+def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
+    """Return every step of a dialect, oldest first, with the table names of a namespace."""
+    fill = PlaceholderFiller(dialect, namespace, {"code": VERSION})
+    folder = (dialect.folder, "migrations")
+    return tuple(
+        sorted(
+            Migration(int(match[1]), match[2], fill(read(*folder, file)))
+            for file in files(*folder)
+            if (match := _NUMBERED.fullmatch(file))
+        )
+    )
+
+
+def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
+    """Compare the tables with the steps there are."""
+    found, moved = yield from _read_version(sql)
+    pending = tuple(f"{step.version:04}_{step.name}" for step in steps if step.version > found)
+    return SchemaStatus(found=found, wanted=steps[-1].version, pending=pending, moved=moved)
+
+
+def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
+    """Apply the missing steps in one transaction; whoever comes second finds nothing left to do."""
+    yield Query(sql.migration_lock, {})
+    found, moved = yield from _read_version(sql)
+    for step in steps:
+        if step.version > found:
+            for text in step.statements():
+                yield Query(Statement("migrate", text, ()), {})
+    return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version, moved=moved)
+
+
+def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
+    """Return the text of the missing steps as one transaction, for people who apply it themselves."""
+    missing = [step.text for step in steps if step.version > found]
+    return "\n".join(["BEGIN;\n", *missing, "COMMIT;\n"]) if missing else ""
+
+
+def check_version(status: SchemaStatus, *, url: str) -> None:
+    """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
+    if status.found > status.wanted:
+        message = (
+            f"the tables are version {status.found}, this code knows up to {status.wanted}; upgrade duetime"
+        )
+        raise SchemaMismatch(message)
+    if status.found < status.wanted:
+        state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
+        message = f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`"
+        raise SchemaMismatch(message)
+
+
+def _read_version(sql: Statements) -> Script[tuple[int, str | None]]:
+    """Return the version of the tables, and where the work goes on if it was moved from them."""
+    tables = yield Query(sql.has_schema, {})
+    if not tables[0][0]:
+        return 0, None
+    ((version, moved),) = yield Query(sql.schema_version, {})
+    return version, moved
+
+
+def identity(sql: Statements) -> Script[str | None]:
+    """Return what the store is called, or None where there are no tables of ours."""
+    tables = yield Query(sql.has_schema, {})
+    if not tables[0][0]:
+        return None
+    found = yield Query(sql.store_id, {})
+    name: str | None = found[0][0]
+    return name
+
+
+def check_identity(sql: Statements, expected: str) -> Script[None]:
+    """Raise `InvalidTransaction` unless the connection sees the store that is meant; it sees some store's tables."""
+    found = yield Query(sql.store_id, {})
+    if not found or found[0][0] != expected:
+        raise another_database()

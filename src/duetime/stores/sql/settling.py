@@ -1,0 +1,163 @@
+"""Writes what came of runs: settlements, attempts, progress and logs, and the jobs that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from duetime.failpoints import failpoint
+from duetime.model.callbacks import call_back
+from duetime.model.job import JobId, NewJob, Token
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
+from duetime.model.reports import NewLogPart, Progress
+from duetime.model.states import State
+from duetime.model.time import Instant
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.enqueue import insertion
+from duetime.stores.sql.statements.loader import Statements
+from duetime.stores.sql.statements.rows import (
+    encode_batch,
+    encode_batch_for,
+    encode_log_parts,
+    encode_progress,
+    encode_successes,
+    settlement_row,
+)
+
+if TYPE_CHECKING:
+    from duetime.model.stored import StoredJob
+
+
+_NO_SETTLEMENTS: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
+
+
+def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
+    """Write runs that went well; when some are refused the answer is empty, and the caller looks up which."""
+    (count,) = yield Query(sql.succeed, encode_successes(settlements))
+    everything = count[0] == len(settlements)
+    return frozenset([change.token for change in settlements]) if everything else frozenset()
+
+
+def settle(
+    sql: Statements, settlements: Sequence[Settlement], *, plain: bool = False
+) -> Script[frozenset[Token]]:
+    """Write the changes whose claims hold, with all that belongs to them, and return their tokens.
+
+    `plain`: each of them is a plain success.
+    """
+    if plain:
+        return (yield from _succeed(sql, settlements))
+    said = [change.progress for change in settlements if change.progress is not None]
+    logs = [part for change in settlements for part in change.logs]
+    yield from report(sql, said, ())
+    accepted = yield from _settle(sql, settlements)
+    yield from report(sql, (), logs)
+    return accepted
+
+
+def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Token]]:
+    settlements = [as_stored(change) if change.fleeting else change for change in told]
+    kept = [change for change in settlements if change.attempt is not None]
+    holders: Mapping[JobId, tuple[str | None, Instant]] = {}
+    if kept:
+        locked = yield Query(sql.holders, {"rows": encode_batch(change.token for change in kept)})
+        holders = {job_id: (worker, due_at) for job_id, worker, due_at in locked}
+    if not kept and all(map(_is_success, settlements)):
+        return (yield from _succeed(sql, settlements))
+    changes = encode_batch_for(sql.settle, map(settlement_row, settlements))
+    written = yield Query(sql.settle, {"rows": changes})
+    accepted = frozenset(Token(*row[:3]) for row in written)
+    kept = [change for change in kept if change.token in accepted]
+    if kept:
+        attempts = (_attempt(change, *holders[change.token.job_id]) for change in kept)
+        yield Query(sql.add_attempts, {"rows": encode_batch(attempts)})
+        yield from _trim(sql, kept)
+    jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
+    ended = {c.token.job_id: c for c in told if c.calls_back and c.token in accepted}
+    jobs += yield from callbacks(sql, list(ended), told=ended)
+    if jobs:
+        failpoint("within:settle")
+        yield insertion(sql, jobs)
+    return accepted
+
+
+def _trim(sql: Statements, kept: Sequence[Settlement]) -> Script[None]:
+    """Bound what is kept of jobs that put themselves off again and again."""
+    old = [
+        (change.token.job_id, change.token.fence - MAX_SNOOZED)
+        for change in kept
+        if change.attempt == SNOOZED and change.token.fence > MAX_SNOOZED
+    ]
+    if old:
+        listed = encode_batch(old)
+        yield Query(sql.trim_attempts, {"rows": listed})
+        yield Query(sql.trim_logs, {"rows": listed})
+
+
+def callbacks(
+    sql: Statements, ids: Sequence[JobId], *, told: Mapping[JobId, Settlement] = _NO_SETTLEMENTS
+) -> Script[list[NewJob]]:
+    """Return what is to be enqueued because of these jobs, as they stand now in this transaction.
+
+    What is told of their ends counts also where it is not stored.
+    """
+    if not ids:
+        return []
+    # Here, since most workers never need it.
+    from duetime.stores.sql import records
+
+    found = yield Query(sql.get, {"rows": encode_batch((job_id,) for job_id in ids)})
+    ended = (_as_told(records.job_record(row), told) for row in found)
+    return [new for job in ended if (new := call_back(job)) is not None]
+
+
+def _as_told(job: StoredJob, told: Mapping[JobId, Settlement]) -> StoredJob:
+    change = told.get(job.id)
+    if change is None or not change.fleeting:
+        return job
+    return replace(job, result=change.result, error=change.error, traceback=change.traceback)
+
+
+def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> Script[None]:
+    """Write what runs say, as far as their claims hold."""
+    if progress:
+        yield Query(sql.note_progress, {"rows": encode_progress(progress)})
+    if logs:
+        yield Query(sql.add_logs, {"rows": encode_log_parts(logs)})
+    drops = [(*part.token, *part.drop) for part in logs if part.drop is not None]
+    if drops:
+        yield Query(sql.drop_logs, {"rows": encode_batch(drops)})
+
+
+def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
+    """Find the claims that had been settled already."""
+    found = yield Query(sql.settled_before, {"rows": encode_batch(tokens)})
+    return frozenset(Token(*row) for row in found)
+
+
+def fate(sql: Statements, token: Token) -> Script[bool]:
+    """Tell whether a claim was settled, once whoever may still be about it has come to an end."""
+    held = yield Query(sql.holders, {"rows": encode_batch([token])})
+    if held:
+        return False
+    return bool((yield from settled_before(sql, [token])))
+
+
+def _is_success(change: Settlement) -> bool:
+    special = change.reason or change.error or change.new_jobs or change.calls_back
+    return change.state is State.SUCCEEDED and not special
+
+
+def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
+    return (
+        *change.token,
+        change.worker or worker,
+        due_at,
+        change.started_at,
+        change.ended_at,
+        change.attempt,
+        change.error,
+        change.traceback,
+    )

@@ -1,0 +1,311 @@
+"""Sees the commits of other processes to a SQLite file.
+
+The kernel tells when the write-ahead log is written, which is a moment before the commit can be seen;
+`PRAGMA data_version` tells when it can. So each event is followed by a few looks at the version, soon and then
+further apart, the last ones for a disk that takes long to confirm a commit. Without events nothing is looked at, and
+after those of our own commits little.
+Where the kernel does not tell, the version is polled instead.
+
+Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
+jobs need no look, and their commits are seen by all whom a write would reach, with nothing to set up or to clean away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import os
+import random
+import struct
+import sys
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from typing import Protocol
+
+from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of, log_of
+
+_MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
+_CREATE, _MOVED_TO = 0x100, 0x80
+_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
+_FOLDER_EVENTS = _CREATE | _MOVED_TO
+_HEADER = struct.Struct("iIII")
+_READ_SIZE = 65536
+
+
+class LogFileEvents:
+    """Calls back in the running event loop when a file was written or touched, also after it was removed and made anew.
+
+    Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
+    """
+
+    def __init__(self, file: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
+        self._file = file
+        self._on_write = on_write
+        self._on_touch = on_touch
+        self._file_watch: int | None = None
+        self._folder_watch: int | None = None
+        self._libc = _libc()
+        self._fd: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._arm()
+            self._loop.add_reader(self._fd, self._read)
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def close(self) -> None:
+        """Stop calling back."""
+        self._loop.remove_reader(self._fd)
+        os.close(self._fd)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._fd, _READ_SIZE)
+        except BlockingIOError:
+            return
+        masks = set(_masks(data))
+        if _CLOSE_NOWRITE in masks:
+            self._on_touch()
+        before = self._file_watch
+        if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
+            # A folder that is gone cannot be watched; whoever uses the database will say so.
+            with contextlib.suppress(OSError):
+                self._arm()
+        # A file that is removed while somebody has it open tells no more than one that is touched.
+        if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
+            self._on_write()
+
+    def _arm(self) -> None:
+        """Watch the file, or its folder until the file is there."""
+        if not self._watch_file():
+            self._folder_watch = self._watch(folder_of(self._file), _FOLDER_EVENTS)
+            # It may have come after the first try and before the folder was watched.
+            self._watch_file()
+
+    def _watch_file(self) -> bool:
+        try:
+            self._file_watch = self._watch(self._file, _FILE_EVENTS)
+        except FileNotFoundError:
+            self._file_watch = None
+            return False
+        if self._folder_watch is not None:
+            self._libc.inotify_rm_watch(self._fd, self._folder_watch)
+            self._folder_watch = None
+        return True
+
+    def _watch(self, path: StrPath, events: int) -> int:
+        return self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(path), events))
+
+    @staticmethod
+    def _checked(answer: int) -> int:
+        if answer < 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        return answer
+
+
+def touch_file(file: StrPath) -> None:
+    """Let those know who watch a file, by opening and closing it; one that is not there has nobody to tell.
+
+    SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead was measured to
+    make enqueuing one by one dearer. Never to be done to a file that SQLite locks: to close it
+    would drop the locks of this process.
+    """
+    try:  # noqa: SIM105 -- done for every job, and `suppress` takes as long as the rest
+        os.close(os.open(file, os.O_RDONLY))
+    except OSError:
+        pass
+
+
+def _libc() -> ctypes.CDLL:
+    if sys.platform != "linux":
+        raise OSError(errno.ENOSYS, "inotify is a part of Linux")
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _masks(data: bytes) -> list[int]:
+    """Read the kinds of the events; each is followed by a name of the length it tells."""
+    masks: list[int] = []
+    position = 0
+    while position < len(data):
+        _, mask, _, name_length = _HEADER.unpack_from(data, position)
+        masks.append(mask)
+        position += _HEADER.size + name_length
+    return masks
+
+
+DataVersion = Callable[[], Awaitable[int]]
+
+_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
+"""The pauses before the looks that follow an event; event loops round what is shorter than 1 ms up to it."""
+_BURST_STEP = 4
+"""The pause between looks while events keep coming."""
+_OWN_BURST_PAUSE = 0.02
+"""The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
+_OWN_LOOKS = 5
+_KNOWN_STEP = 6
+"""Where the row of looks goes on behind a commit of others that was seen: another may be hidden behind it."""
+_OWN_STEP = 7
+"""The same behind one of our own: whoever wrote before it is seen by the first look, who waited for it by the next two."""
+_JUST_NOW = 0.01
+"""Seconds within which the event of our own commit is read."""
+_QUIET_AFTER = 0.02
+"""After so many seconds without an event, the next one is looked at immediately."""
+_CALM_AFTER = 1.0
+"""After so many seconds without an event, our own is most likely a heartbeat with nobody beside it: one look is enough."""
+_SHORTEST_POLL = 0.001
+_LONGEST_POLL = 0.05
+_POLL_GROWTH = 1.25
+
+
+def _nothing() -> None:
+    pass
+
+
+def _never(_moment: float) -> bool:
+    return False
+
+
+class NewJobSignals:
+    """What tells other processes of new jobs, through their watches of the log."""
+
+    def __init__(self, path: StrPath) -> None:
+        self._log = log_of(path)
+        self._sent = 0
+
+    def send(self) -> None:
+        """Tell the others; cheap enough to be done from an event loop."""
+        self._sent += 1
+        touch_file(self._log)
+
+    def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Return what is to be called for each touch; it calls the listener, but not for our own."""
+        known = self._sent
+
+        def touched() -> None:
+            nonlocal known
+            own, known = self._sent != known, self._sent
+            # One of another process that comes together with our own is found by the looks.
+            if not own:
+                listener()
+
+        return touched
+
+
+async def commits(
+    path: StrPath,
+    data_version: DataVersion,
+    *,
+    on_touch: Callable[[], None] = _nothing,
+    writes_since: Callable[[float], bool] = _never,
+) -> AsyncGenerator[None]:
+    """Yield after each time that one or more commits of other connections became visible.
+
+    `on_touch` is called at once when a process touches the log, ours included. `writes_since` tells whether this process
+    writes, or has done so since a moment of the monotonic clock.
+    """
+    with _timing(path, on_touch, EventTiming(writes_since)) as pace:
+        seen, changed = await data_version(), False
+        while True:
+            await pace.next_look(changed=changed)
+            version = await data_version()
+            changed, seen = version != seen, version
+            if changed:
+                yield
+
+
+class LookTiming(Protocol):
+    """Decides when it is worth looking."""
+
+    async def next_look(self, *, changed: bool) -> None:
+        """Return when the time has come; `changed` is what the look before this one found."""
+        ...
+
+
+class EventTiming:
+    """Looks after events only, each event being followed by the row of looks, or by its end once there was a commit."""
+
+    def __init__(self, writes_since: Callable[[float], bool] = _never) -> None:
+        self._writes_since = writes_since
+        self._event = asyncio.Event()
+        self._of_others = False
+        self._calm_until = -_CALM_AFTER
+        self._last_event = asyncio.get_running_loop().time()
+        self._last_of_others = -_QUIET_AFTER
+        self._after_lull = False
+        self._step = len(_LOOKS)
+        self._fruitless = 0
+
+    def notice(self) -> None:
+        """Take note that the log was written."""
+        now = asyncio.get_running_loop().time()
+        self._event.set()
+        pause, self._last_event = now - self._last_event, now
+        if pause >= _CALM_AFTER:
+            # One commit may be several events, but many commits are no heartbeat.
+            self._calm_until = now + _JUST_NOW
+        # Who writes is the only one who can, so that most likely it was ourselves.
+        if not self._writes_since(time.monotonic() - _JUST_NOW):
+            self._of_others = True
+            self._after_lull |= now - self._last_of_others >= _QUIET_AFTER
+            self._last_of_others = now
+
+    async def next_look(self, *, changed: bool) -> None:
+        """Return when the next look of the row is due; never while there was no event."""
+        self._fruitless = 0 if changed else self._fruitless + 1
+        if changed:
+            # What the event was about is seen; only what others wrote at the same moment may be hidden behind it.
+            self._step = max(self._step, _KNOWN_STEP)
+        while True:
+            if self._event.is_set():
+                self._event.clear()
+                if self._of_others:
+                    if self._after_lull:
+                        self._step = self._fruitless = 0
+                    self._step = min(self._step, _BURST_STEP)
+                    self._after_lull = self._of_others = False
+                elif self._step > _BURST_STEP and self._last_event < self._calm_until:
+                    self._step = len(_LOOKS) - 1
+                elif self._step > _BURST_STEP:
+                    await asyncio.sleep(_OWN_BURST_PAUSE)
+                    self._step = _OWN_STEP
+                    break
+            if self._step <= _BURST_STEP:
+                await asyncio.sleep(_OWN_BURST_PAUSE if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
+                break
+            if not await self._event_within(_LOOKS[self._step] if self._step < len(_LOOKS) else None):
+                break
+        self._step += 1
+
+    async def _event_within(self, pause: float | None) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                return await self._event.wait()
+        return False
+
+
+class PollTiming:
+    """Looks often while commits are seen and ever more seldom while none are."""
+
+    def __init__(self) -> None:
+        self._pause = _SHORTEST_POLL
+
+    async def next_look(self, *, changed: bool) -> None:
+        """Return after the present pause, jittered so that many processes do not look in step."""
+        self._pause = _SHORTEST_POLL if changed else min(self._pause * _POLL_GROWTH, _LONGEST_POLL)
+        await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
+
+
+@contextlib.contextmanager
+def _timing(path: StrPath, on_touch: Callable[[], None], pace: EventTiming) -> Generator[LookTiming]:
+    try:
+        events = LogFileEvents(log_of(path), on_write=pace.notice, on_touch=on_touch)
+    except (OSError, NotImplementedError):
+        # No inotify on this system or none left for this user, or an event loop that cannot watch files.
+        yield PollTiming()
+        return
+    with contextlib.closing(events):
+        yield pace

@@ -1,0 +1,1 @@
+"""Statements: written for each dialect, loaded from the `.sql` files, and their values as rows."""

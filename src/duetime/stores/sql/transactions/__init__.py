@@ -1,0 +1,1 @@
+"""Transactions that are not the store's own: those of callers, and those that handlers work in."""

@@ -1,0 +1,66 @@
+"""What callers may give as `tx=`, and how they are told what they may not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from duetime.errors import InvalidTransaction
+
+SAVEPOINT: Final = "duetime_enqueue"
+"""Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
+
+CHARSET: Final = "utf8mb4"
+"""The one of a MySQL's that has room for every letter."""
+
+
+def not_accepted(tx: object, native: str) -> InvalidTransaction:
+    """Return the error for something that is no transaction we know."""
+    return InvalidTransaction(
+        f"tx must be {native}, or a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, "
+        f"to the store's own database, not {type(tx).__name__}"
+    )
+
+
+def connection_gone() -> InvalidTransaction:
+    """Return the error for a connection of no use any more."""
+    return InvalidTransaction("tx is closed, or was given back to its pool")
+
+
+def no_transaction(how: str) -> InvalidTransaction:
+    """Return the error for a connection on which every statement would be committed by itself."""
+    return InvalidTransaction(f"tx has no transaction open; {how}")
+
+
+def wrong_charset(found: str) -> InvalidTransaction:
+    """Return the error for a connection that cannot say all that arguments may hold."""
+    return InvalidTransaction(f"tx speaks {found}, which lacks letters; connect with charset={CHARSET}")
+
+
+def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
+    """Return the error for a transaction of which the server has left nothing, not even what came before."""
+    return InvalidTransaction(
+        f"the server has rolled back all of tx ({error}); begin it again, from its first statement"
+    )
+
+
+def transaction_aborted() -> InvalidTransaction:
+    """Return the error for a transaction that can only be rolled back."""
+    return InvalidTransaction(
+        "a statement of tx has failed before, so it can only come to nothing; roll it back"
+    )
+
+
+def needs_event_loop(tx: object) -> InvalidTransaction:
+    """Return the error for an async connection in a blocking call."""
+    return InvalidTransaction(
+        f"tx is {type(tx).__name__}, which works only in its event loop; "
+        "await task.options(tx=...).enqueue(...) instead of .sync"
+    )
+
+
+def another_database() -> InvalidTransaction:
+    """Return the error for a transaction that cannot hold the store's jobs."""
+    return InvalidTransaction(
+        "tx is a transaction of another database than the scheduler's; "
+        "open it on the database, and with the schema search path, that the scheduler's URL names"
+    )

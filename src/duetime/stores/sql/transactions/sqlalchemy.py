@@ -1,0 +1,308 @@
+"""Callers' transactions that SQLAlchemy manages; it is imported only for objects that are its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+
+from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
+from duetime.model.time import Clock
+from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, Statement, play
+from duetime.stores.sql.sqlite.connection import by_row
+from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
+from duetime.stores.sql.sqlite.transactions import BECOME_WRITER, snapshot_too_old
+from duetime.stores.sql.transactions.caller import (
+    CHARSET,
+    another_database,
+    needs_event_loop,
+    no_transaction,
+    rolled_back_by_server,
+    transaction_aborted,
+    wrong_charset,
+)
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.orm import Session
+
+
+T = TypeVar("T")
+
+_AUTOCOMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
+_NUMBERED: Final = re.compile(r"\$(\d+)")
+_NO_TRANSACTION: Final = "25P01"
+_ABORTED: Final = "25P02"
+_MISSING: Final = frozenset({"42P01", "42703"})
+"""Tables or columns that are not there."""
+_MISSING_ON_MYSQL: Final = frozenset({1054, 1146})
+_WAITED_ON_MYSQL: Final = 1205
+_ENDED_ON_MYSQL: Final = frozenset({1213, 1305})
+"""A deadlock, behind which there is neither a transaction nor a savepoint any more."""
+_FAMILY: Final = {"mariadb": "mysql"}
+"""What SQLAlchemy calls by two names."""
+
+
+def is_sqlalchemy(tx: object) -> bool:
+    """Whether something is SQLAlchemy's, or made from it."""
+    return _comes_from("sqlalchemy", tx)
+
+
+def sqlalchemy_transaction(tx: object, *, dialect: str, clock: Clock | None) -> CallerTransaction:
+    """Take a transaction of SQLAlchemy's; `dialect` is its name of the store's database."""
+    # Half of it cannot even be imported where only the blocking half is installed.
+    looping = _comes_from("sqlalchemy.ext.asyncio", tx)
+    taken = _taken_async(tx) if looping else _taken(tx)
+    return (_AsyncSqlAlchemyTransaction if looping else _SqlAlchemyTransaction)(
+        taken, dialect=dialect, clock=clock
+    )
+
+
+class _SqlAlchemyTransaction:
+    """Runs scripts through a Session or a Connection, in the thread of whoever asks."""
+
+    def __init__(self, tx: Any, *, dialect: str, clock: Clock | None) -> None:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        self._tx = tx
+        self._dialect = dialect
+        self._clock = clock
+        try:
+            engine: Engine = _engine(tx)
+        except SQLAlchemyError as error:
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
+        if _FAMILY.get(engine.dialect.name, engine.dialect.name) != dialect:
+            raise another_database()
+        # PostgreSQL prepares no transaction with a notification in it.
+        self.announces = not _in_two_phases(tx)
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        return self._run(self._tx, script)
+
+    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        return self._run(self._tx, script)
+
+    def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+        from sqlalchemy.orm import Session
+
+        now = self._clock.now() if self._clock else None
+        ways = _HANDLING[self._dialect]
+        try:
+            connection = tx.connection() if isinstance(tx, Session) else tx
+            with _writing(connection), connection.begin_nested():
+                steps: Script[T] = ways.steps(script())
+                return play(steps, lambda query: ways.execute(connection, query, now))
+        except DBAPIError as error:
+            raise _translated(error, ways.judge) from error
+        except SQLAlchemyError as error:
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
+
+
+class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
+    """Runs scripts through an AsyncSession or an AsyncConnection."""
+
+    async def run(self, script: Callable[[], Script[T]]) -> T:
+        """Run a script inside the transaction."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            answer: T = await self._tx.run_sync(self._run, script)
+        except SQLAlchemyError as error:
+            # Closed, or never begun.
+            raise InvalidTransaction(f"tx cannot be used: {error}") from error
+        return answer
+
+    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+        """Refuse: this connection lives in an event loop."""
+        del script
+        raise needs_event_loop(self._tx)
+
+
+def _comes_from(package: str, tx: object) -> bool:
+    return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
+
+
+def _taken(tx: Any) -> Any:
+    from sqlalchemy import Connection
+    from sqlalchemy.orm import Session, scoped_session
+
+    return _checked(tx, (Session, Connection), registry=scoped_session)
+
+
+def _taken_async(tx: Any) -> Any:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+
+    return _checked(tx, (AsyncSession, AsyncConnection), registry=async_scoped_session)
+
+
+def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
+    """Return the transaction itself, also where a registry of sessions was given, or say what is expected."""
+    if isinstance(tx, registry):
+        return tx()
+    if isinstance(tx, kinds):
+        return tx
+    raise InvalidTransaction(
+        "of SQLAlchemy, tx must be a Session, Connection, AsyncSession or AsyncConnection, "
+        f"not {type(tx).__name__}"
+    )
+
+
+def _engine(tx: Any) -> Any:
+    """Return the engine of a session or connection; an async one is only a face of a blocking one."""
+    face = getattr(tx, "sync_session", tx)
+    face = getattr(face, "sync_connection", None) or face
+    return face.get_bind().engine if hasattr(face, "get_bind") else face.engine
+
+
+def _in_two_phases(tx: Any) -> bool:
+    from sqlalchemy import Connection, TwoPhaseTransaction
+    from sqlalchemy.orm import Session
+
+    face = getattr(tx, "sync_session", tx)
+    if isinstance(face, Session) and face.twophase:
+        return True
+    face = getattr(face, "sync_connection", None) or face
+    connection = face.get_bind() if isinstance(face, Session) else face
+    return isinstance(connection, Connection) and isinstance(
+        connection.get_transaction(), TwoPhaseTransaction
+    )
+
+
+@contextmanager
+def _writing(connection: Connection) -> Generator[None]:
+    """Begin what SQLAlchemy leaves for SQLite's driver to begin, and undo that if it was in vain."""
+    if connection.dialect.name != "sqlite":
+        if connection.dialect.name in {"mariadb", "mysql"}:
+            _check_mysql(connection)
+        yield
+        return
+    driver: Any = connection.connection.driver_connection
+    if driver.in_transaction:
+        connection.exec_driver_sql(BECOME_WRITER)
+        yield
+        return
+    if driver.isolation_level is None:
+        raise no_transaction(_AUTOCOMMITS)
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if driver.in_transaction:
+            connection.exec_driver_sql("ROLLBACK")
+        raise
+
+
+def _check_mysql(connection: Connection) -> None:
+    """Refuse where every statement is committed by itself, in which a savepoint is no error, and where letters lack."""
+    from sqlalchemy import select, text
+
+    found: Any = connection.execute(select(text("@@autocommit, @@character_set_client"))).one()
+    commits_each, charset = found
+    if commits_each:
+        raise no_transaction(_AUTOCOMMITS)
+    if charset != CHARSET:
+        raise wrong_charset(charset)
+
+
+def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    statement = query.statement
+    values = {**query.params, "now": now}
+    if not statement.columns:
+        found = connection.exec_driver_sql(statement.sql, tuple(values[name] for name in statement.params))
+        return list(found) if found.returns_rows else [(found.rowcount,)]
+    batch: Sequence[Row] = query.params["rows"]  # type: ignore[assignment]  # such a statement gets rows
+    values_with = by_row(statement, values)
+    return [row for row in batch if connection.exec_driver_sql(statement.sql, values_with(row)).rowcount]
+
+
+def _execute_postgres(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    """Run a statement in the words of whichever driver the engine has."""
+    from sqlalchemy import BigInteger, Text, bindparam, text
+
+    values = {**query.params, "now": now}
+    bound = [
+        bindparam(f"p{n}", values[name], type_=BigInteger() if isinstance(values[name], int) else Text())
+        for n, name in enumerate(query.statement.params, 1)
+    ]
+    found = connection.execute(text(_named(query.statement)).bindparams(*bound))
+    return list(found) if found.returns_rows else []
+
+
+def _execute_mysql(connection: Connection, query: Query, now: int | None) -> list[Row]:
+    from duetime.stores.sql.mariadb.dialect import ON_MYSQL
+
+    sql, dialect = query.statement.sql, cast("Any", connection.dialect)
+    found = connection.exec_driver_sql(
+        sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, "ours": False, **query.params}
+    )
+    return list(found) if found.returns_rows else [(found.rowcount,)]
+
+
+def _unfolded(script: Script[T]) -> Script[T]:
+    from duetime.stores.sql.statements.rewriting import unfold
+
+    return unfold(script, within=True)
+
+
+def _named(statement: Statement) -> str:
+    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
+    return _NUMBERED.sub(r"(:p\1)", statement.sql)
+
+
+def _translated(error: Any, judge: Callable[[Any], Exception | None]) -> Exception:
+    if (meant := judge(error.orig)) is not None:
+        return meant
+    if error.connection_invalidated:
+        return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
+    return StoreError(f"your transaction refused a statement: {error.orig}")
+
+
+def _judge_sqlite(error: Any) -> Exception | None:
+    if misses_table(error):
+        return another_database()
+    if has_moved_on(error):
+        return snapshot_too_old()
+    if is_busy(error):
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
+    return None
+
+
+def _judge_postgres(error: Any) -> Exception | None:
+    state = getattr(error, "sqlstate", None)
+    if state == _NO_TRANSACTION:
+        return no_transaction(_AUTOCOMMITS)
+    if state == _ABORTED:
+        return transaction_aborted()
+    return another_database() if state in _MISSING else None
+
+
+def _judge_mysql(error: Any) -> Exception | None:
+    code = error.args[0] if error.args else None
+    if code in _ENDED_ON_MYSQL:
+        return rolled_back_by_server(error)
+    if code == _WAITED_ON_MYSQL:
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
+    return another_database() if code in _MISSING_ON_MYSQL else None
+
+
+def _as_it_is(script: Script[T]) -> Script[T]:
+    return script
+
+
+class _DatabaseHandling(NamedTuple):
+    """How scripts run on one kind of database."""
+
+    execute: Callable[[Connection, Query, int | None], list[Row]]
+    judge: Callable[[Any], Exception | None]
+    steps: Callable[[Script[Any]], Script[Any]] = _as_it_is
+
+
+_HANDLING: Final = {
+    "sqlite": _DatabaseHandling(_execute_sqlite, _judge_sqlite),
+    "postgresql": _DatabaseHandling(_execute_postgres, _judge_postgres),
+    "mysql": _DatabaseHandling(_execute_mysql, _judge_mysql, _unfolded),
+}

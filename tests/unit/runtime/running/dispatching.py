@@ -1,0 +1,79 @@
+"""A dispatcher without a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+
+from duetime.model.outcome import Settlement
+from duetime.model.task import TaskOptions
+from duetime.model.time import SECOND
+from duetime.runtime.events import Events, WorkerEvents
+from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.running.dispatcher import Dispatcher
+from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.slots import Slots
+from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.settling.output_writer import OutputWriter
+from duetime.runtime.settling.settler import Settler, StartMarker
+from duetime.stores.base import JobStore
+from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime
+
+NOW = 50 * SECOND
+
+
+class Bench:
+    """A dispatcher with one task and a settler that writes when asked."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        store = SettlingStore()
+        handler = Handler(
+            name="task",
+            function=function,
+            is_async=inspect.iscoroutinefunction(function),
+            options=TaskOptions(**options),
+            arguments=Arguments(function, task="task"),
+        )
+        handlers = {"task": handler}
+        self.slots = Slots(10, {"default": None})
+        self.settler = Settler(cast("JobStore", store), NoHealth())
+        self.freed = 0
+        self.reporter = OutputWriter(cast("JobStore", store), NoHealth(), captures_logs=True)
+        self.store = store
+        self.events = Events()
+        identity = WorkerIdentity(queues=("default",), slots=10, tasks=handlers)
+        self.time = StillTime(NOW)
+        self.dispatcher = Dispatcher(
+            herald=WorkerEvents(self.events, identity, self.time),
+            job_log=JobLog(identity, quiet=logging.DEBUG, loop=asyncio.get_running_loop()),
+            handlers=handlers,
+            executor=Executor(handlers, ThreadRunner()),
+            settler=self.settler,
+            marker=StartMarker(cast("JobStore", store), NoHealth()),
+            ears=self.reporter,
+            slots=self.slots,
+            time=self.time,
+            lending=cast("Any", None),
+        )
+        self.dispatcher.on_free = self._free
+
+    @property
+    def settled(self) -> list[Settlement]:
+        """What waits to be written."""
+        return self.settler._waiting
+
+    async def drained(self) -> None:
+        """Wait for the end of all runs."""
+        await asyncio.wait_for(self.dispatcher.drained(), 5)
+
+    def _free(self) -> None:
+        self.freed += 1
+
+
+async def nothing() -> None:
+    """Be a handler with nothing to do."""

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from duetime.runtime.running.slots import Slots
+from tests.unit.runtime.kit import claim
+
+
+def test_a_queue_without_a_limit_has_room_for_all_free_slots() -> None:
+    slots = Slots(3, {"a": None, "b": 2})
+    slots.take(claim(queue="b"))
+    assert (slots.free, slots.taken, slots.room("a"), slots.room("b")) == (2, 1, 2, 1)
+
+
+def test_a_limit_holds_although_slots_are_free() -> None:
+    slots = Slots(10, {"b": 1})
+    slots.take(claim(queue="b"))
+    assert (slots.room("b"), slots.free) == (0, 9)
+    slots.give_back(claim(queue="b"))
+    assert slots.room("b") == 1
+
+
+def test_no_queue_has_more_room_than_there_are_slots() -> None:
+    slots = Slots(1, {"a": None, "b": 5})
+    slots.take(claim(queue="a"))
+    assert (slots.room("a"), slots.room("b"), slots.room("unheard of")) == (0, 0, 0)
+
+
+def test_jobs_in_children_need_a_child_beside_their_slot() -> None:
+    slots = Slots(3, {"a": None}, children=1)
+    slots.cpu_tasks = frozenset({"cpu"})
+    first, second, plain = (claim(queue="a", task=task) for task in ("cpu", "cpu", "plain"))
+    assert (slots.fits(first), slots.children_free) == (True, 1)
+    slots.take(first)
+    assert (slots.fits(second), slots.fits(plain), slots.children_free) == (False, True, 0)
+    slots.give_back(first)
+    assert slots.fits(second)
+
+
+def test_a_child_is_of_no_use_without_a_slot() -> None:
+    slots = Slots(1, {"a": None}, children=5)
+    slots.cpu_tasks = frozenset({"cpu"})
+    slots.take(claim(queue="a", task="plain"))
+    assert (slots.children_free, slots.fits(claim(queue="a", task="cpu"))) == (0, False)
+
+
+def test_a_slot_is_taken_by_whoever_fits_and_refused_to_others() -> None:
+    slots = Slots(2, {"a": None, "b": 1})
+    assert slots.take(claim(queue="b"))
+    assert not slots.take(claim(queue="b"))
+    assert slots.taken == 1, "a refused claim takes nothing"
+    assert slots.take(claim(queue="a"))
+    assert not slots.take(claim(queue="a"))
+    assert slots.taken == 2
+
+
+def test_what_a_queue_has_left_is_told_by_its_own_limit_alone() -> None:
+    slots = Slots(2, {"a": None, "b": 5})
+    slots.take(claim(queue="a"))
+    slots.take(claim(queue="b"))
+    assert (slots.left("a"), slots.left("b")) == (None, 4)

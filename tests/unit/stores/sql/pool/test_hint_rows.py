@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+from duetime.errors import StoreError
+from duetime.model.time import Clock
+from duetime.stores.base import Hint
+from duetime.stores.base.timeouts import ServerTimeouts
+from duetime.stores.sql.driver import Row, Script, Statement
+from duetime.stores.sql.pool import hint_rows as watching
+from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.hint_rows import HintRowWatcher, HintRowWriter
+from duetime.stores.sql.pool.hints import encode_hints
+
+NOTHING: Row = (0, False, False, None, None, None)
+DUE: Row = (99, True, False, None, None, None)
+EMPTIED: Row = (0, False, True, None, None, None)
+
+
+class Connection:
+    def terminate(self) -> None: ...
+
+    def is_closed(self) -> bool:
+        return False
+
+
+class Server:
+    """Answers each look with what was prepared, and then not at all."""
+
+    def __init__(self, *answers: list[Row] | StoreError, carries: bool = True) -> None:
+        self._answers = iter(answers)
+        self._carries = carries
+        self.patience = ServerTimeouts()
+        self.asked: list[dict[str, Any]] = []
+
+    async def connect(self) -> Connection:
+        return Connection()
+
+    def errors(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def carries_hints(self, _connection: object) -> bool:
+        return self._carries
+
+    async def play(self, _connection: object, script: Script[list[Row]], _clock: Clock | None) -> list[Row]:
+        self.asked.append(dict(next(script).params))
+        answer = next(self._answers, None)
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, StoreError):
+            raise answer
+        return answer or []
+
+
+async def heard_from(server: Any, *, looks: int) -> list[Hint]:
+    hints: list[Hint] = []
+    watcher: HintRowWatcher[Any] = HintRowWatcher(
+        server, Statement("watch", "", ()), sender="me", clock=None, on_hint=hints.append
+    )
+    running = asyncio.create_task(watcher.run())
+    async with asyncio.timeout(5):
+        while len(server.asked) <= looks:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert watcher.up
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    assert not watcher.up
+    return hints
+
+
+def said(slot: int, told: int, *hints: Hint, by: str = "you") -> Row:
+    return (0, False, True, slot, told, encode_hints(by, list(hints)))
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "expected"),
+    [
+        (NOTHING, said(3, 1, Hint("schedules")), [Hint("schedules")]),
+        (said(3, 7, Hint("jobs")), said(3, 8, Hint("schedules")), [Hint("schedules")]),
+        (said(3, 7, Hint("jobs")), said(3, 9, Hint("schedules")), [Hint("any")]),
+        (said(3, 7, Hint("jobs")), said(3, 7, Hint("jobs")), []),
+        (NOTHING, said(3, 1, Hint("schedules"), by="me"), []),
+        (NOTHING, DUE, [Hint("jobs")]),
+    ],
+    ids=["first of a row", "next", "some overwritten", "known", "our own", "a job fell due"],
+)
+async def test_what_is_new_is_heard_once(before: Row, found: Row, expected: list[Hint]) -> None:
+    any_hint = Hint("any")
+    hints = await heard_from(Server([before], [found]), looks=2)
+    assert hints == [any_hint, *expected, any_hint], "between the hints that listening begins and ends"
+
+
+async def test_a_look_begins_where_the_last_one_ended() -> None:
+    server = Server([said(3, 7, Hint("jobs"))], [DUE], [EMPTIED])
+    await heard_from(server, looks=3)
+    assert [(look["heard"], look["due"]) for look in server.asked] == [(-1, 0), (7, 0), (7, 99), (0, 0)]
+
+
+async def test_the_server_looks_more_often_once_something_was_heard() -> None:
+    server = Server([NOTHING], [NOTHING], [said(3, 1, Hint("jobs"))], [NOTHING])
+    await heard_from(server, looks=4)
+    _, quiet, still, busy, again = [look["pace"] for look in server.asked]
+    assert busy < quiet == still == again
+
+
+async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def pauses() -> Iterator[float]:
+        begun.append(len(server.asked))
+        return repeat(0.0)
+
+    monkeypatch.setattr(watching, "reconnect_delays", pauses)
+    refused = StoreError("get_lock is not allowed here")
+    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING])
+    await heard_from(server, looks=6)
+    assert begun == [0, 6]
+
+
+async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -> None:
+    server: Any = Server(carries=False)
+    heard: list[Hint] = []
+    watcher: HintRowWatcher[Any] = HintRowWatcher(
+        server, Statement("watch", "", ()), sender="me", clock=None, on_hint=heard.append
+    )
+    async with asyncio.timeout(5):
+        await watcher.run()
+    writer = HintRowWriter(
+        ConnectionPool(server.connect, size=1), server, Statement("tell", "", ()), sender="1f"
+    )
+    writer.send(Hint("jobs"))
+    await writer.close()
+    assert server.asked == heard == []

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import duetime.stores.sql
+from duetime.stores.sql.driver import Statement
+from duetime.stores.sql.mariadb.dialect import MARIADB
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.stores.sql.statements.dialect import Dialect
+from duetime.stores.sql.statements.loader import (
+    BadStatement,
+    PlaceholderFiller,
+    Statements,
+    build,
+    compile_statement,
+    load,
+    parse,
+    unroll,
+)
+
+HOME = Path(duetime.stores.sql.__file__).parent
+DIALECTS = pytest.mark.parametrize("dialect", [SQLITE, POSTGRES], ids=["sqlite", "postgres"])
+
+
+def statements(dialect: Dialect, namespace: str = "duetime") -> Iterator[Statement]:
+    loaded = load(dialect, namespace)
+    for name in Statements.__annotations__:
+        yield getattr(loaded, name)
+
+
+def test_statements_cannot_be_changed_since_stores_share_them() -> None:
+    loaded = load(SQLITE, "duetime")
+    before = loaded.claim
+    with pytest.raises(AttributeError, match="share"):
+        loaded.claim = loaded.get
+    assert load(SQLITE, "duetime").claim is before
+
+
+def test_a_statement_is_written_out_once_when_it_is_first_asked_for() -> None:
+    written: list[str] = []
+
+    def write(name: str) -> Statement:
+        written.append(name)
+        return Statement(name, "SELECT 1", ())
+
+    sql = Statements(write)
+    assert written == []
+    assert sql.claim is sql.claim
+    assert written == ["claim"]
+
+
+def test_a_statement_that_nobody_knows_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="surprise"):
+        load(SQLITE, "duetime").surprise  # type: ignore[attr-defined]  # noqa: B018
+
+
+@DIALECTS
+def test_every_brace_is_filled(dialect: Dialect) -> None:
+    for statement in statements(dialect):
+        assert "{" not in statement.sql, statement.name
+
+
+@DIALECTS
+def test_a_namespace_is_in_every_table_name(dialect: Dialect) -> None:
+    for statement in statements(dialect, "billing"):
+        assert "duetime" not in statement.sql, statement.name
+
+
+def test_every_statement_is_used() -> None:
+    scripts = "\n".join(path.read_text() for path in HOME.rglob("*.py") if path.name != "loader.py")
+    unused = [name for name in Statements.__annotations__ if not re.search(rf"\bsql\.{name}\b", scripts)]
+    assert unused == []
+
+
+def test_no_statement_hides_in_python() -> None:
+    told = re.compile(r'"(?:SELECT|INSERT|UPDATE|DELETE|WITH) ')
+    files = [*HOME.glob("*.py"), *HOME.glob("scripts/*.py"), *HOME.glob("sqlite/*.py")]
+    assert [
+        path.name
+        for path in files
+        if path.name not in {"dialect.py", "stepwise.py"} and told.search(path.read_text())
+    ] == []
+
+
+FILES = [*HOME.glob("statements/*.sql"), *HOME.glob("*/overrides.sql")]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOME)))
+def test_every_statement_says_what_it_is_for(file: Path) -> None:
+    text = file.read_text()
+    for head in re.finditer(r"^-- (?:name|fragment): (\w+)\n(.*)$", text, re.MULTILINE):
+        assert head[2].startswith("-- "), head[1]
+
+
+def test_parameters_become_numbers_where_the_database_wants_them() -> None:
+    statement = compile_statement("x", "SELECT :b::bigint, ':a', :a, :b", POSTGRES)
+    assert statement[:3] == ("x", "SELECT $1::bigint, ':a', $2, $1", ("b", "a"))
+
+
+def test_parameters_are_told_by_their_places_where_numbers_are_taken_for_names() -> None:
+    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", SQLITE)
+    assert statement[:3] == ("x", "SELECT ?, ':a', ?, ?", ("b", "a", "b"))
+
+
+def test_parameters_keep_their_names_where_the_database_wants_those() -> None:
+    statement = compile_statement("x", "SELECT :b, ':a', :a, :b", MARIADB)
+    assert statement[:3] == ("x", "SELECT %(b)s, ':a', %(a)s, %(b)s", ("b", "a"))
+
+
+def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:
+    text = "SELECT r.id FROM {each rows: id text, fence int} AS r"
+    assert PlaceholderFiller(SQLITE, "n", {})(text) == (
+        "SELECT r.id FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS fence "
+        "FROM json_each(:rows)) AS r"
+    )
+    assert PlaceholderFiller(POSTGRES, "n", {})(text) == (
+        "SELECT r.id FROM (SELECT r.value ->> 0 AS id, (r.value ->> 1)::bigint AS fence "
+        "FROM jsonb_array_elements(:rows::text::jsonb) AS r (value) WHERE jsonb_typeof(r.value) = 'array') AS r"
+    )
+
+
+def test_a_statement_can_be_unrolled_to_take_its_batch_row_by_row() -> None:
+    body = "UPDATE {jobs} SET a = r.a, b = :b, c = 'r.c'\nFROM {each rows: id text, a int} AS r\nWHERE id = r.id\nRETURNING id"
+    assert unroll("x", body, PlaceholderFiller(SQLITE, "n", {})) == Statement(
+        "x", "UPDATE n_jobs SET a = ?, b = ?, c = 'r.c'\nWHERE id = ?", ("a", "b", "id"), ("id", "a")
+    )
+
+
+def test_a_statement_without_a_batch_cannot_be_unrolled() -> None:
+    with pytest.raises(BadStatement, match="x has no batch"):
+        unroll("x", "DELETE FROM {jobs}", PlaceholderFiller(SQLITE, "n", {}))
+
+
+def test_an_unknown_brace_is_refused() -> None:
+    with pytest.raises(BadStatement, match=r"\{job\}"):
+        PlaceholderFiller(SQLITE, "n", {})("SELECT * FROM {job}")
+
+
+def test_missing_and_unknown_statements_are_refused() -> None:
+    with pytest.raises(BadStatement, match=r"missing: .*'claim'.*unknown: \['surprise'\]"):
+        build({("name", "surprise"): "SELECT 1"}, SQLITE, "n")
+
+
+def test_a_name_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(BadStatement, match="twice"):
+        parse("-- name: a\nSELECT 1\n-- name: a\nSELECT 2\n")
