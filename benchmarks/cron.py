@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from benchmarks.measures.base import Figure
+from benchmarks.measures import Figure
 from benchmarks.runner import Result, Row
 from duetime import cron
 

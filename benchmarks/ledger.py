@@ -1,9 +1,10 @@
-"""What ran when, noted by the handlers themselves, and the check that all of it was right."""
+"""What ran when, noted by the handlers themselves; the check that all of it was right; and numbers from it."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -40,3 +41,22 @@ def checked(entries: Iterable[Iterable[int]], *, expected: int) -> list[Entry]:
     if early := [entry for entry in found if entry.late < 0]:
         raise WrongRun(f"{len(early)} jobs started before they were due, the first by {-early[0].late} us")
     return found
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Return the smallest value that `share` of all values do not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the middle and the tail of some durations."""
+    return {"p50": percentile(values, 0.5), "p99": percentile(values, 0.99)}
+
+
+def steady_rate(moments: Sequence[float]) -> float:
+    """Return how often something happened in a unit of time, without the tenth at the beginning and at the end."""
+    ordered = sorted(moments)
+    first, last = len(ordered) // 10, len(ordered) - 1 - len(ordered) // 10
+    took = ordered[last] - ordered[first]
+    return (last - first) / took if took else 0.0

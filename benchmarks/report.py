@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measures.base import Figure
+from benchmarks.measures import Figure
 from benchmarks.runner import FLAT, Result, Row
 from benchmarks.sizes import Sizes
 

@@ -8,16 +8,9 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from benchmarks.measures.base import Figure, Measure
-from benchmarks.measures.burst import Burst
-from benchmarks.measures.drain import Drain
-from benchmarks.measures.enqueue import Enqueue
-from benchmarks.measures.firing import Firing
-from benchmarks.measures.idle import Idle
-from benchmarks.measures.lateness import Lateness
-from benchmarks.measures.schedules import Schedules
-from benchmarks.measures.start import Start
+from benchmarks.measures import Burst, Drain, Enqueue, Figure, Idle, Lateness, Measure, Start
 from benchmarks.places import PLACES, Place, Places
+from benchmarks.schedules import Firing, Schedules
 from benchmarks.sizes import Sizes
 
 MEASURES: tuple[Measure, ...] = (

@@ -85,8 +85,8 @@ QUICK = Sizes(
     seconds=5,
 )
 
-GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=600, at_once=3_200, bulk=10_000)
-"""Just enough to see a gross change."""
+GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=600, at_once=3_200, bulk=10_000, idle=20.0)
+"""Just enough to see a large change; an idle worker sends one heartbeat every ten seconds."""
 
 CALLERS = 32
 """Callers that enqueue at once."""

@@ -19,7 +19,7 @@ from typing import IO, Final
 
 import click
 
-from benchmarks.measures.base import Figure, Measure
+from benchmarks.measures import Figure, Measure
 from benchmarks.places import PLACES
 from benchmarks.runner import MEASURES
 from benchmarks.sizes import QUICK
@@ -99,8 +99,8 @@ class Side:
 def opened(checkout: Path, store: str) -> Iterator[Side]:
     """Start a side with the code of a checkout, and end it."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(checkout / "src"), str(checkout)])}
-    # `-P`: this file's own folder must not hide the checkout's packages.
-    command = [sys.executable, "-P", __file__, "--side", store]
+    # Each side measures with its own benchmarks: their modules may have other names there.
+    command = [sys.executable, "-m", "benchmarks.turns", "--side", store]
     with subprocess.Popen(
         command, cwd=checkout, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -47,7 +47,7 @@ def main(
         file.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     else:
         results = json.loads(known.read_text(encoding="utf-8"))
-    print(report.text(results))
+    print(report.tables(results))
     if publish:
         for written in report.write(results, _DOCS):
             print(written, file=sys.stderr)

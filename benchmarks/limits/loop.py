@@ -1,18 +1,74 @@
-"""What is timed, the same for every database."""
+"""What is timed, the same for every database; the bare hint, and the bare timer."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import random
+import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
-from benchmarks.figures import percentile
-from benchmarks.ledger import checked, now
-from benchmarks.limits.hint import byte
-from benchmarks.moments import odd_moment
+from benchmarks.ledger import checked, now, percentile, spread
+from benchmarks.processes import Watch
 from benchmarks.sizes import BATCH
-from benchmarks.watch import Watch
+
+
+async def odd_moment() -> None:
+    """Wait until processors, caches and the disk have turned to other things, for a time that fits no rhythm."""
+    await asyncio.sleep(random.uniform(0.01, 0.03))
+
+
+async def byte(pings: int) -> float:
+    """Return the median seconds from writing a byte until the sleeping event loop has seen it."""
+    loop = asyncio.get_running_loop()
+    reader, writer = os.pipe()
+    sent: list[float] = []
+    seen: list[float] = []
+    done = asyncio.Event()
+
+    def send() -> None:
+        for _ in range(pings):
+            time.sleep(0.001)
+            sent.append(time.perf_counter())
+            os.write(writer, b".")
+
+    def see() -> None:
+        seen.append(time.perf_counter())
+        os.read(reader, 1)
+        if len(seen) == pings:
+            done.set()
+
+    loop.add_reader(reader, see)
+    thread = threading.Thread(target=send)
+    thread.start()
+    await done.wait()
+    thread.join()
+    loop.remove_reader(reader)
+    os.close(reader)
+    os.close(writer)
+    return percentile([there - here for here, there in zip(sent, seen, strict=True)], 0.5)
+
+
+async def late(*, timers: int, span: float) -> dict[str, float]:
+    """Return the lateness, in milliseconds, of timers spread evenly over some seconds."""
+    loop = asyncio.get_running_loop()
+    started = loop.time() + 0.2
+    seen: list[float] = []
+    done = asyncio.Event()
+
+    def call(due: float) -> None:
+        seen.append((loop.time() - due) * 1000)
+        if len(seen) == timers:
+            done.set()
+
+    for n in range(timers):
+        due = started + n * span / timers
+        loop.call_at(due, call, due)
+    await done.wait()
+    return spread(seen)
+
 
 Row = tuple[str, str, str, int, int]
 """The id, the task, the payload, when it is due and when it was made."""
@@ -23,23 +79,18 @@ class Bare(Protocol):
 
     async def insert(self, row: Row) -> None:
         """Store one job."""
-        ...
 
     async def insert_all(self, rows: Sequence[Row]) -> None:
         """Store many jobs in one transaction."""
-        ...
 
     async def claim(self, batch: int) -> Sequence[Sequence[Any]]:
         """Take due jobs, each with its id, task, payload and due time."""
-        ...
 
     async def settle(self, ids: Sequence[str]) -> None:
         """Note that jobs are done."""
-        ...
 
     async def left(self) -> int:
         """Count the jobs that are not done."""
-        ...
 
 
 def rows_of(count: int) -> list[Row]:

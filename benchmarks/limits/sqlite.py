@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.ledger import checked, now
 from benchmarks.limits import loop
 from benchmarks.limits.loop import Row
-from benchmarks.watch import Watch
+from benchmarks.processes import Watch
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS bare (

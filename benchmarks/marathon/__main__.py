@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.marathon.grounds import GROUNDS
-from benchmarks.marathon.run import Marathon, run
+from benchmarks.marathon.run import GROUNDS, Marathon, run
 from benchmarks.report import machine
 
 _QUARTERS = ("first", "second", "third", "last")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
-from benchmarks.peers import environments, report, runner
+from benchmarks.peers import peer, report, runner
+from benchmarks.peers.catalogue import ENGINES, SYSTEMS, Engine, named
 from benchmarks.peers.cells import Results
 from benchmarks.peers.sizes import SIZES
-from benchmarks.peers.systems import ENGINES, SYSTEMS, Engine, named
 from benchmarks.peers.workloads import WORKLOADS
 
-_FOLDER = environments.ROOT / ".bench" / "results"
+_FOLDER = peer.ROOT / ".bench" / "results"
 
 
 @click.command()
@@ -88,7 +88,7 @@ def main(
         broken = runner.run(request, kept, seed=random.randrange(10_000) if seed is None else seed)
     print(report.tables(kept, sizes))
     if publish or docs:
-        for path in report.write(kept, sizes, docs or environments.ROOT / "docs" / "reference"):
+        for path in report.write(kept, sizes, docs or peer.ROOT / "docs" / "reference"):
             print(path, file=sys.stderr)
     for failure in broken:
         print(f"Duetime went wrong: {failure}", file=sys.stderr)

@@ -12,12 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.peers.systems import Engine
-from benchmarks.places import Limits
-from benchmarks.places.mariadb import FLUSH, mariadb_facts, mariadb_limits
-from benchmarks.places.postgres import postgres_facts, postgres_limits
-from benchmarks.places.redis import connected, redis_limits, rewritten, shown
-from benchmarks.places.sqlite import SqliteLimits
+from benchmarks.peers.catalogue import Engine
+from benchmarks.places import (
+    FLUSH_MARIADB,
+    Limits,
+    SqliteLimits,
+    connected,
+    mariadb_facts,
+    mariadb_limits,
+    postgres_facts,
+    postgres_limits,
+    redis_limits,
+    rewritten,
+    shown,
+)
 from tools.servers import MariaDbServer, PostgresServer, RedisServer
 
 
@@ -26,26 +34,21 @@ class Databases(Protocol):
 
     def empty(self, folder: Path) -> AbstractContextManager[str]:
         """Return the address of a new database, which is gone at the end."""
-        ...
 
     def rest(self, url: str) -> None:
         """Write everything out and gather statistics, so that no cell pays for what was stored before."""
-        ...
 
     @property
     def server(self) -> int | None:
         """The server's process."""
-        ...
 
     @property
     def facts(self) -> str:
         """Version and settings."""
-        ...
 
     @property
     def limits(self) -> Limits:
         """What the engine can do at best."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,7 @@ def _postgres() -> Iterator[Databases]:
 @contextmanager
 def _mariadb() -> Iterator[Databases]:
     with MariaDbServer() as server:
-        yield _Tables(server, limits=mariadb_limits, facts=mariadb_facts(server), rest=FLUSH)
+        yield _Tables(server, limits=mariadb_limits, facts=mariadb_facts(server), rest=FLUSH_MARIADB)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
-"""A system from the outside: its processes, what they say, and what its handlers noted."""
+"""A system from the outside: its environment, its processes, what they say, and what its handlers noted."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,12 +14,46 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.peers import environments
-from benchmarks.peers.adapters.base import Settings, Unsupported, entries
-from benchmarks.peers.check import Start
-from benchmarks.peers.systems import System
+from benchmarks.peers.catalogue import System
+from benchmarks.peers.cells import Start
+from benchmarks.peers.systems.base import Settings, Unsupported, entries
 
-_INSIDE = "benchmarks.peers.adapters.inside"
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENTS = ROOT / ".bench" / "envs"
+_STAMP = "requirements.txt"
+_INHERITED = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ")
+
+
+def python(system: System, folder: Path = ENVIRONMENTS) -> Path:
+    """Return the interpreter that a system runs in, and make its environment if it is missing or outdated."""
+    home = folder / system.environment
+    wanted = "".join(f"{pin}\n" for pin in system.requirements)
+    stamp = home / _STAMP
+    if not stamp.exists() or stamp.read_text() != wanted:
+        print(f"making the environment for {system.adapter}", file=sys.stderr, flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+        pip = [str(home / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "-qq"]
+        subprocess.run([*pip, *system.requirements], check=True)
+        stamp.write_text(wanted)
+    return home / "bin" / "python"
+
+
+def surroundings(system: System, *, ledger: Path | None = None) -> dict[str, str]:
+    """Return the environment variables of a system's process: its own packages, and of ours the adapters only, or all."""
+    inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+    paths = [ROOT / "src", ROOT] if system.ours else [ROOT]
+    found = {**inherited, "PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONUNBUFFERED": "1"}
+    return found if ledger is None else {**found, "PEERS_LEDGER": str(ledger)}
+
+
+def versions(system: System) -> dict[str, str]:
+    """Return what is installed for a system, by name."""
+    code = "import importlib.metadata as m; print(*sorted({d.metadata['Name'] + '==' + d.version for d in m.distributions()}))"
+    done = subprocess.run([str(python(system)), "-c", code], check=True, capture_output=True, text=True)
+    return dict(pin.split("==", 1) for pin in done.stdout.split())
+
+
+_INSIDE = "benchmarks.peers.systems.inside"
 _PATIENCE = 400.0
 """Seconds an answer may take."""
 _GRACE = 8.0
@@ -39,13 +75,13 @@ class Process:
         self._log = folder / "log"
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [environments.python(system), "-m", _INSIDE, system.adapter, command, json.dumps(arguments)],
+                [python(system), "-m", _INSIDE, system.adapter, command, json.dumps(arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                cwd=environments.ROOT,
-                env=environments.surroundings(system, ledger=folder / "ledger"),
+                cwd=ROOT,
+                env=surroundings(system, ledger=folder / "ledger"),
             )
 
     @property

@@ -8,11 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers import plots, table
+from benchmarks.peers import sheet
+from benchmarks.peers.catalogue import ENGINES, SYSTEMS, TITLES, System
 from benchmarks.peers.cells import Outcome, Results
-from benchmarks.peers.sheet import Key, Sheet, medians, sheet
+from benchmarks.peers.sheet import Key, Sheet, gathered, medians
 from benchmarks.peers.sizes import Sizes
-from benchmarks.peers.systems import ENGINES, SYSTEMS, TITLES, System
 from benchmarks.peers.workloads import WORKLOADS
 
 _TEMPLATE = Path(__file__).with_name("page.md")
@@ -28,7 +28,7 @@ def tables(results: Results, sizes: Sizes) -> str:
     found = medians(results)
     parts = [_measured(results, sizes)]
     for engine, each in _sheets(found):
-        parts.append(f"{TITLES[engine]}: {each.workload.title}\n\n{table.markdown(each)}")
+        parts.append(f"{TITLES[engine]}: {each.workload.title}\n\n{sheet.markdown(each)}")
     return "\n".join(parts)
 
 
@@ -47,7 +47,7 @@ def write(results: Results, sizes: Sizes, folder: Path) -> Iterator[Path]:
     pictures.mkdir(parents=True, exist_ok=True)
     for engine, each in _sheets(found):
         picture = pictures / _picture(engine, each)
-        picture.write_text(plots.svg(each, title=_title(engine, each)), encoding="utf-8")
+        picture.write_text(sheet.svg(each, title=_title(engine, each)), encoding="utf-8")
         yield picture
     whole = {
         "facts": results.facts(),
@@ -85,13 +85,13 @@ def _sections(found: Mapping[Key, Outcome]) -> Iterator[str]:
         last = engine
         yield f"\n### {each.workload.title} on {TITLES[engine]}\n\n"
         yield f"![{_title(engine, each)}]({_FOLDER}/{_picture(engine, each)})\n\n"
-        yield table.markdown(each)
+        yield sheet.markdown(each)
 
 
 def _sheets(found: Mapping[Key, Outcome]) -> Iterator[tuple[str, Sheet]]:
     for engine in ENGINES:
         for workload in WORKLOADS.values():
-            each = sheet(found, engine=engine, workload=workload, systems=SYSTEMS)
+            each = gathered(found, engine=engine, workload=workload, systems=SYSTEMS)
             if each.rows:
                 yield engine, each
 

@@ -10,14 +10,13 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.peers import environments
-from benchmarks.peers.adapters.base import Unsupported
+from benchmarks.peers import peer
+from benchmarks.peers.catalogue import ENGINES, Engine, System
 from benchmarks.peers.cells import Cell, Outcome, Results
 from benchmarks.peers.databases import Databases, opened
 from benchmarks.peers.sizes import Sizes
-from benchmarks.peers.systems import ENGINES, Engine, System
-from benchmarks.peers.workloads import WORKLOADS
-from benchmarks.peers.workloads.base import Bench
+from benchmarks.peers.systems.base import Unsupported
+from benchmarks.peers.workloads import WORKLOADS, Bench
 from benchmarks.report import machine
 
 LIMIT = "limit"
@@ -98,8 +97,8 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
 def _make_environments(systems: Iterable[System], results: Results) -> None:
     versions: dict[str, dict[str, str]] = results.facts().get("versions", {})
     for system in systems:
-        environments.python(system)
-        versions[system.name] = environments.versions(system)
+        peer.python(system)
+        versions[system.name] = peer.versions(system)
     results.note({"machine": machine(), "versions": versions})
 
 

@@ -20,7 +20,7 @@ def test_every_curve_is_measured_and_reported() -> None:
     assert crowd["connections"] > workers["connections"]
     assert stored["pages_claim"] > 0
     assert stored["drain_times"] > 0
-    assert "### Schedules, PostgreSQL" in report.text(results)
+    assert "### Schedules, PostgreSQL" in report.tables(results)
 
 
 @pytest.mark.timeout(120)
@@ -29,4 +29,4 @@ def test_without_a_server_nothing_is_said_about_one() -> None:
     measured = results["engines"]["sqlite"]
     assert measured["workers"][0]["drain"] > 0
     assert "crowds" not in measured
-    assert "statements per job" not in report.text(results)
+    assert "statements per job" not in report.tables(results)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import children
-from benchmarks.marathon.grounds import GROUNDS
-from benchmarks.marathon.run import drained, fill, room_of
+from benchmarks.marathon.run import GROUNDS, drained, fill, room_of
 
 JOBS = 300
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import environments, runner
+from benchmarks.peers import peer, runner
+from benchmarks.peers.catalogue import named
 from benchmarks.peers.cells import Results
 from benchmarks.peers.peer import Process
 from benchmarks.peers.sizes import TINY
-from benchmarks.peers.systems import named
 
 SMALL = replace(TINY, settle=0.0, future=50)
 
@@ -19,7 +19,7 @@ SMALL = replace(TINY, settle=0.0, future=50)
 @pytest.fixture(autouse=True)
 def our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Install nothing: what Duetime needs is in the environment of the tests."""
-    monkeypatch.setattr(environments, "python", lambda system: Path(sys.executable))
+    monkeypatch.setattr(peer, "python", lambda system: Path(sys.executable))
 
 
 def test_our_own_cells_are_measured_and_nothing_is_wrong_with_them(tmp_path: Path) -> None:

@@ -1,81 +1,174 @@
-"""What a system is, as the catalogue describes it."""
+"""What every adapter is, and the handler that all of them run; standard library only."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Literal
+from itertools import islice
+from typing import Any, NamedTuple
 
-Engine = Literal["sqlite", "postgres", "mariadb", "redis"]
-ENGINES: tuple[Engine, ...] = ("sqlite", "postgres", "mariadb", "redis")
-TITLES: dict[str, str] = {
-    "sqlite": "SQLite",
-    "postgres": "PostgreSQL",
-    "mariadb": "MariaDB",
-    "redis": "Redis",
-}
+LEDGER = "PEERS_LEDGER"
+"""The environment variable that names the file of what ran."""
+CALLERS = 32
+"""Callers that enqueue at once."""
+_ENTRY = struct.Struct("<qdd")
+_DAY = 86_400
+_opened: list[int] = []
 
-_OURS = ("asyncmy==0.2.17", "asyncpg==0.32.0", "click==8.5.1", "msgspec==0.22.0", "redis==8.1.0")
-"""What `pip install "duetime[mysql,postgres,redis]"` installs beside Duetime itself, which is run from its source."""
+
+class Unsupported(Exception):
+    """The system has no way to do this; the text says what it lacks, in a few words for the table."""
+
+
+class Job(NamedTuple):
+    """What every job carries: its number and its due time in seconds of the wall clock."""
+
+    number: int
+    due: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """One scheduler or queue on one kind of database."""
+class Plan:
+    """Schedules: number n comes at `first + n * step`, and each `period` seconds after."""
 
-    name: str
-    """As it stands in tables, on the command line and in file names."""
-    title: str
-    engine: Engine
-    adapter: str
-    """The module in `benchmarks.peers.adapters`."""
-    requirements: tuple[str, ...]
-    """Exact pins."""
-    settings: str
-    """Part of a sentence for the report."""
-    notes: str = ""
-    width: str = "concurrency"
-    """The name of its main setting."""
-    widths: tuple[int, ...] = (100,)
-    """Values of that setting that a drain is tried with; its best one counts."""
-    pace: int = 1_000
-    """One-off jobs a second that it surely stores; what is due later is put that much earlier."""
-    in_process: bool = False
-    """True where jobs can only be added in the process that runs them."""
-    processes: int = 2
-    """Worker processes that can share the work."""
-    schedules: bool = True
-    """False where it has none that come every few seconds; its adapter refuses them."""
-    polls: bool = False
-    """True where a shorter poll than the default one is used for everything but the idle cost."""
-    blocks: bool = False
-    """True where jobs are put one at a time by a call that blocks, though there is one to await; that is noted beside it."""
-    ours: bool = False
+    count: int
+    period: float
+    first: float
+    step: float
+
+    def starts(self) -> list[float]:
+        """Return when each schedule comes first."""
+        return [self.first + n * self.step for n in range(self.count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a worker is to run."""
+
+    concurrency: int
+    """Jobs at once, or jobs a batch, whatever the system calls its main setting."""
+    eager: bool = True
+    """True: the shortest sensible documented poll; False: the system's own default."""
+    plan: Plan | None = None
+    """The schedules, for systems that declare them in the worker."""
+
+
+class Client(ABC):
+    """The enqueuing side; what is put is durable when the call returns."""
+
+    @abstractmethod
+    async def put(self, job: Job) -> None:
+        """Store one job, due now (`job.due` is this moment, for the handler)."""
+
+    async def put_each(self, jobs: Iterable[Job]) -> None:
+        """Store jobs one after the other, as a program does that has nothing else to do meanwhile."""
+        for job in jobs:
+            await self.put(job)
+
+    async def put_many(self, jobs: Sequence[Job]) -> None:
+        """Store jobs that are due now by the bulk call."""
+        del jobs
+        raise Unsupported("no bulk call")
+
+    @abstractmethod
+    async def put_at(self, job: Job) -> None:
+        """Store one job for its due time."""
+
+    async def put_many_at(self, jobs: Sequence[Job]) -> None:
+        """Store jobs for their due times, as fast as the system can."""
+        await at_once(self.put_at, jobs)
+
+    async def fill(self, count: int) -> None:
+        """Store jobs for later, one a second from a day ahead, by the bulk call or by the SQL that its own call would write."""
+        del count
+        raise Unsupported("no way to fill it")
+
+    async def schedules(self, plan: Plan) -> list[float]:
+        """Store schedules (or nothing, if the worker declares them) and return when each comes first."""
+        del plan
+        raise Unsupported("no schedules of some seconds")
+
+
+class Adapter(ABC):
+    """One system on one database; made once per process."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    async def prepare(self) -> None:  # noqa: B027 -- many have no tables
+        """Make the tables."""
+
+    @abstractmethod
+    def client(self) -> AbstractAsyncContextManager[Client]:
+        """Open the enqueuing side."""
+
+    @abstractmethod
+    async def work(self, ready: Callable[[], None], settings: Settings) -> None:
+        """Be the worker: call `ready`, which waits for the others, right before the first claim; work until cancelled."""
 
     @property
-    def configuration(self) -> str:
-        """One sentence for the report, without its end."""
-        if len(self.widths) == 1:
-            return self.settings
-        tried = " and ".join(f"{width:,}" for width in self.widths)
-        return f"{self.settings}; drain with {self.width} {tried}, the better one counts"
-
-    @property
-    def environment(self) -> str:
-        """The name of its own virtual environment."""
-        return self.adapter
+    def path(self) -> str:
+        """The file, where the database is SQLite."""
+        return self.url.removeprefix("sqlite:///")
 
 
-def duetime(engine: Engine, *, pace: int, settings: str = "defaults", blocks: bool = False) -> System:
-    """Return our own system on one kind of database."""
-    return System(
-        name=f"duetime-{engine}",
-        title="Duetime",
-        engine=engine,
-        adapter="duetime",
-        requirements=_OURS,
-        settings=settings,
-        widths=(100, 1_000),
-        pace=pace,
-        blocks=blocks,
-        ours=True,
-    )
+def record(number: int, due: float) -> None:
+    """Note that a job starts now: the whole handler of every system; `due` is 0 where it is not told."""
+    if not _opened:
+        _opened.append(os.open(os.environ[LEDGER], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644))
+    os.write(_opened[0], _ENTRY.pack(number, time.time(), due))
+
+
+def entries(content: bytes) -> Iterable[tuple[int, float, float]]:
+    """Return number, start and due time of everything that was noted."""
+    return _ENTRY.iter_unpack(content[: len(content) // _ENTRY.size * _ENTRY.size])
+
+
+def first_job() -> Job:
+    """Return a job for tomorrow, whose row is copied where a system is filled with jobs for later."""
+    return Job(0, time.time() + _DAY)
+
+
+async def at_once(put: Callable[[Job], Awaitable[None]], jobs: Sequence[Job]) -> None:
+    """Put jobs one by one from 32 callers."""
+
+    async def caller(share: Sequence[Job]) -> None:
+        for job in share:
+            await put(job)
+
+    await asyncio.gather(*(caller(jobs[n::CALLERS]) for n in range(min(CALLERS, len(jobs)))))
+
+
+def cron_starts(plan: Plan) -> list[float]:
+    """Return when each schedule comes first: at a full second."""
+    return [float(int(start)) for start in plan.starts()]
+
+
+def cron_seconds(plan: Plan) -> list[str]:
+    """Return the field of each rule that tells the seconds; the period must divide a minute."""
+    period = int(plan.period)
+    return [",".join(map(str, range(int(start) % period, 60, period))) for start in plan.starts()]
+
+
+Command = tuple[Any, ...]
+_CHUNK = 5_000
+
+
+def piped(url: str, commands: Iterable[Command]) -> None:
+    """Send all commands."""
+    # Here, since the memory of workers is measured, and some of them need none of it.
+    from redis import Redis
+
+    waiting = iter(commands)
+    with Redis.from_url(url) as client:
+        while some := list(islice(waiting, _CHUNK)):
+            pipe = client.pipeline(transaction=False)
+            for command in some:
+                pipe.execute_command(*command)
+            pipe.execute()

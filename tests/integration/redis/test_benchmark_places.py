@@ -8,9 +8,8 @@ import pytest
 from redis import Redis
 
 from benchmarks.ledger import now
-from benchmarks.measures.schedules import store_rules
-from benchmarks.places.filling import fill_all
-from benchmarks.places.redis import Database
+from benchmarks.places import RedisDatabase, fill_all
+from benchmarks.schedules import store_rules
 from benchmarks.subject import Subject
 from duetime.model.triggers.every import Every
 from tools.servers import RedisServer
@@ -20,12 +19,12 @@ _AGO = 60_000_000
 
 
 @pytest.fixture
-def place(redis: RedisServer) -> Database:
+def place(redis: RedisServer) -> RedisDatabase:
     """A database of the shared server that no other test uses."""
-    return Database(redis, _NUMBER)
+    return RedisDatabase(redis, _NUMBER)
 
 
-def everything(place: Database) -> dict[bytes, Any]:
+def everything(place: RedisDatabase) -> dict[bytes, Any]:
     """Return all that is stored."""
     with Redis.from_url(place.url) as client:
         values = {b"hash": client.hgetall, b"zset": lambda key: client.zrange(key, 0, -1, withscores=True)}
@@ -35,7 +34,7 @@ def everything(place: Database) -> dict[bytes, Any]:
 
 @pytest.mark.parametrize("future", [0, 20])
 async def test_what_a_measure_stores_is_removed_and_what_was_there_before_it_stays(
-    place: Database, future: int
+    place: RedisDatabase, future: int
 ) -> None:
     with Redis.from_url(place.url) as client:
         client.flushdb()

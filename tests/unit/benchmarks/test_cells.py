@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import environments, runner
+from benchmarks.peers import peer, runner
+from benchmarks.peers.catalogue import SYSTEMS, System, named
 from benchmarks.peers.cells import Cell, Outcome, Results
-from benchmarks.peers.databases import opened
-from benchmarks.peers.sizes import QUICK, TINY
-from benchmarks.peers.systems import ENGINES, SYSTEMS, System, named
-from benchmarks.peers.workloads import WORKLOADS
-from benchmarks.peers.workloads.base import Bench
+from benchmarks.peers.sizes import TINY
+from benchmarks.peers.workloads import WORKLOADS, Bench
 
 CELL = Cell(engine="sqlite", system="huey", workload="drain", variant="one")
 
@@ -18,8 +16,8 @@ CELL = Cell(engine="sqlite", system="huey", workload="drain", variant="one")
 @pytest.fixture(autouse=True)
 def no_environments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Install nothing: no cell of these tests starts a process."""
-    monkeypatch.setattr(environments, "python", lambda system: Path("python"))
-    monkeypatch.setattr(environments, "versions", lambda system: {"huey": "3"})
+    monkeypatch.setattr(peer, "python", lambda system: Path("python"))
+    monkeypatch.setattr(peer, "versions", lambda system: {"huey": "3"})
 
 
 def test_an_outcome_is_read_as_it_was_saved(tmp_path: Path) -> None:
@@ -49,49 +47,10 @@ def test_a_file_that_was_not_written_to_its_end_is_not_an_outcome(tmp_path: Path
     assert list(Results(tmp_path)) == []
 
 
-def test_a_write_that_is_broken_off_leaves_the_outcome_of_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken_off(self: Path, target: Path) -> None:
-        raise KeyboardInterrupt
-
-    Results(tmp_path).save(CELL, Outcome(note="before"))
-    monkeypatch.setattr(Path, "replace", broken_off)
-    with pytest.raises(KeyboardInterrupt):
-        Results(tmp_path).save(CELL, Outcome(note="after"))
-    assert [outcome.note for _, outcome in Results(tmp_path)] == ["before"]
-
-
-def test_rounds_and_variants_have_files_of_their_own() -> None:
-    request = runner.Request(engines=["sqlite"], systems=SYSTEMS, workloads=tuple(WORKLOADS), sizes=TINY)
-    found = runner.cells(request, "sqlite")
-    assert len({cell.file for cell in found}) == len(found)
-
-
-def test_facts_of_several_runs_are_kept(tmp_path: Path) -> None:
-    Results(tmp_path).note({"sqlite": "3"})
-    Results(tmp_path).note({"postgres": "15"})
-    assert Results(tmp_path).facts() == {"sqlite": "3", "postgres": "15"}
-
-
 def test_the_limits_are_measured_beside_the_systems_of_their_engine_only() -> None:
     request = runner.Request(engines=["sqlite"], systems=[named("huey")], workloads=["drain"], sizes=TINY)
     assert [cell.system for cell in runner.cells(request, "sqlite")] == ["huey", "huey", runner.LIMIT]
     assert runner.cells(request, "postgres") == []
-
-
-def test_a_system_that_no_second_process_can_help_has_no_such_cell() -> None:
-    system = named("apscheduler3")
-    request = runner.Request(engines=["sqlite"], systems=[system], workloads=["drain"], sizes=TINY)
-    ours = [cell for cell in runner.cells(request, "sqlite") if cell.system == system.name]
-    assert [cell.variant for cell in ours] == ["one"]
-
-
-def test_the_quick_run_of_everything_ends_in_half_an_hour() -> None:
-    request = runner.Request(engines=ENGINES, systems=SYSTEMS, workloads=tuple(WORKLOADS), sizes=QUICK)
-    cells = [cell for engine in request.engines for cell in runner.cells(request, engine)]
-    # What cells take in fact is a fifth less.
-    assert sum(runner.estimate(request, cell) for cell in cells) < 33 * 60
 
 
 def test_every_pin_is_exact_and_shared_environments_agree() -> None:
@@ -168,14 +127,3 @@ def test_a_cell_that_breaks_down_does_not_end_the_run(
     failures = runner.run(request_of("duetime-sqlite"), Results(tmp_path), seed=1)
     assert [outcome.failed for _, outcome in Results(tmp_path)] == ["ValueError: it broke"]
     assert len(failures) == 1
-
-
-def test_only_the_error_is_kept_of_what_a_process_said_last() -> None:
-    words = "Traceback:\n  File x.py\n  | sqlalchemy.exc.TimeoutError: pool limit\n  +-----\n"
-    assert runner.brief(words) == "sqlalchemy.exc.TimeoutError: pool limit"
-    assert runner.brief("Killed") == "no answer"
-
-
-def test_each_cell_on_sqlite_has_a_file_of_its_own(tmp_path: Path) -> None:
-    with opened("sqlite") as databases, databases.empty(tmp_path) as url:
-        assert url == f"sqlite:///{tmp_path}/peers.db"

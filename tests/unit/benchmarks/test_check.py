@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.peers.check import Start, judge, lateness, occurrences
+from benchmarks.peers.cells import Start, judge, lateness, occurrences
 
 
 def starts(*numbers: int) -> list[Start]:

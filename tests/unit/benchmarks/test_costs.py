@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers.adapters import base
-from benchmarks.peers.costs import held, parent, spent, tree, usage
+from benchmarks.peers.systems import base
+from benchmarks.processes import held, parent, spent, tree, usage
 
 CHILD = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=0); print(p.pid, flush=True); p.wait()"
 

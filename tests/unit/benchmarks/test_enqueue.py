@@ -6,17 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import cast
 
-import pytest
-
-from benchmarks.peers import table
-from benchmarks.peers.adapters.base import Client, Job
-from benchmarks.peers.adapters.inside import enqueue
+from benchmarks.peers import sheet
+from benchmarks.peers.catalogue import SYSTEMS, System, named
 from benchmarks.peers.cells import Cell, Outcome
-from benchmarks.peers.sheet import medians, sheet
+from benchmarks.peers.sheet import gathered, medians
 from benchmarks.peers.sizes import TINY, Sizes
-from benchmarks.peers.systems import SYSTEMS, System, named
-from benchmarks.peers.workloads.base import Bench
-from benchmarks.peers.workloads.enqueue import Enqueue
+from benchmarks.peers.systems.base import Client, Job
+from benchmarks.peers.systems.inside import enqueue
+from benchmarks.peers.workloads import Bench, Enqueue
 
 RATES = {"single": 5_000.0, "awaited": 2_100.0, "at_once": 9_000.0, "bulk": 80_000.0}
 
@@ -46,13 +43,8 @@ def test_what_await_does_stands_beside_the_figure_of_the_blocking_call() -> None
     cell = Cell(engine="sqlite", system="duetime-sqlite", workload="enqueue", variant="single")
     bulk = Cell(engine="sqlite", system="duetime-sqlite", workload="enqueue", variant="bulk")
     found = medians((each, measured(each.system, each.variant)) for each in (cell, bulk))
-    shown = table.markdown(sheet(found, engine="sqlite", workload=Enqueue(), systems=SYSTEMS))
+    shown = sheet.markdown(gathered(found, engine="sqlite", workload=Enqueue(), systems=SYSTEMS))
     assert "| **Duetime** | **5,000** | **80,000** | one at a time: by await 2,100 |" in shown
-
-
-@pytest.mark.parametrize("name", ["duetime-postgres", "huey"])
-def test_where_there_is_one_way_only_nothing_is_noted(name: str) -> None:
-    assert measured(name, "single") == Outcome(figures={"rate": 5_000.0})
 
 
 async def test_to_await_each_is_not_to_block() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.figures import steady_rate
-from benchmarks.growth import curves, plots, report, schedules, stored
-from benchmarks.growth.load import Calls, Load, Names, skeleton
-from benchmarks.growth.notes import Notes, Pen
-from benchmarks.ledger import Entry, WrongRun
+from benchmarks.growth import report, runner
+from benchmarks.growth.engines import Calls, Load, Names, skeleton
+from benchmarks.growth.fleets import Notes, Pen
+from benchmarks.ledger import Entry, WrongRun, steady_rate
 from duetime.stores.sql.driver import Statement
 
 ROOT = Path(__file__).parents[3]
@@ -52,7 +50,7 @@ def test_a_load_is_what_came_between_two_readings() -> None:
 def test_a_filled_store_is_compared_with_the_empty_one_of_its_own_turn() -> None:
     empty = [{"drain": rate, "enqueue": rate, "bulk": rate, "start_p50": 2.0} for rate in (100.0, 10.0, 40.0)]
     full = [{"drain": rate, "enqueue": rate, "bulk": rate, "start_p50": 3.0} for rate in (50.0, 10.0, 10.0)]
-    found = stored.multiples(list(zip(empty, full, strict=True)))
+    found = runner.multiples(list(zip(empty, full, strict=True)))
     assert found == {"drain_times": 2.0, "enqueue_times": 2.0, "bulk_times": 2.0, "start_p50_times": 1.5}
 
 
@@ -85,14 +83,14 @@ def test_notes_are_read_when_all_have_come_and_forgotten_between_measures(tmp_pa
 
 
 def test_schedules_come_evenly_and_those_that_would_come_too_late_on_another_day() -> None:
-    rules = schedules.spread_rules(4, 1_000_000, first=10_000_000, until=10_500_000)
-    assert schedules.occurrences(rules, until=10_500_000) == [
+    rules = runner.spread_rules(4, 1_000_000, first=10_000_000, until=10_500_000)
+    assert runner.occurrences(rules, until=10_500_000) == [
         (0, 10_000_000),
         (1, 10_250_000),
         (2, 10_500_000),
     ]
-    rules = schedules.spread_rules(2, 1_000_000, first=10_000_000, until=11_999_999)
-    assert len(schedules.occurrences(rules, until=11_999_999)) == 4
+    rules = runner.spread_rules(2, 1_000_000, first=10_000_000, until=11_999_999)
+    assert len(runner.occurrences(rules, until=11_999_999)) == 4
 
 
 @pytest.mark.parametrize(
@@ -105,22 +103,7 @@ def test_schedules_come_evenly_and_those_that_would_come_too_late_on_another_day
 )
 def test_an_occurrence_that_is_missing_doubled_or_early_is_told(found: list[Entry], message: str) -> None:
     with pytest.raises(WrongRun, match=message):
-        schedules.checked(found, [(0, 10), (1, 20)])
-
-
-def test_a_table_has_no_columns_for_what_was_not_measured() -> None:
-    [workers] = [curve for curve in curves.CURVES if curve.name == "workers"]
-    shown = curves.table(workers, [{"workers": 16, "drain": 12_345.6}]).splitlines()
-    assert shown == ["| worker processes | no-op jobs, per s |", "| ---: | ---: |", "| 16 | 12,346 |"]
-
-
-def test_a_picture_shows_each_line_and_where_nothing_lies() -> None:
-    line = plots.Line("drained <all>", ((0, 5.0), (10_000, 4.0), (1_000_000, 4.5)))
-    drawn = plots.svg(plots.Plot(title="Rates", x="jobs", y="per s", lines=(line,)))
-    root = ET.fromstring(drawn)  # noqa: S314 - our own text
-    texts = [element.text for element in root.iter() if element.tag.endswith("text")]
-    assert {"Rates (per s)", "drained <all>", "0", "1M"} <= set(texts)
-    assert len([element for element in root.iter() if element.tag.endswith("circle")]) == 3
+        runner.all_started(found, [(0, 10), (1, 20)])
 
 
 def test_the_page_has_pictures_tables_the_model_and_what_was_broken_off(tmp_path: Path) -> None:
@@ -138,12 +121,6 @@ def test_the_page_has_pictures_tables_the_model_and_what_was_broken_off(tmp_path
         "broken off: 2 of 3 jobs ran",
     ):
         assert part in text, part
-    assert "{{" not in text
-
-
-def test_without_figures_the_page_says_how_they_come_about() -> None:
-    text = report.page({"machine": MACHINE, "engines": {}})
-    assert "No figures are published yet" in text
     assert "{{" not in text
 
 

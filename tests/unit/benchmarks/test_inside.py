@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from benchmarks.peers.adapters.base import Client, Job
-from benchmarks.peers.adapters.inside import enqueue
+from benchmarks.peers.systems.base import Client, Job
+from benchmarks.peers.systems.inside import enqueue
 
 
 class Shelf(Client):
@@ -34,7 +34,7 @@ async def test_what_is_put_until_the_time_is_up_are_the_first_numbers(
     mode: str, pauses: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shelf = Shelf(pauses=pauses)
-    monkeypatch.setattr("benchmarks.peers.adapters.inside.time.perf_counter", lambda: shelf.now)
+    monkeypatch.setattr("benchmarks.peers.systems.inside.time.perf_counter", lambda: shelf.now)
     answer = await enqueue(shelf, mode=mode, count=1_000, seconds=50.0, origin=7)
     assert 50 < answer["count"] < 100
     assert sorted(shelf.numbers) == list(range(7, 7 + answer["count"]))

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.ledger import WrongRun
-from benchmarks.marathon.judge import Bounds, Room, Sample, TooShort, judge, quarters
-from benchmarks.marathon.tally import Tally
+from benchmarks.marathon.run import Bounds, Room, Sample, Tally, TooShort, judge, quarters
 
 JOBS = 400
 BOUNDS = Bounds(versions=3.0, log=100.0)

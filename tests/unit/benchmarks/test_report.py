@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from benchmarks.peers import report
+from benchmarks.peers.catalogue import SYSTEMS
 from benchmarks.peers.cells import Cell, Outcome, Results
 from benchmarks.peers.sizes import TINY
-from benchmarks.peers.systems import SYSTEMS
 from benchmarks.peers.workloads import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -18,13 +17,6 @@ def measured(folder: Path) -> Results:
     cell = Cell(engine="sqlite", system="huey", workload="start", variant="idle")
     results.save(cell, Outcome(figures={"p50": 12.0, "p99": 20.0}, wrong={"missing": 2}))
     return results
-
-
-def test_everything_is_written_into_the_folder(tmp_path: Path) -> None:
-    written = list(report.write(measured(tmp_path / "results"), TINY, tmp_path / "docs"))
-    assert [path.name for path in written] == ["start-sqlite.svg", "figures.json", "peers.md"]
-    figures = json.loads((tmp_path / "docs" / "peers" / "figures.json").read_text())
-    assert figures["cells"][0]["figures"] == {"p50": 12.0, "p99": 20.0}
 
 
 def test_the_page_shows_plots_tables_and_what_went_wrong(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.measures.base import Measure
+from benchmarks.measures import Measure
 from benchmarks.places import PLACES
 from benchmarks.runner import MEASURES, REPORTED, figures
 
