@@ -10,16 +10,17 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test unit demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(INSTALLED) servers compiled ## Run the tests (JOBS=4, PYTEST_ARGS=...)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS) || \
-	    { echo "Some tests have failed; they must pass alone:" >&2; \
-	      $(BIN)/python -m pytest --last-failed --last-failed-no-failures none -v $(PYTEST_ARGS); }
+	$(BIN)/python -m tools.run_tests -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
 	$(if $(PYTEST_ARGS),,$(BIN)/python -m benchmarks.guard)
+
+unit: $(INSTALLED) servers compiled ## Run the unit tests alone, in about a minute (JOBS=4, PYTEST_ARGS=...)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit $(PYTEST_ARGS)
 
 demo: $(INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo
@@ -27,14 +28,14 @@ demo: $(INSTALLED) ## Start the example application (PORT=10001)
 bench: $(INSTALLED) servers ## Measure (BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-bench-peers: $(INSTALLED) servers ## Measure beside other schedulers (QUICK=1, BENCH_ARGS=...)
+bench-peers: $(INSTALLED) servers ## Compare with other schedulers (QUICK=1, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.peers $(if $(QUICK),--quick) $(BENCH_ARGS)
 
 bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and schedules (QUICK=1, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick) $(BENCH_ARGS)
 
-bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes them anew)
-	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew)
+bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes all anew, ADD=1 new ones only)
+	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew) $(if $(ADD),--add)
 
 bench-turns: $(INSTALLED) servers ## Compare with another checkout in turns (OTHER=../old, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.turns --other $(OTHER) $(BENCH_ARGS)
@@ -68,9 +69,8 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED) ## Write the generated pages of docs/ anew
+docs: $(INSTALLED) ## Write the generated page of docs/ anew
 	$(BIN)/python -m tools.failure_modes
-	$(BIN)/python -m tools.layout
 
 # Tests start hundreds of processes: where Python may not keep bytecode, each of them would compile everything anew.
 compiled: $(INSTALLED)

@@ -24,6 +24,7 @@ DuetimeError
 │   ├── ResultExpired
 │   └── ResultUnreadable   it has one that this process cannot read
 ├── ScheduleNotFound       (LookupError)
+├── NothingToSkip          (LookupError) a schedule of which nothing is about to run
 ├── WorkerError
 │   ├── WorkerNotFound     (LookupError)
 │   └── WorkerGone         it has stopped or died; the text says since when

@@ -22,7 +22,6 @@ from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.scheduler_worker import WorkerSettings
 from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
-from tools import layout
 
 REFERENCE = ROOT / "docs" / "reference"
 NAME = re.compile(r"`([^`]+)`")
@@ -152,11 +151,6 @@ def test_every_exit_code_is_listed() -> None:
     listed = [line.split("|")[1].strip() for line in table("cli.md", "| Code |")]
     # 70 is the worker's own, not one of the program's.
     assert [int(code) for code in listed if code != "70"] == list(ExitCode)
-
-
-def test_the_layout_page_is_what_the_files_say() -> None:
-    written = (ROOT / layout.PAGE).read_text(encoding="utf-8")
-    assert written == layout.render(ROOT), f"{layout.PAGE} is stale. Run: make docs"
 
 
 def test_every_test_folder_has_its_reason() -> None:

@@ -25,6 +25,17 @@ UNTYPED = frozenset({"sqlite", "redis"})
 """Those that keep anything where a number should be."""
 GROWN = SQL - {"mariadb"}
 """Those whose tables have had older versions."""
+POOLED = frozenset(
+    {
+        "TestWakeups",  # What a worker hears of goes over a connection of its own.
+        "TestPulse", "TestPeers", "TestRescue",  # Leases, and the locks that tell of a death.
+        "TestClaim", "TestFencing", "TestSettle", "TestRepeatedSettlement",  # Claims whose answers may be lost.
+        "TestEnqueue", "TestLend", "TestBlocking", "TestKeysUnderConcurrency",  # Transactions.
+        "TestWriteSchedules", "TestLostAnswers", "TestLostReplies",
+        "TestLifecycle", "TestMovedOn",  # Migrations, and copies in one snapshot.
+    }
+)  # fmt: skip
+"""The parts of the suite that a pooler in transaction mode could break. The rest is the same SQL on the same server."""
 DEAF = frozenset({"pgbouncer"})
 """Those whose workers look by themselves for what others do, so that they send more than is needed elsewhere."""
 
@@ -43,8 +54,8 @@ def chosen(config: pytest.Config) -> list[str]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     kinds = chosen(metafunc.config)
     if "store_url" in metafunc.fixturenames:
-        # The suite that every store passes, PostgreSQL passes behind a pooler as well.
-        pooled = metafunc.config.getoption("--store") == "all" and "make_store" in metafunc.fixturenames
+        every = metafunc.config.getoption("--store") == "all" and "make_store" in metafunc.fixturenames
+        pooled = every and metafunc.cls is not None and metafunc.cls.__name__ in POOLED
         metafunc.parametrize("store_url", [*kinds, "pgbouncer"] if pooled else kinds, indirect=True)
     hearing = [kind for kind in kinds if kind not in DEAF]
     narrowed = {

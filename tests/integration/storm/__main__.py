@@ -15,7 +15,7 @@ import click
 from tests.integration.storm.faults import STORES
 from tests.integration.storm.storm import Report, storm_over
 
-PAGE = Path("docs/reference/storm.md")
+PAGE = Path("docs/internals/storm.md")
 HEAD = Path(__file__).parent / "page.md"
 
 Row = tuple[str, Callable[[Report], object]]
