@@ -110,13 +110,19 @@ class BlockingCase(unittest.TestCase):
             self.assertEqual(len(blocking.drain(scheduler, until="1h")), 1)
 """
 
-PLUGIN = ["-p", "no:duetime", "-p", "duetime.testing.plugin"]
+PLUGIN = ["-p", "duetime.testing.plugin"]
 """By name, so that the copy under test is taken, installed or not."""
+ASYNCIO, ANYIO = ["-p", "pytest_asyncio.plugin"], ["-p", "anyio.pytest_plugin"]
 
 
 def run(folder: Path, *command: str) -> str:
     path = os.pathsep.join([str(ROOT / "src"), str(folder)])
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": path,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # To load Hypothesis and others takes longer than the tests.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     done = subprocess.run(
         [sys.executable, "-m", *command],
         cwd=folder,
@@ -141,13 +147,13 @@ def project(folder: Path, tests: str, settings: str = "") -> Path:
 def test_it_works_with_pytest_asyncio(tmp_path: Path) -> None:
     tests = ASYNC_TEST.format(mark="@pytest.mark.asyncio")
     settings = "asyncio_default_fixture_loop_scope = function"
-    assert "5 passed" in run(project(tmp_path, tests, settings), "pytest", *PLUGIN, "-p", "no:anyio")
+    assert "5 passed" in run(project(tmp_path, tests, settings), "pytest", *PLUGIN, *ASYNCIO)
 
 
 def test_it_works_with_anyio(tmp_path: Path) -> None:
     tests = ASYNC_TEST.format(mark="@pytest.mark.anyio")
     tests += '\n\n@pytest.fixture\ndef anyio_backend():\n    return "asyncio"\n'
-    assert "5 passed" in run(project(tmp_path, tests), "pytest", *PLUGIN, "-p", "no:asyncio")
+    assert "5 passed" in run(project(tmp_path, tests), "pytest", *PLUGIN, *ANYIO)
 
 
 def test_the_kit_works_with_unittest(tmp_path: Path) -> None:
@@ -155,11 +161,11 @@ def test_the_kit_works_with_unittest(tmp_path: Path) -> None:
 
 
 def test_unittest_cases_run_in_pytest_too(tmp_path: Path) -> None:
-    assert "2 passed" in run(project(tmp_path, UNITTEST), "pytest", *PLUGIN, "-p", "no:asyncio")
+    assert "2 passed" in run(project(tmp_path, UNITTEST), "pytest", *PLUGIN)
 
 
 def test_its_fixtures_are_listed_with_what_they_are_for(tmp_path: Path) -> None:
-    listed = run(project(tmp_path, ""), "pytest", *PLUGIN, "-p", "no:asyncio", "--fixtures")
+    listed = run(project(tmp_path, ""), "pytest", *PLUGIN, "--fixtures")
     for name in ("duetime_clock", "duetime_scheduler", "duetime_sandbox"):
         assert f"\n{name} " in listed
 

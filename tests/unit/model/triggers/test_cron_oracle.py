@@ -12,8 +12,8 @@ from cronsim import CronSim, CronSimError
 from duetime.errors import InvalidCron
 from duetime.model.triggers.cron import cron
 
-RULES_OF_EVERY_KIND = 6_000
-RULES_PER_ZONE = 500
+RULES_OF_EVERY_KIND = 3_000
+RULES_PER_ZONE = 300
 TIMES_PER_RULE = 12
 MONTHS = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 WEEKDAYS = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
