@@ -53,7 +53,7 @@ def _walk(step: Step) -> float:
     moment = _START
     began = time.perf_counter()
     for _ in range(_CALLS):
-        # Rare rules begin again after ten years: nobody asks about the next century.
+        # Rare rules begin again after ten years: no one asks about the next century.
         following = step(moment)
         moment = _START if following is None or following > _END else following
     return time.perf_counter() - began

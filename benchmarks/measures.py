@@ -71,7 +71,7 @@ class Measure(Protocol):
 
 
 class Enqueue:
-    """Durable enqueues per second; nobody works meanwhile."""
+    """Durable enqueues per second; no one works meanwhile."""
 
     name = "enqueue"
     once = False

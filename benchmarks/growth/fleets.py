@@ -237,7 +237,7 @@ async def _late(fleet: Fleet, jobs: int) -> Figures:
 
 
 def enqueue(engine: Engine, crew: Crew, *, singles: int, bulk: int) -> Figures:
-    """Return enqueues per second with nobody at work, and how many pages of the database each touches."""
+    """Return enqueues per second with no one at work, and how many pages of the database each touches."""
     return asyncio.run(_enqueue(engine, crew, singles, bulk))
 
 

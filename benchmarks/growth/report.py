@@ -35,7 +35,7 @@ circle.a { fill: #1a7f5a } circle.b { fill: #b35900 } circle.c { fill: #3b6fb6 }
 }
 """
 _KINDS = "abcd"
-"""Lines differ in colour and in their dashes: colour alone is not seen by everybody."""
+"""Lines differ in colour and in their dashes: colour alone is not seen by everyone."""
 
 
 @dataclass(frozen=True, slots=True)

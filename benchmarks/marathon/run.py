@@ -239,7 +239,7 @@ class Ground(Protocol):
 
 class _File:
     facts = f"SQLite {sqlite3.sqlite_version}, WAL, synchronous=FULL"
-    # Rows are changed in place. The log is begun anew after 4 MB, or a little later when somebody reads.
+    # Rows are changed in place. The log is begun anew after 4 MB, or a little later when someone reads.
     bounds = Bounds(versions=1.25, log=16.0, splits=1.25)
 
     def __init__(self, folder: Path) -> None:

@@ -309,7 +309,7 @@ ON_REDIS: tuple[System, ...] = (
         ),
         notes=(
             "The solo pool drains a tenth faster, and starts no more than some jobs a second of a burst. Jobs for later are "
-            f"taken at once by whichever worker is there, and held in its memory. {_NO_SECONDS}"
+            f"taken at once by any worker, and held in its memory. {_NO_SECONDS}"
         ),
         schedules=False,
         pace=500,
@@ -322,7 +322,7 @@ ON_REDIS: tuple[System, ...] = (
         requirements=("rq==2.12.0", "redis==8.1.0"),
         settings="SimpleWorker (no fork for each job), with_scheduler, result_ttl=0",
         notes=(
-            "Its scheduler is a process beside the worker, and looks each second. Due times are kept in seconds, so jobs may "
+            "Its scheduler is another process next to the worker, and looks each second. Due times are kept in seconds, so jobs may "
             f"start up to one early. {_NO_SECONDS}"
         ),
         schedules=False,
@@ -335,7 +335,7 @@ ON_REDIS: tuple[System, ...] = (
         adapter="dramatiq",
         requirements=("dramatiq[redis]==2.2.1", "redis==8.1.0"),
         settings="8 threads, worker_timeout=10 (the longest poll, in milliseconds)",
-        notes="Jobs for later are taken at once by whichever worker is there, and held in its memory. It has no schedules.",
+        notes="Jobs for later are taken at once by any worker, and held in its memory. It has no schedules.",
         schedules=False,
         pace=1_000,
         polls=True,

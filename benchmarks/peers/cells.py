@@ -135,7 +135,7 @@ def judge(starts: Iterable[Start], *, expected: int, whole: bool = True) -> Verd
     return Verdict(
         ran=known,
         missing=expected - known if whole else 0,
-        # A job that nobody enqueued is as wrong as one that ran twice.
+        # A job that no one enqueued is as wrong as one that ran twice.
         doubled=len(found) - known,
         early=sum(start.at < start.due - _CLOCK for start in found),
     )

@@ -135,7 +135,7 @@ def succeeds(*command: str | Path) -> bool:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now."""
+    """Return a loopback port that no one listens on now."""
     while True:
         port = random.choice(_PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -144,15 +144,15 @@ def free_port() -> int:
 
 
 def listening(port: int) -> bool:
-    """True when somebody accepts connections on the loopback port."""
+    """True when someone accepts connections on the loopback port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
 
 
 def _unprivileged(account: str) -> pwd.struct_passwd | None:
-    """Database servers refuse to run as root: give root's the account made for them, else nobody's."""
-    return next(_accounts(account, "nobody"), None) if os.geteuid() == 0 else None
+    """Database servers refuse to run as root: give root's the account made for them, else no one's."""
+    return next(_accounts(account, "no one"), None) if os.geteuid() == 0 else None
 
 
 def _accounts(*names: str) -> Iterator[pwd.struct_passwd]:

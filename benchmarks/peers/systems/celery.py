@@ -21,7 +21,7 @@ _DAY = 86_400
 
 
 class Adapter(base.Adapter):
-    """An app with the task that everybody runs."""
+    """An app with the task that everyone runs."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

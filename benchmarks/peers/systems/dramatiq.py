@@ -21,7 +21,7 @@ _EAGER = {"worker_timeout": 10}
 
 
 class Adapter(base.Adapter):
-    """A broker with the actor that everybody runs."""
+    """A broker with the actor that everyone runs."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

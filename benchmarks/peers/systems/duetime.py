@@ -18,7 +18,7 @@ _DAY = 86_400
 
 
 class Adapter(base.Adapter):
-    """A scheduler with the task that everybody runs."""
+    """A scheduler with the task that everyone runs."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

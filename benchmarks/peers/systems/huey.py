@@ -18,7 +18,7 @@ _ADD = "insert into schedule (queue, data, timestamp) values (?, ?, ?)"
 
 
 class Adapter(base.Adapter):
-    """A Huey with the task that everybody runs."""
+    """A Huey with the task that everyone runs."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

@@ -10,7 +10,7 @@ from benchmarks.peers.systems import huey
 
 
 class Adapter(huey.Adapter):
-    """A Huey with the task that everybody runs."""
+    """A Huey with the task that everyone runs."""
 
     def opened(self) -> Any:
         """Return a Huey on its database."""

@@ -37,7 +37,7 @@ def test_without_outcomes_the_text_is_written_around_the_figures_of_before(tmp_p
     page = tmp_path / "peers.md"
     page.write_text("Old text.\n\n## What we have seen\n\nOld figures.\n")
     assert list(report.write(Results(tmp_path / "none"), TINY, tmp_path)) == [page]
-    assert page.read_text().startswith("# Duetime beside other schedulers")
+    assert page.read_text().startswith("# Duetime next to other schedulers")
     assert page.read_text().endswith("\n## What we have seen\n\nOld figures.\n")
 
 
