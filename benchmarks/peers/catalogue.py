@@ -27,7 +27,7 @@ class System:
     title: str
     engine: Engine
     adapter: str
-    """The module in `benchmarks.peers.systems`."""
+    """The module in `benchmarks.peers.systems`, and its class if that is not `Adapter`."""
     requirements: tuple[str, ...]
     """Exact pins."""
     settings: str
@@ -62,7 +62,7 @@ class System:
     @property
     def environment(self) -> str:
         """The name of its own virtual environment."""
-        return self.adapter
+        return self.adapter.replace(":", "-")
 
 
 def duetime(engine: Engine, *, pace: int, settings: str = "defaults", blocks: bool = False) -> System:
@@ -178,7 +178,7 @@ ON_POSTGRES: tuple[System, ...] = (
         name="apscheduler4-postgres",
         title="APScheduler 4",
         engine="postgres",
-        adapter="apscheduler4_postgres",
+        adapter="apscheduler4:OnPostgres",
         requirements=(
             "apscheduler==4.0.0a6",
             # It does not run with later ones.
@@ -220,7 +220,7 @@ ON_POSTGRES: tuple[System, ...] = (
         name="saq",
         title="SAQ",
         engine="postgres",
-        adapter="saq_postgres",
+        adapter="saq:OnPostgres",
         requirements=("saq[postgres]==0.26.4", "psycopg[binary,pool]==3.3.8", "psycopg-pool==3.3.3"),
         settings=(
             "listen/notify, ttl=-1 (finished jobs are deleted), schedule timer 0.1 s, pools of 20 connections"
@@ -261,7 +261,7 @@ ON_REDIS: tuple[System, ...] = (
         name="saq-redis",
         title="SAQ",
         engine="redis",
-        adapter="saq_redis",
+        adapter="saq:OnRedis",
         requirements=("saq[redis]==0.26.4", "redis==7.4.1", "typing-extensions==4.16.0"),
         settings="ttl=-1 (finished jobs are deleted), concurrency 100",
         notes=(
@@ -344,7 +344,7 @@ ON_REDIS: tuple[System, ...] = (
         name="huey-redis",
         title="Huey",
         engine="redis",
-        adapter="huey_redis",
+        adapter="huey:OnRedis",
         requirements=("huey==3.5.4", "redis==8.1.0"),
         settings="no results, one worker thread, which waits for new jobs in the server, scheduler each second",
         notes="Its periodic tasks are looked at once a minute.",

@@ -1,4 +1,4 @@
-"""Huey on SQLite: a task queue of threads, which polls."""
+"""Huey, a task queue of threads: on SQLite, where they poll, and on Redis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from huey import SqliteHuey
+from huey import RedisHuey, SqliteHuey
 
 from benchmarks.peers.systems import base
 from benchmarks.peers.systems.base import Job, Plan, Settings, Unsupported, record
@@ -83,3 +83,30 @@ class Client(base.Client):
             task = self._note.s(n, eta.timestamp(), eta=eta)
             # It keeps naive times in UTC, and stores their stamp as if they were local.
             yield self._huey.serialize_task(task), task.eta.timestamp()
+
+
+class OnRedis(Adapter):
+    """The same on Redis, where threads wait for new jobs in the server."""
+
+    def opened(self) -> Any:
+        """Return a Huey on its database."""
+        return RedisHuey("peers", url=self.url, results=False)
+
+    def asking(self, queue: Any, note: Any) -> RedisClient:
+        """Return the client of a task."""
+        return RedisClient(self.url, queue, note)
+
+
+class RedisClient(Client):
+    """Calls that block, and so are made one after the other."""
+
+    def __init__(self, url: str, queue: Any, note: Any) -> None:
+        super().__init__(queue, note)
+        self._url = url
+
+    async def fill(self, count: int) -> None:
+        # Here, since the memory of workers is measured, and this is not theirs.
+        from benchmarks.peers.systems.base import piped
+
+        key = self._huey.storage.schedule_key
+        piped(self._url, (("ZADD", key, stamp, data) for data, stamp in self._later(count)))

@@ -173,9 +173,9 @@ def main() -> None:
     def say(answer: dict[str, Any]) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
-    adapter: Adapter = importlib.import_module(f"benchmarks.peers.systems.{name}").Adapter(
-        arguments.pop("url")
-    )
+    module, _, kind = name.partition(":")
+    made = getattr(importlib.import_module(f"benchmarks.peers.systems.{module}"), kind or "Adapter")
+    adapter: Adapter = made(arguments.pop("url"))
     code = 0
     try:
         asyncio.run(COMMANDS[command](adapter, say, **arguments))
