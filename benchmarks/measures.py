@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from benchmarks import children, idling
 from benchmarks.ledger import checked, now, spread
@@ -49,33 +50,32 @@ class Figure:
         return ratio >= bound if self.better == "more" else ratio <= bound
 
 
-class Measure(Protocol):
+class Measure(ABC):
     """One question, asked in turn of the empty and of the filled database."""
 
     name: str
-    once: bool
+    once = False
     """Whether one pair is enough, and both of it may run at the same time."""
+    pairs: int | None = None
+    """How many pairs are enough; `None`: as many as the run makes."""
 
-    @property
-    def pairs(self) -> int | None:
-        """How many pairs are enough; `None`: as many as the run makes."""
-
+    @abstractmethod
     def figures(self, store: str) -> tuple[Figure, ...]:
         """The figures this measure gives for a kind of store."""
 
     def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
         """Measure the limits, by the key of the figure they belong to."""
+        return {}
 
+    @abstractmethod
     def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
         """Measure Duetime, by the key of the figure."""
 
 
-class Enqueue:
+class Enqueue(Measure):
     """Durable enqueues per second; no one works meanwhile."""
 
     name = "enqueue"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         groups = store == "sqlite"
@@ -185,12 +185,10 @@ WIDTHS = (100, 1_000)
 _CLAIMS = {100: "100 a claim", 1_000: "best claim size"}
 
 
-class Drain:
+class Drain(Measure):
     """Jobs per second from the first claim to the last settlement."""
 
     name = "drain"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Compare the default with the bare loop at the same width, and the largest with the bare loop at its best."""
@@ -240,12 +238,10 @@ async def worker(*, url: str, jobs: int, concurrency: int) -> float:
 _HINTS = {"sqlite": "byte", "postgres": "NOTIFY", "mariadb": "byte", "redis": "PUBLISH"}
 
 
-class Start:
+class Start(Measure):
     """Milliseconds from the call of `enqueue` to the first line of the handler."""
 
     name = "start"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         trips = f"bare insert + {_HINTS[store]} + claim"
@@ -281,12 +277,10 @@ _LEAD = 1_500_000
 """Microseconds from scheduling to the first due time."""
 
 
-class Lateness:
+class Lateness(Measure):
     """Milliseconds from the due time to the first line of the handler; never negative."""
 
     name = "lateness"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         return (
@@ -327,12 +321,10 @@ _BURST_LEAD = 2_000_000
 """Microseconds from scheduling to the instant."""
 
 
-class Burst:
+class Burst(Measure):
     """Seconds from the instant to the last start, against the time the same worker takes to drain as many."""
 
     name = "burst"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         return (
@@ -347,10 +339,6 @@ class Burst:
                 flat=False,
             ),
         )
-
-    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
-        """Nothing: the burst is held to our own drain, measured on the same database."""
-        return {}
 
     def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
         """Schedule from this process, run in another, then drain as many."""
@@ -375,12 +363,11 @@ _SETTLE_IN = 3.0
 _HEARTBEAT = "pulse"
 
 
-class Idle:
+class Idle(Measure):
     """Processor, memory and statements of an idle worker."""
 
     name = "idle"
     once = True
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Hold them to fixed bounds: an idle worker has no limit to be compared with."""
@@ -393,9 +380,6 @@ class Idle:
             ),
             Figure(key="reads", title="idle, reads", unit="/min", better="less", flat=False),
         )  # fmt: skip
-
-    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
-        return {}
 
     def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
         """Watch a worker process from the outside, and what it sends from the inside."""

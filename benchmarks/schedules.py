@@ -12,7 +12,7 @@ import msgspec
 from benchmarks import children
 from benchmarks.ledger import Entry, WrongRun, checked, now, spread
 from benchmarks.limits import loop
-from benchmarks.measures import Figure
+from benchmarks.measures import Figure, Measure
 from benchmarks.places import Limits, Place
 from benchmarks.processes import processor_seconds
 from benchmarks.sizes import BATCH, Sizes
@@ -32,11 +32,10 @@ _SECOND = 1_000_000
 _HALF = _SECOND // 2
 
 
-class Schedules:
+class Schedules(Measure):
     """Lateness and processor of a worker with many schedules, in phase and spread; cron jobs beside one-off ones."""
 
     name = "schedules"
-    once = False
     pairs = 1
 
     def figures(self, store: str) -> tuple[Figure, ...]:
@@ -197,19 +196,14 @@ _DAY = 86_400_000_000
 _FIRING_LEAD = 60_000_000
 
 
-class Firing:
+class Firing(Measure):
     """Jobs a second that one process makes of schedules that are due, without running them."""
 
     name = "firing"
-    once = False
-    pairs = None
 
     def figures(self, store: str) -> tuple[Figure, ...]:
         """Hold it to itself: what a schedule costs must not grow with the jobs that are stored."""
         return (Figure(key="rate", title="schedules fired", unit="jobs/s", better="more"),)
-
-    def limits(self, limits: Limits, sizes: Sizes) -> dict[str, float]:
-        return {}
 
     def run(self, place: Place, sizes: Sizes) -> dict[str, float]:
         """Store schedules that come once a day, and fire each of them once."""

@@ -64,7 +64,8 @@ FULL = Sizes(
     seconds=10,
 )
 
-QUICK = Sizes(
+QUICK = replace(
+    FULL,
     future=100_000,
     pairs=2,
     drain=10_000,
@@ -74,7 +75,6 @@ QUICK = Sizes(
     pings=60,
     one_offs=400,
     span=2.0,
-    burst=5_000,
     idle=10.0,
     in_phase=300,
     spread=600,

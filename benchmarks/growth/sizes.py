@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,17 +65,16 @@ FULL = Sizes(
     period=5.0,
 )
 
-QUICK = Sizes(
+QUICK = replace(
+    FULL,
     workers=(1, 4, 16),
     crowds=(4, 16, 64),
-    in_process=32,
     stored=(0, 10_000, 100_000),
     schedules=(10, 100, 1_000),
     repeats=3,
     drain=5_000,
     waiting=1_000,
     one_offs=400,
-    rate=200,
     pings=30,
     singles=200,
     bulk=5_000,
@@ -86,7 +85,8 @@ QUICK = Sizes(
     period=2.0,
 )
 
-TINY = Sizes(
+TINY = replace(
+    FULL,
     workers=(1,),
     crowds=(2,),
     in_process=2,

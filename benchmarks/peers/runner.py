@@ -21,7 +21,6 @@ from benchmarks.report import machine
 
 LIMIT = "limit"
 """Stands for a system in the cells of what the engine could do at best."""
-_LIMIT_SECONDS = 3.0
 _ERROR = re.compile(r"^\W*((?:\w+\.)*\w*(?:Error|Exception|Timeout)\b[^\n]*)", re.MULTILINE)
 
 
@@ -59,14 +58,6 @@ def cells(request: Request, engine: Engine) -> list[Cell]:
     return found
 
 
-def estimate(request: Request, cell: Cell) -> float:
-    """Return about how many seconds a cell takes."""
-    workload = WORKLOADS[cell.workload]
-    if (system := request.system(cell)) is None:
-        return _LIMIT_SECONDS / len(workload.bounds)
-    return workload.estimate(system, request.sizes, cell.variant)
-
-
 def run(request: Request, results: Results, *, seed: int) -> list[str]:
     """Measure what is not measured yet; return what went wrong with our own runs."""
     todo = {
@@ -74,8 +65,8 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
         for engine in ENGINES
         if engine in request.engines
     }
-    left = sum(estimate(request, cell) for found in todo.values() for cell in found)
-    _say(f"{sum(map(len, todo.values()))} cells, about {left / 60:.0f} minutes; order by seed {seed}")
+    left = sum(map(len, todo.values()))
+    _say(f"{left} cells; order by seed {seed}")
     began = time.perf_counter()
     _make_environments(request.systems, results)
     broken: list[str] = []
@@ -88,7 +79,7 @@ def run(request: Request, results: Results, *, seed: int) -> list[str]:
         with opened(engine) as databases:
             results.note({engine: databases.facts})
             for cell in found:
-                left -= estimate(request, cell)
+                left -= 1
                 broken += _measured(request, cell, databases, results, left=left)
     _say(f"all of it took {(time.perf_counter() - began) / 60:.0f} minutes")
     return broken
@@ -103,7 +94,7 @@ def _make_environments(systems: Iterable[System], results: Results) -> None:
 
 
 def _measured(
-    request: Request, cell: Cell, databases: Databases, results: Results, *, left: float
+    request: Request, cell: Cell, databases: Databases, results: Results, *, left: int
 ) -> Iterable[str]:
     """Measure one cell and save what came of it; yield what went wrong if it is ours."""
     if results.finished(cell):
@@ -118,7 +109,7 @@ def _measured(
             outcome = replace(outcome, failed=wrong)  # noqa: PLW2901 - it is judged
             yield f"{each}: {wrong}"
         results.save(each, replace(outcome, seconds=took))
-        _say(f"{took:6.1f} s  {each}: {_told(outcome)}  (about {max(left, 0) / 60:.0f} minutes left)")
+        _say(f"{took:6.1f} s  {each}: {_told(outcome)}  ({left} cells left)")
 
 
 def _outcomes(request: Request, cell: Cell, databases: Databases) -> dict[Cell, Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +65,15 @@ FULL = Sizes(
     settle=3.0,
 )
 
-QUICK = Sizes(
+QUICK = replace(
+    FULL,
     name="quick",
-    rounds=1,
     enqueues=10_000,
     enqueue_seconds=1.2,
     drain=10_000,
     drain_seconds=2.0,
     stock_seconds=2.0,
     pings=120,
-    gap=0.02,
     one_offs=250,
     span=2.5,
     burst=1_000,
@@ -88,16 +87,15 @@ QUICK = Sizes(
     settle=0.7,
 )
 
-TINY = Sizes(
+TINY = replace(
+    FULL,
     name="tiny",
-    rounds=1,
     enqueues=40,
     enqueue_seconds=0.5,
     drain=60,
     drain_seconds=3.0,
     stock_seconds=2.0,
     pings=5,
-    gap=0.02,
     one_offs=10,
     span=0.5,
     burst=20,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from benchmarks import children
 from benchmarks.ledger import spread
@@ -26,8 +27,6 @@ from benchmarks.sizes import BATCHES, QUICK
 
 WIDTH = 100
 """Jobs at once, where no better width is looked for."""
-START_UP = 0.6
-"""Seconds that starting a system's processes takes, for estimates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,46 +66,37 @@ class Bench:
         return {} if self.databases.server is None else usage([self.databases.server])
 
 
-class Workload(Protocol):
+class Workload(ABC):
     """One kind of work that all systems are given."""
 
-    @property
-    def name(self) -> str:
-        """As on the command line and in file names."""
-
-    @property
-    def title(self) -> str:
-        """As in headings."""
-
-    @property
-    def meaning(self) -> str:
-        """What is measured, in a sentence or two."""
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The figures."""
-
-    @property
-    def bounds(self) -> tuple[str, ...]:
-        """The variants that have a limit."""
+    name: str
+    """As on the command line and in file names."""
+    title: str
+    meaning: str
+    """What is measured, in a sentence or two."""
+    columns: tuple[Column, ...]
+    ways: tuple[str, ...]
+    """The variants in which every system is measured."""
+    bounds: tuple[str, ...] = ()
+    """The variants that have a limit."""
 
     def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
         """Return the ways in which a system is measured."""
+        return self.ways
 
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        """Return about how many seconds that will take."""
-
+    @abstractmethod
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Measure."""
 
     def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
         """Measure what the engine could do at best, by variant of `bounds`, and say in the notes what that was."""
+        return {}
 
 
 _TITLES = {"single": "one at a time", "at_once": "32 at once", "bulk": "1,000 a call"}
 
 
-class Enqueue:
+class Enqueue(Workload):
     """Durable jobs per second, with no worker running."""
 
     name = "enqueue"
@@ -119,14 +109,8 @@ class Enqueue:
         Column(variant=variant, key="rate", title=title, unit="jobs/s", better="more")
         for variant, title in _TITLES.items()
     )
-    bounds: tuple[str, ...] = ("single", "at_once", "bulk")
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return tuple(_TITLES)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        times = 2 if variant == "single" and system.blocks else 1
-        return times * (START_UP + sizes.enqueue_seconds)
+    ways = tuple(_TITLES)
+    bounds = ("single", "at_once", "bulk")
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         figures = {"rate": _measured(bench, variant)}
@@ -160,7 +144,7 @@ _AFTER = 0.2
 """Seconds in which a job that runs twice would show."""
 
 
-class Drain:
+class Drain(Workload):
     """Jobs per second, from the moment a worker begins to the last start."""
 
     name = "drain"
@@ -177,14 +161,11 @@ class Drain:
             variant="one", key="cost", title="processor, one process", unit="µs/job", better="less", plotted=False
         ),
     )  # fmt: skip
-    bounds: tuple[str, ...] = ("one",)
+    ways = tuple(_PROCESSES)
+    bounds = ("one",)
 
     def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
         return tuple(name for name, count in _PROCESSES.items() if count <= system.processes)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        stock = min(sizes.stock_seconds, sizes.drain / system.pace)
-        return len(system.widths) * (3 * START_UP + stock + sizes.drain_seconds / 2)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         found: list[Outcome] = []
@@ -238,7 +219,7 @@ def _wait(peer: Peer, count: int, *, origin: int, until: float) -> None:
         left = count - len(_own(peer, origin))
 
 
-class Starting:
+class Starting(Workload):
     """Milliseconds from the call to the first line of the handler."""
 
     name = "start"
@@ -251,13 +232,8 @@ class Starting:
         Column(variant="idle", key="p50", title="p50", unit="ms", better="less"),
         Column(variant="idle", key="p99", title="p99", unit="ms", better="less"),
     )
-    bounds: tuple[str, ...] = ("idle",)
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return ("idle",)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        return 3 * START_UP + sizes.settle + sizes.pings * sizes.gap * 1.2
+    ways = ("idle",)
+    bounds = ("idle",)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         with bench.fresh() as peer:
@@ -284,7 +260,7 @@ _LEAD = 1.5
 """Seconds from scheduling to the first due time, beside those that storing takes."""
 
 
-class Lateness:
+class Lateness(Workload):
     """Milliseconds from the due time to the first line of the handler."""
 
     name = "lateness"
@@ -297,13 +273,8 @@ class Lateness:
         Column(variant="spread", key="p50", title="p50", unit="ms", better="less"),
         Column(variant="spread", key="p99", title="p99", unit="ms", better="less"),
     )
-    bounds: tuple[str, ...] = ("spread",)
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return ("spread",)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        return 3 * START_UP + sizes.settle + _lead(system, sizes.one_offs) + sizes.span
+    ways = ("spread",)
+    bounds = ("spread",)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         sizes = bench.sizes
@@ -315,7 +286,7 @@ class Lateness:
         return {"spread": Outcome(figures=late, note="bare timer of the event loop")}
 
 
-class Burst:
+class Burst(Workload):
     """Seconds from one instant to the start of the last job that is due at it."""
 
     name = "burst"
@@ -325,14 +296,8 @@ class Burst:
         Column(variant="instant", key="last", title="last start", unit="s", better="less"),
         Column(variant="instant", key="p50", title="p50", unit="ms", better="less", plotted=False),
     )
-    bounds: tuple[str, ...] = ("instant",)
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return ("instant",)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        each = 3 * START_UP + sizes.settle + _lead(system, sizes.burst) + sizes.wait / 3
-        return len(system.widths) * each
+    ways = ("instant",)
+    bounds = ("instant",)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Schedule from one process, run in another, with each width; return the best."""
@@ -377,7 +342,7 @@ _ORIGIN = 1_000_000_000
 """Numbers of drained jobs begin here: one that was to start earlier may still come."""
 
 
-class Filled:
+class Filled(Workload):
     """Start, drain and enqueue, in a database with many jobs for later."""
 
     name = "filled"
@@ -400,18 +365,7 @@ class Filled:
             against=("enqueue", "single", "rate"),
         ),
     )  # fmt: skip
-    bounds: tuple[str, ...] = ()
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return ("future",)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        parts = (
-            Starting().estimate(system, _few_pings(sizes), variant),
-            Drain().estimate(system, sizes, variant),
-            Enqueue().estimate(system, sizes, variant),
-        )
-        return START_UP + sizes.future / _FILLS_PER_SECOND + sum(parts)
+    ways = ("future",)
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         sizes = bench.sizes
@@ -433,9 +387,6 @@ class Filled:
         }
         return Outcome(figures=figures, wrong=wrong, note=drain.note)
 
-    def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
-        return {}
-
 
 def _best_drain(bench: Bench, peer: Peer) -> Outcome:
     found: list[Outcome] = []
@@ -454,7 +405,7 @@ def _few_pings(sizes: Sizes) -> Sizes:
 _VARIANTS = ("phase", "spread")
 
 
-class Schedules:
+class Schedules(Workload):
     """Milliseconds from the due time of each occurrence to the first line of its handler."""
 
     name = "schedules"
@@ -469,17 +420,8 @@ class Schedules:
         for variant, title in zip(_VARIANTS, ("in phase", "spread"), strict=True)
         for key, what, unit in (("p50", "p50", "ms"), ("p99", "p99", "ms"), ("cpu", "processor", "%"))
     )  # fmt: skip
-    bounds: tuple[str, ...] = _VARIANTS
-
-    def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
-        return _VARIANTS
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        """Store them, a period to warm up, those that are watched, and one for late ones."""
-        if not system.schedules:
-            return 2 * START_UP
-        count = _count(sizes, variant)
-        return 3 * START_UP + count / system.pace + sizes.period * (sizes.periods + 2.5)
+    ways = _VARIANTS
+    bounds = _VARIANTS
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         """Store the schedules, then watch a worker that fires and runs them."""
@@ -532,7 +474,7 @@ def _sleep_until(moment: float) -> None:
     time.sleep(max(0.0, moment - time.time()))
 
 
-class Idle:
+class Idle(Workload):
     """Processor of worker and server, and memory of the worker."""
 
     name = "idle"
@@ -549,14 +491,11 @@ class Idle:
             variant="eager", key="worker", title="worker, polling", unit="%", better="less", plotted=False
         ),
     )
-    bounds: tuple[str, ...] = ()
+    ways = ("default", "eager")
 
     def variants(self, system: System, sizes: Sizes) -> tuple[str, ...]:
         """With its defaults and, in a full run, with the poll of the other workloads."""
         return ("default", "eager") if system.polls and sizes.name != "quick" else ("default",)
-
-    def estimate(self, system: System, sizes: Sizes, variant: str) -> float:
-        return 2 * START_UP + sizes.settle + sizes.idle
 
     def run(self, bench: Bench, variant: str) -> Outcome:
         with bench.fresh() as peer:
@@ -572,9 +511,6 @@ class Idle:
         if bench.databases.server is not None:
             figures["server"] = served / took * 100
         return Outcome(figures=figures)
-
-    def limit(self, limits: Limits, sizes: Sizes) -> dict[str, Outcome]:
-        return {}
 
 
 WORKLOADS: dict[str, Workload] = {

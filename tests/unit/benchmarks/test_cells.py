@@ -74,9 +74,6 @@ class Once:
     def variants(self, system: System, sizes: object) -> tuple[str, ...]:
         return ("only",)
 
-    def estimate(self, system: System, sizes: object, variant: str) -> float:
-        return 1.0
-
     def run(self, bench: Bench, variant: str) -> Outcome:
         self.ran += 1
         if self._outcome is None:
