@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import product
@@ -54,8 +54,6 @@ class CronDays:
     near: int = 0
     nth: int = 0
     final: int = 0
-    also: tuple[CronDays, ...] = ()
-    """What the days must match besides."""
 
     def in_month(self, year: int, month: int) -> int:
         """Return the matching days of one month as a mask, bit 1 for the first."""
@@ -66,10 +64,7 @@ class CronDays:
             dates |= self._special_dates(first, length)
         if self.nth or self.final:
             weekdays |= self._special_weekdays(first, length)
-        found = (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
-        for days in self.also:
-            found &= days.in_month(year, month)
-        return found
+        return (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
 
     def _special_dates(self, first: int, length: int) -> int:
         found = 1 << length if self.last else 0
@@ -101,18 +96,6 @@ class CronFields:
     days: CronDays
     floating: bool
     hashed: bool
-
-    def meet(self, other: CronFields) -> CronFields:
-        """Return the rule of the wall times that match both; there may be none."""
-        return CronFields(
-            seconds=self.seconds & other.seconds,
-            minutes=self.minutes & other.minutes,
-            hours=self.hours & other.hours,
-            months=self.months & other.months,
-            days=replace(self.days, also=(*self.days.also, other.days)),
-            floating=self.floating and other.floating,
-            hashed=self.hashed or other.hashed,
-        )
 
     def can_come(self) -> bool:
         """Tell whether any time of any date matches at all."""
