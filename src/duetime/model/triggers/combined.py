@@ -329,7 +329,7 @@ class Except(TriggerWrapper):
 
     def describe(self) -> str:
         """Say the rule in English."""
-        return f"{quoted(self.trigger)}, except {self.calendar.describe(beside=self.tz)}"
+        return f"{quoted(self.trigger)}, except {self.calendar.describe(known_tz=self.tz)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""
