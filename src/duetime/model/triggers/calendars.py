@@ -16,6 +16,7 @@ from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
 from duetime.model.time import EPOCH, LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
 from duetime.model.triggers.base import check_instant, check_whole
+from duetime.model.triggers.english import WEEKDAYS, names_in_words
 from duetime.model.triggers.zones import DAY_SECONDS, Zone, wall_second_at, zone
 
 
@@ -163,13 +164,11 @@ def shown_wall(wall: int) -> datetime:
     return EPOCH + timedelta(seconds=wall)
 
 
-WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAY_NAMES)
+_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAYS)
 _WEEK = 7
 # 1 January 1970 was a Thursday.
 _FIRST_WEEKDAY = 3
 _LONGEST_DAYS_TEXT = 100
-_SHORTEST_RUN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,11 +189,11 @@ class Weekdays(WallCalendar):
 
     def reason(self, wall: int) -> str:
         """Name the day, such as `2026-12-26 is a Saturday`."""
-        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAY_NAMES[weekday_of_wall(wall)]}"
+        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[weekday_of_wall(wall)]}"
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        return f"on {weekdays_in_words(self.days)}{self._in_zone(known_tz)}"
+        return f"on {names_in_words(self.days, WEEKDAYS)}{self._in_zone(known_tz)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the calendar as JSON-able data."""
@@ -232,17 +231,9 @@ def read_weekdays(names: str | Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def weekdays_in_words(days: tuple[int, ...]) -> str:
-    """Say days of the week in English, three or more in a row as a range."""
-    if len(days) >= _SHORTEST_RUN and days == tuple(range(days[0], days[-1] + 1)):
-        return f"{WEEKDAY_NAMES[days[0]]} to {WEEKDAY_NAMES[days[-1]]}"
-    names = [WEEKDAY_NAMES[day] for day in days]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _weekday_number(name: str, text: str) -> int:
     word = name.strip().upper()
-    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAY_NAMES, strict=True)):
+    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAYS, strict=True)):
         if word in (short, long.upper()):
             return number
     raise InvalidTrigger(f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}")
@@ -358,7 +349,7 @@ class DailyBlackout(WallCalendar):
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        days = "" if len(self.days) == _WEEK else f" on {weekdays_in_words(self.days)}"
+        days = "" if len(self.days) == _WEEK else f" on {names_in_words(self.days, WEEKDAYS)}"
         return (
             f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(known_tz)}"
         )
