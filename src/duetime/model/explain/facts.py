@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTime
@@ -24,6 +24,15 @@ class Sentence(NamedTuple):
 
     at: Instant | None
     text: str
+
+
+Told: TypeAlias = Sentence | str
+"""A sentence while it is put together; one without a time is so now."""
+
+
+def sentences(told: Iterable[Told]) -> tuple[Sentence, ...]:
+    """Return sentences, with no time for those that are so now."""
+    return tuple(one if isinstance(one, Sentence) else Sentence(None, one) for one in told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

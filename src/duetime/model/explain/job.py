@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.explain.facts import JobFacts, Sentence
+from duetime.model.explain.facts import JobFacts, Sentence, sentences
 from duetime.model.explain.wording import (
     able_workers,
     by_queue,
@@ -33,12 +33,12 @@ _FAILURES = {
     "undecodable": "its stored arguments do not fit the task any more, or its row cannot be read",
 }
 _SKIPS = {
-    "misfire": "nobody was there to run it in time",
+    "misfire": "no one was there to run it in time",
     "overlap": "the job before it of the same schedule had not ended",
     "expired": "it was too late to matter",
     "paused": "its schedule was paused",
     "parked": "no code declared its schedule any more",
-    "edited": "its schedule was changed before anybody had fired it",
+    "edited": "its schedule was changed before anyone had fired it",
 }
 
 
@@ -114,14 +114,13 @@ def _end(facts: JobFacts) -> str:
             return f"It was skipped: {_SKIPS.get(reason, reason)}.{count}"
 
 
-def hindrances(facts: JobFacts) -> Iterator[Sentence]:
+def hindrances(facts: JobFacts) -> Iterator[str]:
     """Yield everything that keeps a live job from going on; nothing for one that has ended."""
     match facts.job.state:
         case State.PENDING:
-            found = [*_of_pending(facts)]
-            yield from (Sentence(None, text) for text in found or [_nothing_in_the_way(facts)])
+            yield from [*_of_pending(facts)] or [_nothing_in_the_way(facts)]
         case State.RUNNING:
-            yield from (Sentence(None, text) for text in _of_running(facts))
+            yield from _of_running(facts)
         case _:
             return
 
@@ -201,4 +200,4 @@ def _nothing_in_the_way(facts: JobFacts) -> str:
 
 def job_explanation(facts: JobFacts) -> tuple[Sentence, ...]:
     """Return the story of a job in the order of time, then what it waits for."""
-    return (*job_story(facts), *hindrances(facts))
+    return sentences((*job_story(facts), *hindrances(facts)))

@@ -1,4 +1,4 @@
-"""Phrases that explanations share: times, lengths, workers, and whether anybody would run a task."""
+"""Phrases that explanations share: times, lengths, workers, and whether a worker would run a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def moment(facts: Situation, instant: Instant) -> str:
 
 
 def length(micros: Micros) -> str:
-    """Say a length of time as exactly as anybody cares to know it."""
+    """Say a length of time as exactly as people want to know it."""
     for size, step in ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, 100 * MILLISECOND)):
         if micros >= size:
             return describe_duration(micros // step * step)
