@@ -12,19 +12,11 @@ from duetime.model.explain.facts import (
     TimeRange,
     Told,
     before_and_after,
+    first_line,
+    length,
     sentences,
 )
 from duetime.model.explain.job import hindrances, job_story
-from duetime.model.explain.wording import (
-    by_queue,
-    by_workers,
-    first_line,
-    length,
-    moment,
-    since,
-    worker_name,
-    worker_names,
-)
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
@@ -129,7 +121,7 @@ def record_reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
 
 def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
     """Say in one sentence what became of it."""
-    when = moment(facts, _place(record))
+    when = facts.moment(_place(record))
     if not was_made(record):
         if record.span_count > 1:
             return (
@@ -143,7 +135,7 @@ def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
     if record.started_at is None:
         return f"{what}."
     late = record.started_at - _place(record)
-    return f"{what}, started {length(max(0, late))} after its time on {worker_name(facts, record.worker)}."
+    return f"{what}, started {length(max(0, late))} after its time on {facts.worker_name(record.worker)}."
 
 
 def was_made(record: StoredJob) -> bool:
@@ -177,7 +169,7 @@ def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
     first, noticed = record.span_first or _place(record), record.created_at
     outage = "An outage: no one" if record.span_count > 1 else "No one"
     told = (
-        f"{outage} fired it from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
+        f"{outage} fired it from {facts.moment(first)} until {facts.moment(noticed)}, when this was noticed"
     )
     policy = facts.value_at("misfire", noticed)
     if policy is None:
@@ -217,10 +209,10 @@ def _lived(job: StoredJob, record: StoredJob) -> bool:
 
 
 def _named(facts: ScheduleFacts, job: StoredJob) -> str:
-    text = f"Job {job.id} of its occurrence at {moment(facts, _place(job))}"
+    text = f"Job {job.id} of its occurrence at {facts.moment(_place(job))}"
     if job.started_at is None:
         return text
-    return f"{text}, which ran since {moment(facts, job.started_at)},"
+    return f"{text}, which ran since {facts.moment(job.started_at)},"
 
 
 def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[Told]:
@@ -237,7 +229,7 @@ def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[Told
 
 
 def _first(facts: ScheduleFacts, record: StoredJob) -> str:
-    return moment(facts, record.span_first or _place(record))
+    return facts.moment(record.span_first or _place(record))
 
 
 def _place(record: StoredJob) -> Instant:
@@ -277,7 +269,7 @@ def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
     if window.since < entry.at:
         occurrence = occurrence_in(facts.trigger_at(window.since), window)
-        had = "" if occurrence is None else f" of its occurrence at {moment(facts, occurrence)}"
+        had = "" if occurrence is None else f" of its occurrence at {facts.moment(occurrence)}"
         yield f"There is no record{had} from before."
 
 
@@ -300,16 +292,14 @@ def _no_occurrence(
     if (why := taken_away(facts, trigger, window)) is not None:
         yield why
     if isinstance(found, NoOccurrence) and not found.proved:
-        yield f"No occurrence is found from then up to {moment(facts, found.through)}."
+        yield f"No occurrence is found from then up to {facts.moment(found.through)}."
         return
     if after is None and window.since <= facts.now:
-        last = (
-            "" if before is None else f": the last occurrence of its trigger was at {moment(facts, before)}"
-        )
+        last = "" if before is None else f": the last occurrence of its trigger was at {facts.moment(before)}"
         yield f"It had ended by then{last}."
         return
     near = [
-        f"the one {where} is at {moment(facts, instant)}"
+        f"the one {where} is at {facts.moment(instant)}"
         for where, instant in (("before", before), ("after", after))
         if instant is not None
     ]
@@ -326,15 +316,15 @@ def _to_come(
         yield why_ended(facts, schedule)
         return
     due = trigger.due(occurrence)
-    jitter = "" if due == occurrence else f"; its job falls due at {moment(facts, due)}"
-    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
+    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
     yield f"That is to come: its occurrence at {when}{jitter}."
     yield from remarks(trigger, occurrence)
     yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
 
 
 def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Told]:
-    when, stopped = moment(facts, occurrence), why_stopped(facts, schedule)
+    when, stopped = facts.moment(occurrence), why_stopped(facts, schedule)
     if occurrence <= schedule.fired_through:
         yield _record_gone(facts, occurrence)
     elif stopped is not None:
@@ -353,7 +343,7 @@ def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instan
 
 
 def _record_gone(facts: ScheduleFacts, occurrence: Instant) -> str:
-    when, oldest = moment(facts, occurrence), facts.oldest
+    when, oldest = facts.moment(occurrence), facts.oldest
     if oldest is None or (oldest.span_first or oldest.occurrence or 0) > occurrence:
         return (
             f"No record of its occurrence at {when} is left: records that old have been pruned "
@@ -405,11 +395,11 @@ def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str
 def _by(facts: ScheduleFacts, trigger: Trigger, occurrence: Instant) -> str | None:
     match trigger:
         case Except(calendar=calendar) if (why := calendar.why(occurrence)) is not None:
-            return f"Its calendar excludes {moment(facts, occurrence)}: {why}."
+            return f"Its calendar excludes {facts.moment(occurrence)}: {why}."
         case Between(start=int(start)) if occurrence < start:
-            return f"It does not begin before {moment(facts, start)}."
+            return f"It does not begin before {facts.moment(start)}."
         case Between(end=int(end)) if occurrence > end:
-            return f"It does not go on after {moment(facts, end)}."
+            return f"It does not go on after {facts.moment(end)}."
         case _:
             return None
 
@@ -431,24 +421,24 @@ def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
         return
     else:
         yield from no_one_firing(facts)
-    yield from by_queue(facts, schedule.queue)
+    yield from facts.by_queue(schedule.queue)
     if facts.fleet.alive:
-        yield from by_workers(facts, queue=schedule.queue, task=schedule.task)
+        yield from facts.by_workers(queue=schedule.queue, task=schedule.task)
 
 
 def why_stopped(facts: ScheduleFacts, schedule: StoredSchedule) -> str | None:
     """Say that it is paused or parked, with who, why and until when."""
     if schedule.parked_at is not None:
         return (
-            f"It is parked since {moment(facts, schedule.parked_at)}: no code declares it any more. "
+            f"It is parked since {facts.moment(schedule.parked_at)}: no code declares it any more. "
             "Declare it again, put it, or delete it."
         )
     if schedule.paused_at is None:
         return None
     by = f" by {schedule.paused_by}" if schedule.paused_by else ""
     why = f": {first_line(schedule.paused_reason)}" if schedule.paused_reason else ""
-    until = f", until {moment(facts, schedule.paused_until)}" if schedule.paused_until is not None else ""
-    return f"It is paused since {moment(facts, schedule.paused_at)}{by}{until}{why}."
+    until = f", until {facts.moment(schedule.paused_until)}" if schedule.paused_until is not None else ""
+    return f"It is paused since {facts.moment(schedule.paused_at)}{by}{until}{why}."
 
 
 def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
@@ -459,7 +449,7 @@ def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
     last = None if trigger is None else trigger.last(0, facts.now)
     if last is None:
         return "It has ended: its trigger has no occurrence any more."
-    return f"It has ended: the last occurrence of its trigger was at {moment(facts, last)}."
+    return f"It has ended: the last occurrence of its trigger was at {facts.moment(last)}."
 
 
 def no_one_firing(facts: ScheduleFacts) -> Iterator[str]:
@@ -472,7 +462,7 @@ def no_one_firing(facts: ScheduleFacts) -> Iterator[str]:
         )
     elif not fleet.fires:
         yield (
-            f"No one fires schedules: {worker_names(facts, fleet.alive)} was told to leave them alone. Start a worker without "
+            f"No one fires schedules: {facts.worker_names(fleet.alive)} was told to leave them alone. Start a worker without "
             "--no-schedules, or: duetime scheduler MODULE:SCHEDULER"
         )
 
@@ -483,7 +473,7 @@ def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Told]:
     if trigger is None or occurrence is None:
         return
     if (through := searched_until(trigger, occurrence)) is not None:
-        yield f"No next occurrence is found up to {moment(facts, through)}. The search goes on then."
+        yield f"No next occurrence is found up to {facts.moment(through)}. The search goes on then."
         return
     again = facts.now if schedule.paused_until is None else schedule.paused_until
     if why_stopped(facts, schedule) and occurrence <= again:
@@ -499,15 +489,15 @@ def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Told]:
         yield overdue(facts, shown[0])
         return
     verb = "would run" if why_stopped(facts, schedule) and schedule.paused_until is None else "runs"
-    first, rest = shown[0], ", ".join(moment(facts, one) for one in shown[1:])
+    first, rest = shown[0], ", ".join(facts.moment(one) for one in shown[1:])
     then = f"; then at {rest}" if rest else ""
-    yield f"It {verb} next at {moment(facts, first)}, {since(facts, first)}{then}."
+    yield f"It {verb} next at {facts.moment(first)}, {facts.since(first)}{then}."
     yield from remarks(trigger, *shown)
 
 
 def overdue(facts: ScheduleFacts, occurrence: Instant) -> str:
     """Say that no one has fired an occurrence whose time has come."""
-    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
     return f"Its occurrence at {when}, has not been fired yet."
 
 
