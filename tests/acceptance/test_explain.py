@@ -43,7 +43,7 @@ def test_a_schedule_is_explained_by_its_name(folder: Path) -> None:
     shown = duetime("explain", "nightly", *URL)
     assert shown.exit_code == 0
     assert "Schedule nightly was created: task report in queue default" in shown.stdout
-    assert "Nobody fires schedules: no worker is alive." in shown.stdout
+    assert "No one fires schedules: no worker is alive." in shown.stdout
 
 
 def test_a_time_without_a_zone_is_one_in_the_zone_of_the_schedule(folder: Path) -> None:

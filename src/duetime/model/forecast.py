@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from duetime.model.triggers.zones import Zone
 MOST_WALKED_IN_ALL = 500_000
 """How many occurrences are walked in all."""
 MOST_PERIODS_COUNTED = 500_000
-"""How many stretches are counted in all; the more rules are counted, the longer each stretch."""
+"""How many periods are counted in all; the more rules are counted, the longer each period."""
 LEAST_WALK = 100
 """How far a rule is walked in any case that cannot be counted."""
 
@@ -38,13 +38,12 @@ class ScheduleLoad:
     """How many jobs it may still make."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedPeriod:
-    """A stretch in which something comes so often that it was only counted."""
+class CountedPeriod(NamedTuple):
+    """A period in which something comes so often that it was only counted."""
 
     after: Instant
     until: Instant
-    count: int
+    times: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,9 @@ class LoadGroup:
 
     names: tuple[str, ...]
     trigger: Trigger
+    after: Instant
+    most: int | None
+    """How many jobs each of them may still make."""
     due: tuple[Instant, ...] = ()
     pieces: tuple[CountedPeriod, ...] = ()
     cut: bool = False
@@ -62,7 +64,12 @@ class LoadGroup:
     @property
     def comes(self) -> int:
         """How often each of them comes."""
-        return len(self.due) + sum(piece.count for piece in self.pieces)
+        return len(self.due) + sum(piece.times for piece in self.pieces)
+
+    def known(self, end: Instant) -> int | None:
+        """How often each of them comes up to the end, if that can be told without a walk."""
+        count = self.trigger.count(self.after, end)
+        return count if count is None or self.most is None else min(count, self.most)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,81 +98,63 @@ class LoadForecast:
         return self.start // MINUTE * MINUTE
 
 
-class _Rule(NamedTuple):
-    """A trigger to look at, once for all schedules that share it."""
-
-    names: tuple[str, ...]
-    trigger: Trigger
-    after: Instant
-    most: int | None
-
-
 def forecast_load(plans: Iterable[ScheduleLoad], *, start: Instant, length: Micros) -> LoadForecast:
-    """Look at all schedules for a length of time."""
+    """Walk the rules that come seldom, count the others, and walk what cannot be counted as far as the steps go."""
     end = start + length
-    known: list[tuple[int, _Rule]] = []
-    unknown: list[_Rule] = []
-    for rule in _alike(plans, start):
-        count = rule.trigger.count(rule.after, end)
-        if count is None:
-            unknown.append(rule)
-        else:
-            known.append((count if rule.most is None else min(count, rule.most), rule))
-    groups = _look(known, end)
-    left = MOST_WALKED_IN_ALL - sum(len(group.due) for group in groups)
+    asked = [(group.known(end), group) for group in _alike(plans, start)]
+    known = sorted(((count, group) for count, group in asked if count is not None), key=lambda one: one[0])
+    unknown = [group for count, group in asked if count is None]
+    groups: list[LoadGroup] = []
+    left = MOST_WALKED_IN_ALL
+    for number, (count, group) in enumerate(known):
+        if count > left:
+            most = MOST_PERIODS_COUNTED // (len(known) - number)
+            groups += [_counted(group, end, total=count, most=most) for count, group in known[number:]]
+            break
+        groups.append(_walked(group, end, most=count))
+        left -= count
     share = max(LEAST_WALK, left // len(unknown)) if unknown else 0
-    groups += [_walk(rule, end, at_most=share) for rule in unknown]
+    groups += [_walked(group, end, most=share) for group in unknown]
     return LoadForecast(start=start, end=end, groups=tuple(groups), minutes=_minutes(groups, start, end))
 
 
-def _alike(plans: Iterable[ScheduleLoad], start: Instant) -> list[_Rule]:
-    found: dict[tuple[str, Instant, int | None], list[ScheduleLoad]] = {}
+def _alike(plans: Iterable[ScheduleLoad], start: Instant) -> list[LoadGroup]:
+    found: defaultdict[tuple[str, Instant, int | None], list[ScheduleLoad]] = defaultdict(list)
     for plan in plans:
-        found.setdefault((plan.same, max(start, plan.since), plan.most), []).append(plan)
+        found[plan.same, max(start, plan.since), plan.most].append(plan)
     return [
-        _Rule(tuple(sorted(plan.name for plan in alike)), alike[0].trigger, after, most)
+        LoadGroup(
+            names=tuple(sorted(plan.name for plan in alike)), trigger=alike[0].trigger, after=after, most=most
+        )
         for (_, after, most), alike in found.items()
     ]
 
 
-def _look(known: list[tuple[int, _Rule]], end: Instant) -> list[LoadGroup]:
-    """Walk the rare ones, as many as the steps allow, and count the rest by stretches."""
-    known.sort(key=lambda counted: counted[0])
-    steps, walked = 0, 0
-    while walked < len(known) and steps + known[walked][0] <= MOST_WALKED_IN_ALL:
-        steps += known[walked][0]
-        walked += 1
-    groups = [_walk(rule, end, at_most=count) for count, rule in known[:walked]]
-    each = MOST_PERIODS_COUNTED // max(1, len(known) - walked)
-    return groups + [_counted(rule, end, total=count, pieces=each) for count, rule in known[walked:]]
-
-
-def _walk(rule: _Rule, end: Instant, *, at_most: int) -> LoadGroup:
-    trigger, due, jittered = rule.trigger, list[Instant](), False
-    most = at_most if rule.most is None else min(at_most, rule.most)
-    occurrence = trigger.first(rule.after, until=end)
+def _walked(group: LoadGroup, end: Instant, *, most: int) -> LoadGroup:
+    trigger, due, jittered = group.trigger, list[Instant](), False
+    most = most if group.most is None else min(most, group.most)
+    occurrence = trigger.first(group.after, until=end)
     while not isinstance(occurrence, NoOccurrence) and occurrence <= end and len(due) < most:
         due.append(trigger.due(occurrence))
         jittered = jittered or due[-1] != occurrence
         occurrence = trigger.first(occurrence, until=end)
     looked = occurrence.through if isinstance(occurrence, NoOccurrence) else occurrence - 1
-    more = looked < end and len(due) != rule.most
-    return LoadGroup(names=rule.names, trigger=trigger, due=tuple(due), cut=more, jittered=jittered)
+    more = looked < end and len(due) != group.most
+    return replace(group, due=tuple(due), cut=more, jittered=jittered)
 
 
-def _counted(rule: _Rule, end: Instant, *, total: int, pieces: int) -> LoadGroup:
-    """Count a rule hour by hour, or by longer stretches when so many of them would be too many."""
-    length = max(HOUR, -(-(end - rule.after) // max(1, pieces)))
+def _counted(group: LoadGroup, end: Instant, *, total: int, most: int) -> LoadGroup:
+    """Count a rule hour by hour, or by longer periods where that would be more than `most` of them."""
+    length = max(HOUR, -(-(end - group.after) // max(1, most)))
     found: list[CountedPeriod] = []
-    after, left = rule.after, total
+    after, left = group.after, total
     while after < end and left:
-        # Stretches end right before the hour, as far as they are that short: what comes on it belongs to the next.
+        # Periods of an hour end right before the next: what comes on the hour belongs to that.
         until = min(end, ((after + 1) // length + 1) * length - 1)
-        count = min(left, rule.trigger.count(after, until) or 0)
-        if count:
-            found.append(CountedPeriod(after=after, until=until, count=count))
+        if count := min(left, group.trigger.count(after, until) or 0):
+            found.append(CountedPeriod(after, until, count))
         after, left = until, left - count
-    return LoadGroup(names=rule.names, trigger=rule.trigger, pieces=tuple(found))
+    return replace(group, pieces=tuple(found))
 
 
 def _minutes(groups: Iterable[LoadGroup], start: Instant, end: Instant) -> tuple[float, ...]:
@@ -179,7 +168,7 @@ def _minutes(groups: Iterable[LoadGroup], start: Instant, end: Instant) -> tuple
             if due <= end:
                 minutes[due // MINUTE - first] += weight
         for piece in group.pieces:
-            counted[piece.after, piece.until] += piece.count * weight
+            counted[piece.after, piece.until] += piece.times * weight
     for (after, until), jobs in counted.items():
         covered = range((after + 1) // MINUTE, until // MINUTE + 1)
         for minute in covered:
@@ -226,53 +215,47 @@ def by_hour(survey: LoadForecast, zone: Zone) -> list[tuple[Instant, float]]:
 
 def busiest(survey: LoadForecast, *, limit: int, names: int) -> list[BusyMinute]:
     """Return the minutes with the most jobs, those with more first, and some names for each."""
-    loads = enumerate(survey.minutes)
-    top = sorted((number for number, jobs in loads if jobs), key=lambda n: (-survey.minutes[n], n))[:limit]
-    first = survey.first_minute // MINUTE
-    there: dict[int, dict[int, None]] = {first + number: {} for number in top}
+    minutes, first = survey.minutes, survey.first_minute // MINUTE
+    top = sorted((n for n, jobs in enumerate(minutes) if jobs), key=lambda n: (-minutes[n], n))[:limit]
+    coming: dict[int, dict[int, LoadGroup]] = {first + number: {} for number in top}
     for index, group in enumerate(survey.groups):
         for due in group.due:
-            if due // MINUTE in there:
-                there[due // MINUTE][index] = None
-    found: list[BusyMinute] = []
-    for number in top:
-        groups = [survey.groups[index] for index in there[first + number]]
-        found.append(
-            BusyMinute(
-                at=(first + number) * MINUTE,
-                jobs=round(survey.minutes[number]),
-                names=_some(groups, names),
-                schedules=_size(groups),
-            )
+            if (there := coming.get(due // MINUTE)) is not None:
+                there[index] = group
+    return [
+        BusyMinute(
+            at=minute * MINUTE,
+            jobs=round(minutes[minute - first]),
+            names=_some(there.values(), names),
+            schedules=_size(there.values()),
         )
-    return found
+        for minute, there in coming.items()
+    ]
 
 
 def collisions(survey: LoadForecast, *, limit: int, names: int) -> list[LoadCollision]:
     """Return which schedules start in the same second, those that do it most often first."""
-    together: dict[Instant, list[int]] = {}
+    together: defaultdict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(survey.groups):
-        for due in group.due:
-            together.setdefault(due // SECOND, []).append(index)
-    times: Counter[tuple[int, ...]] = Counter()
-    firsts: dict[tuple[int, ...], Instant] = {}
+        for second in dict.fromkeys(due // SECOND for due in group.due):
+            together[second].append(index)
+    seconds: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for second, indices in together.items():
-        who = tuple(indices)
-        times[who] += 1
-        firsts[who] = min(second, firsts.get(who, second))
-    sizes = {who: _size(survey.groups[index] for index in set(who)) for who in times}
-    most = sorted(
-        (who for who, size in sizes.items() if size > 1),
-        key=lambda who: (-times[who], -sizes[who], firsts[who]),
-    )
+        seconds[tuple(indices)].append(second)
+    found = [
+        (_size(survey.groups[index] for index in indices), indices, times)
+        for indices, times in seconds.items()
+    ]
+    shared = [one for one in found if one[0] > 1]
+    shared.sort(key=lambda one: (-len(one[2]), -one[0], min(one[2])))
     return [
         LoadCollision(
-            names=_some([survey.groups[index] for index in sorted(set(who))], names),
-            schedules=sizes[who],
-            times=times[who],
-            first=firsts[who] * SECOND,
+            names=_some([survey.groups[index] for index in indices], names),
+            schedules=size,
+            times=len(times),
+            first=min(times) * SECOND,
         )
-        for who in most[:limit]
+        for size, indices, times in shared[:limit]
     ]
 
 
@@ -308,8 +291,7 @@ class LoadPeaks:
 
 def load_peaks(survey: LoadForecast) -> LoadPeaks:
     """Try both ways on the load that was found."""
-    hashed, hashable = _hashed(survey)
-    jittered, jitterable = _jittered(survey)
+    (hashed, hashable), (jittered, jitterable) = _hashed(survey), _jittered(survey)
     return LoadPeaks(
         now=_peak(survey.minutes),
         hashed=_peak(hashed),

@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestion, Sentence, ask_about
+from duetime.model.explain.facts import (
+    JobFacts,
+    ScheduleFacts,
+    ScheduleQuestion,
+    Sentence,
+    ask_about,
+    length,
+)
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
-from duetime.model.explain.wording import length
 from duetime.model.invalid_rows import row_problem, unreadable_row, with_blanks
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule

@@ -102,7 +102,7 @@ async def test_an_outage(scheduler: Scheduler, clock: FakeClock) -> None:
         "Europe/Berlin."
     ) in text
     assert (
-        "An outage: nobody fired it from 2026-03-28 03:00:00 Europe/Berlin until 2026-04-03 14:00:00 Europe/Berlin"
+        "An outage: no one fired it from 2026-03-28 03:00:00 Europe/Berlin until 2026-04-03 14:00:00 Europe/Berlin"
         in text
     )
 
@@ -175,7 +175,7 @@ async def test_a_task_that_no_worker_knows(scheduler: Scheduler, clock: FakeCloc
 
 async def test_no_worker(scheduler: Scheduler, clock: FakeClock) -> None:
     await declare(scheduler)
-    assert "Nobody fires schedules: no worker is alive." in await told(scheduler)
+    assert "No one fires schedules: no worker is alive." in await told(scheduler)
     clock.set(FRIDAY + timedelta(hours=14))
     await fire(scheduler)
     assert "No worker is alive; start one with" in await told(scheduler)
@@ -196,7 +196,7 @@ async def test_nobody_firing(scheduler: Scheduler, clock: FakeClock) -> None:
         assert (
             "Its occurrence at 2026-03-28 03:00:00 Europe/Berlin, 1 hour ago, has not been fired yet." in text
         )
-        assert "Nobody fires schedules: worker w1 (pid 1 on host) was told to leave them alone." in text
+        assert "No one fires schedules: worker w1 (pid 1 on host) was told to leave them alone." in text
 
 
 async def test_a_worker_that_leaves_schedules_alone_says_so_of_itself(fleet: Fleet) -> None:
@@ -204,9 +204,9 @@ async def test_a_worker_that_leaves_schedules_alone_says_so_of_itself(fleet: Fle
     async with app.scheduler:
         await app.scheduler.schedules.put("nightly", every("1h"), app.note)
         await fleet.start(schedules=False)
-        assert "Nobody fires schedules: worker" in await told(app.scheduler, None)
+        assert "No one fires schedules: worker" in await told(app.scheduler, None)
         await fleet.start()
-        assert "Nobody fires" not in await told(app.scheduler, None)
+        assert "No one fires" not in await told(app.scheduler, None)
 
 
 async def test_a_gap_of_the_clock(scheduler: Scheduler) -> None:
@@ -256,7 +256,7 @@ async def test_an_edit_before_anybody_had_fired_it(scheduler: Scheduler, clock: 
     await scheduler.schedules.edit("nightly", trigger=cron("0 5 * * *", tz=BERLIN), by="ada")
     text = await told(scheduler)
     assert "Its occurrence at 2026-03-28 03:00:00 Europe/Berlin was skipped." in text
-    assert "The schedule was changed by ada before anybody had fired it." in text
+    assert "The schedule was changed by ada before anyone had fired it." in text
 
 
 async def test_a_skip_by_hand(scheduler: Scheduler) -> None:

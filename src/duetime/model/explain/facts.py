@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTime
@@ -13,7 +13,19 @@ from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
-from duetime.model.time import LATEST, MINUTE, SECOND, Instant, Micros, from_datetime, to_datetime
+from duetime.model.time import (
+    DAY,
+    HOUR,
+    LATEST,
+    MILLISECOND,
+    MINUTE,
+    SECOND,
+    Instant,
+    Micros,
+    describe_duration,
+    from_datetime,
+    to_datetime,
+)
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import trigger_if_readable
 from duetime.model.triggers.zones import zone
@@ -24,6 +36,15 @@ class Sentence(NamedTuple):
 
     at: Instant | None
     text: str
+
+
+Told: TypeAlias = Sentence | str
+"""A sentence while it is put together; one without a time is so now."""
+
+
+def sentences(told: Iterable[Told]) -> tuple[Sentence, ...]:
+    """Return sentences, with no time for those that are so now."""
+    return tuple(one if isinstance(one, Sentence) else Sentence(None, one) for one in told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +84,68 @@ class Situation:
     def fleet(self) -> LiveWorkers:
         """The workers that are there."""
         return LiveWorkers.of(self.workers)
+
+    def moment(self, instant: Instant) -> str:
+        """Say a point in time to the second."""
+        return f"{to_datetime(instant).astimezone(ZoneInfo(self.tz)):%Y-%m-%d %H:%M:%S} {self.tz}"
+
+    def since(self, instant: Instant) -> str:
+        """Say how long ago something was, or how far ahead it is."""
+        ago = self.ago(instant)
+        return f"in {length(-ago)}" if ago < 0 else f"{length(ago)} ago"
+
+    def worker_name(self, worker_id: str | None) -> str:
+        """Name a worker so that an operator finds it."""
+        known = self.worker(worker_id)
+        if known is None:
+            return f"worker {worker_id or 'unknown'}"
+        return f"worker {known.id} (pid {known.pid} on {known.host})"
+
+    def worker_names(self, workers: Sequence[StoredWorker]) -> str:
+        """Name workers so that an operator finds them."""
+        return ", ".join(self.worker_name(worker.id) for worker in workers)
+
+    def by_queue(self, queue: str) -> Iterator[str]:
+        """Say that a queue is paused, if it is."""
+        if self.queue_paused_at is not None:
+            why = f": {self.queue_paused_reason}" if self.queue_paused_reason else ""
+            yield f"Queue {queue} is paused since {self.moment(self.queue_paused_at)}{why}."
+
+    def by_workers(self, *, queue: str, task: str) -> Iterator[str]:
+        """Say the first thing that is missing: a worker, one for the queue, one for the task, one that goes on."""
+        fleet = self.fleet
+        if not fleet.queues:
+            why = "only fires schedules" if len(fleet.alive) == 1 else "only fire schedules"
+            what = f"runs jobs: {self.worker_names(fleet.alive)} {why}" if fleet.alive else "is alive"
+            yield f"No worker {what}; start one with: duetime worker MODULE:SCHEDULER"
+        elif not (serving := fleet.serving(queue)):
+            served = ", ".join(sorted(fleet.queues))
+            yield f"No worker serves queue {queue}; those that are alive serve {served}."
+        elif not (knowing := [worker for worker in serving if task in worker.tasks]):
+            yield f"No worker knows task {task}; queue {queue} is served by {self.worker_names(serving)}."
+        elif not self.able_workers(queue=queue, task=task):
+            yield f"Every worker that could run it is paused: {self.worker_names(knowing)}."
+
+    def able_workers(self, *, queue: str, task: str) -> list[StoredWorker]:
+        """Return the workers that take jobs of a task from a queue now."""
+        return [
+            worker
+            for worker in self.fleet.serving(queue)
+            if task in worker.tasks and worker.stats.paused_at is None
+        ]
+
+
+def length(micros: Micros) -> str:
+    """Say a length of time as exactly as people want to know it."""
+    for size, step in ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, 100 * MILLISECOND)):
+        if micros >= size:
+            return describe_duration(micros // step * step)
+    return f"{micros // MILLISECOND} milliseconds"
+
+
+def first_line(text: str) -> str:
+    """Return the beginning of a text that others wrote, to go on after it."""
+    return text.partition("\n")[0].rstrip(".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

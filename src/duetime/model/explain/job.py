@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.explain.facts import JobFacts, Sentence
-from duetime.model.explain.wording import (
-    able_workers,
-    by_queue,
-    by_workers,
-    first_line,
-    length,
-    moment,
-    since,
-    worker_name,
-    worker_names,
-)
+from duetime.model.explain.facts import JobFacts, Sentence, first_line, length, sentences
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredWorker
 
@@ -33,12 +22,12 @@ _FAILURES = {
     "undecodable": "its stored arguments do not fit the task any more, or its row cannot be read",
 }
 _SKIPS = {
-    "misfire": "nobody was there to run it in time",
+    "misfire": "no one was there to run it in time",
     "overlap": "the job before it of the same schedule had not ended",
     "expired": "it was too late to matter",
     "paused": "its schedule was paused",
     "parked": "no code declared its schedule any more",
-    "edited": "its schedule was changed before anybody had fired it",
+    "edited": "its schedule was changed before anyone had fired it",
 }
 
 
@@ -66,7 +55,7 @@ def _beginning(facts: JobFacts) -> Sentence:
         when = (
             "outside of its times"
             if occurrence is None
-            else f"for its occurrence at {moment(facts, occurrence)}"
+            else f"for its occurrence at {facts.moment(occurrence)}"
         )
         origin = f"Made by schedule {job.schedule} {when}"
     elif job.parent is not None:
@@ -82,7 +71,7 @@ def _beginning(facts: JobFacts) -> Sentence:
 
 
 def _try(facts: JobFacts, number: int, attempt: StoredAttempt) -> str:
-    where = worker_name(facts, attempt.worker)
+    where = facts.worker_name(attempt.worker)
     lasted = "" if attempt.started_at is None else f" after {length(attempt.ended_at - attempt.started_at)}"
     how = _TRIES.get(attempt.outcome, f"ended as {attempt.outcome}")
     error = "" if attempt.error is None else f": {first_line(attempt.error)}"
@@ -92,7 +81,7 @@ def _try(facts: JobFacts, number: int, attempt: StoredAttempt) -> str:
 def _start(facts: JobFacts) -> str:
     job = facts.job
     late = f", {length(job.lateness)} after its due time" if job.lateness and job.lateness > 0 else ""
-    return f"Try {len(facts.attempts) + 1} started on {worker_name(facts, job.worker)}{late}."
+    return f"Try {len(facts.attempts) + 1} started on {facts.worker_name(job.worker)}{late}."
 
 
 def _end(facts: JobFacts) -> str:
@@ -114,21 +103,20 @@ def _end(facts: JobFacts) -> str:
             return f"It was skipped: {_SKIPS.get(reason, reason)}.{count}"
 
 
-def hindrances(facts: JobFacts) -> Iterator[Sentence]:
+def hindrances(facts: JobFacts) -> Iterator[str]:
     """Yield everything that keeps a live job from going on; nothing for one that has ended."""
     match facts.job.state:
         case State.PENDING:
-            found = [*_of_pending(facts)]
-            yield from (Sentence(None, text) for text in found or [_nothing_in_the_way(facts)])
+            yield from [*_of_pending(facts)] or [_nothing_in_the_way(facts)]
         case State.RUNNING:
-            yield from (Sentence(None, text) for text in _of_running(facts))
+            yield from _of_running(facts)
         case _:
             return
 
 
 def _of_pending(facts: JobFacts) -> Iterator[str]:
     yield from _by_time(facts)
-    yield from by_queue(facts, facts.job.queue)
+    yield from facts.by_queue(facts.job.queue)
     yield from _by_limits(facts)
     yield from _by_workers(facts)
 
@@ -136,9 +124,9 @@ def _of_pending(facts: JobFacts) -> Iterator[str]:
 def _by_time(facts: JobFacts) -> Iterator[str]:
     job, now = facts.job, facts.now
     if job.expires_at is not None and job.expires_at <= now:
-        yield f"It expired at {moment(facts, job.expires_at)}: the next worker that sees it will skip it."
+        yield f"It expired at {facts.moment(job.expires_at)}: the next worker that sees it will skip it."
     elif job.due_at > now:
-        when = f"{moment(facts, job.due_at)}, {since(facts, job.due_at)}"
+        when = f"{facts.moment(job.due_at)}, {facts.since(job.due_at)}"
         last = facts.attempts[-1].outcome if facts.attempts else None
         if last in ("error", "timeout", "lost"):
             yield f"It waits for a retry at {when}."
@@ -154,35 +142,35 @@ def _by_limits(facts: JobFacts) -> Iterator[str]:
         elif reached:
             yield f"A limit is reached: {limit.running} of {limit.most} of {limit.what} are running."
         if limit.again_at is not None and limit.again_at > facts.now:
-            again = since(facts, limit.again_at)
+            again = facts.since(limit.again_at)
             yield f"A rate is used up: {limit.what} may start {limit.rate}; the next may start {again}."
 
 
 def _by_workers(facts: JobFacts) -> Iterator[str]:
     job = facts.job
-    missing = [*by_workers(facts, queue=job.queue, task=job.task)]
+    missing = [*facts.by_workers(queue=job.queue, task=job.task)]
     yield from missing
     if missing or job.due_at > facts.now:
         return
-    working = able_workers(facts, queue=job.queue, task=job.task)
+    working = facts.able_workers(queue=job.queue, task=job.task)
     if all(worker.stats.running >= worker.slots for worker in working):
-        yield f"Every slot is taken in the workers that could run it: {worker_names(facts, working)}."
+        yield f"Every slot is taken in the workers that could run it: {facts.worker_names(working)}."
 
 
 def _of_running(facts: JobFacts) -> Iterator[str]:
     job = facts.job
-    name, holder = worker_name(facts, job.worker), facts.worker(job.worker)
+    name, holder = facts.worker_name(job.worker), facts.worker(job.worker)
     if holder is None or holder.state != "alive":
         state = "is not known any more" if holder is None else f"is {holder.state}"
         yield f"It is claimed by {name}, which {state}: the next sweep of a living worker takes it over."
         return
     if _is_late(holder, facts):
         yield (
-            f"It is claimed by {name}, which is late with its pulse: last heard of {since(facts, holder.beat_at)}. "
-            f"Unless it speaks up, its jobs are taken over after {moment(facts, holder.lease_until)}."
+            f"It is claimed by {name}, which is late with its pulse: last heard of {facts.since(holder.beat_at)}. "
+            f"Unless it speaks up, its jobs are taken over after {facts.moment(holder.lease_until)}."
         )
     if job.started_at is None:
-        yield f"It is claimed ahead by {name} and starts at {moment(facts, job.due_at)}."
+        yield f"It is claimed ahead by {name} and starts at {facts.moment(job.due_at)}."
         return
     done = "" if job.progress is None else f", {job.progress:.0%} done"
     note = f" ({job.progress_note})" if job.progress_note else ""
@@ -196,9 +184,9 @@ def _is_late(worker: StoredWorker, facts: JobFacts) -> bool:
 
 def _nothing_in_the_way(facts: JobFacts) -> str:
     job = facts.job
-    return f"Nothing is in its way: it is due since {moment(facts, job.due_at)} and a worker can take it at any moment."
+    return f"Nothing is in its way: it is due since {facts.moment(job.due_at)} and a worker can take it at any moment."
 
 
 def job_explanation(facts: JobFacts) -> tuple[Sentence, ...]:
     """Return the story of a job in the order of time, then what it waits for."""
-    return (*job_story(facts), *hindrances(facts))
+    return sentences((*job_story(facts), *hindrances(facts)))

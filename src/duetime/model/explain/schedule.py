@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from duetime.model.audit import StoredAuditEntry
-from duetime.model.explain.facts import ScheduleFacts, ScheduleQuestion, Sentence, TimeRange, before_and_after
-from duetime.model.explain.job import hindrances, job_story
-from duetime.model.explain.wording import (
-    by_queue,
-    by_workers,
+from duetime.model.explain.facts import (
+    ScheduleFacts,
+    ScheduleQuestion,
+    Sentence,
+    TimeRange,
+    Told,
+    before_and_after,
     first_line,
     length,
-    moment,
-    since,
-    worker_name,
-    worker_names,
+    sentences,
 )
+from duetime.model.explain.job import hindrances, job_story
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
@@ -33,8 +33,7 @@ MOST_TOLD = 5
 
 def schedule_explanation(facts: ScheduleFacts) -> tuple[Sentence, ...]:
     """Return what is known of the time that was asked about, or how the schedule stands now."""
-    question = facts.question
-    return tuple(_standing(facts) if question is None else _answer(facts, question))
+    return sentences(_standing(facts) if facts.question is None else _answer(facts, facts.question))
 
 
 def records_touching(facts: ScheduleFacts, window: TimeRange) -> list[StoredJob]:
@@ -53,7 +52,7 @@ def _stands_for(record: StoredJob, occurrence: int | None) -> bool:
     return record.span_first <= occurrence <= record.occurrence
 
 
-def _standing(facts: ScheduleFacts) -> Iterator[Sentence]:
+def _standing(facts: ScheduleFacts) -> Iterator[Told]:
     schedule = facts.schedule
     if schedule is None:
         entry = facts.latest("delete")
@@ -74,21 +73,18 @@ def _standing(facts: ScheduleFacts) -> Iterator[Sentence]:
             yield Sentence(record.created_at, record_summary(facts, record))
     if schedule is not None:
         yield from next_runs(facts, schedule)
-        found = [*in_the_way(facts, schedule)] or ["Nothing is in its way."]
-        yield from (Sentence(None, text) for text in found)
+        yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way."]
 
 
-def _answer(facts: ScheduleFacts, question: ScheduleQuestion) -> Iterator[Sentence]:
-    yield Sentence(None, f"You ask about {question.text}.")
+def _answer(facts: ScheduleFacts, question: ScheduleQuestion) -> Iterator[Told]:
+    yield f"You ask about {question.text}."
     if question.remark is not None:
-        yield Sentence(None, question.remark)
+        yield question.remark
     found = [record for window in question.windows for record in records_touching(facts, window)]
     for record in found[:MOST_TOLD]:
         yield from told_record(facts, record, briefly=len(found) > 1)
     if len(found) > MOST_TOLD:
-        yield Sentence(
-            None, f"Not told here: {len(found) - MOST_TOLD} more of that minute; ask to the second."
-        )
+        yield f"Not told here: {len(found) - MOST_TOLD} more of that minute; ask to the second."
     if not found:
         yield from why_no_record(facts, question.windows[0])
 
@@ -103,12 +99,12 @@ _MADE = {
 }
 
 
-def told_record(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[Sentence]:
+def told_record(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[Told]:
     """Tell of one record all that is known; briefly: of a job that has ended no more than that."""
     yield Sentence(_place(record), record_summary(facts, record))
     trigger = facts.trigger_at(_place(record))
-    if trigger is not None and (said := remark(trigger, _place(record))) is not None:
-        yield Sentence(None, said)
+    if trigger is not None:
+        yield from remarks(trigger, _place(record))
     if was_made(record):
         if (job := facts.jobs.get(record.id)) is not None:
             yield from () if briefly else job_story(job)
@@ -117,15 +113,15 @@ def told_record(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> It
     yield from record_reasons(facts, record)
 
 
-def record_reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Sentence]:
+def record_reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
     """Tell why an occurrence made no job, if its summary does not."""
     if not (was_made(record) or is_ahead(facts, record)):
-        yield from (Sentence(at, text) for at, text in _why_skipped(facts, record))
+        yield from _why_skipped(facts, record)
 
 
 def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
     """Say in one sentence what became of it."""
-    when = moment(facts, _place(record))
+    when = facts.moment(_place(record))
     if not was_made(record):
         if record.span_count > 1:
             return (
@@ -139,7 +135,7 @@ def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
     if record.started_at is None:
         return f"{what}."
     late = record.started_at - _place(record)
-    return f"{what}, started {length(max(0, late))} after its time on {worker_name(facts, record.worker)}."
+    return f"{what}, started {length(max(0, late))} after its time on {facts.worker_name(record.worker)}."
 
 
 def was_made(record: StoredJob) -> bool:
@@ -152,28 +148,28 @@ def is_ahead(facts: ScheduleFacts, record: StoredJob) -> bool:
     return _place(record) > facts.now
 
 
-def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[tuple[Instant, str]]:
+def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
     match record.reason or "":
         case "misfire":
-            yield record.created_at, _misfire(facts, record)
+            yield Sentence(record.created_at, _misfire(facts, record))
         case "overlap":
-            yield record.created_at, _overlap(facts, record)
+            yield Sentence(record.created_at, _overlap(facts, record))
         case "paused" | "parked" as why:
             yield from _stopped(facts, record, why)
         case "edited":
             changes = (e for e in facts.entries if before_and_after(e, "trigger"))
             entry = next((change for change in changes if change.at <= record.created_at), None)
             who = "" if entry is None else f" by {entry.who}"
-            yield record.created_at, f"The schedule was changed{who} before anybody had fired it."
+            yield Sentence(record.created_at, f"The schedule was changed{who} before anyone had fired it.")
         case reason:
-            yield record.created_at, f"{first_line(reason[:1].upper() + reason[1:])}."
+            yield Sentence(record.created_at, f"{first_line(reason[:1].upper() + reason[1:])}.")
 
 
 def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
     first, noticed = record.span_first or _place(record), record.created_at
-    outage = "An outage: nobody" if record.span_count > 1 else "Nobody"
+    outage = "An outage: no one" if record.span_count > 1 else "No one"
     told = (
-        f"{outage} fired it from {moment(facts, first)} until {moment(facts, noticed)}, when this was noticed"
+        f"{outage} fired it from {facts.moment(first)} until {facts.moment(noticed)}, when this was noticed"
     )
     policy = facts.value_at("misfire", noticed)
     if policy is None:
@@ -198,7 +194,7 @@ def _overlap(facts: ScheduleFacts, record: StoredJob) -> str:
     rule = {
         "skip": "it is not started while one before it lives",
         "queue_one": "one may wait for the one that runs, and one did",
-        "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and so many did",
+        "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and they did",
     }.get(policy, "the one after it was in its way")
     return f"{told} had not ended; overlap is {policy}: {rule}."
 
@@ -213,27 +209,27 @@ def _lived(job: StoredJob, record: StoredJob) -> bool:
 
 
 def _named(facts: ScheduleFacts, job: StoredJob) -> str:
-    text = f"Job {job.id} of its occurrence at {moment(facts, _place(job))}"
+    text = f"Job {job.id} of its occurrence at {facts.moment(_place(job))}"
     if job.started_at is None:
         return text
-    return f"{text}, which ran since {moment(facts, job.started_at)},"
+    return f"{text}, which ran since {facts.moment(job.started_at)},"
 
 
-def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[tuple[Instant, str]]:
+def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[Told]:
     """Say who stopped the schedule, and when it went on."""
     verb = "pause" if why == "paused" else "park"
     entry = facts.latest(verb, until=record.created_at)
     if entry is None:
-        yield record.created_at, f"The schedule was {why} then."
+        yield Sentence(record.created_at, f"The schedule was {why} then.")
     else:
         reason = entry.detail.get("reason")
         because = f": {first_line(reason)}" if isinstance(reason, str) and reason else ""
-        yield entry.at, f"The schedule was {why} by {entry.who}{because}."
-    yield record.created_at, "It went on, and what had passed meanwhile was recorded as skipped."
+        yield Sentence(entry.at, f"The schedule was {why} by {entry.who}{because}.")
+    yield Sentence(record.created_at, "It went on, and what had passed meanwhile was recorded as skipped.")
 
 
 def _first(facts: ScheduleFacts, record: StoredJob) -> str:
-    return moment(facts, record.span_first or _place(record))
+    return facts.moment(record.span_first or _place(record))
 
 
 def _place(record: StoredJob) -> Instant:
@@ -245,7 +241,7 @@ _CREATE = ("declare", "put")
 """What adds a schedule; with details it changes one."""
 
 
-def why_no_record(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+def why_no_record(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     """Yield why nothing is recorded there, or what is to come."""
     schedule = facts.schedule
     if schedule is None:
@@ -253,9 +249,7 @@ def why_no_record(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]
     elif window.until <= schedule.created_at:
         yield from _too_early(facts, schedule, window)
     elif (trigger := facts.trigger_at(window.since)) is None:
-        yield Sentence(
-            None, "Which occurrences it had then cannot be told: its trigger of that time cannot be read."
-        )
+        yield "Which occurrences it had then cannot be told: its trigger of that time cannot be read."
     elif (occurrence := occurrence_in(trigger, window)) is None:
         yield from _no_occurrence(facts, schedule, trigger, window)
     elif occurrence < schedule.created_at:
@@ -267,21 +261,19 @@ def why_no_record(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]
     yield from _edits(facts, window)
 
 
-def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     entry = facts.latest("delete")
     if entry is None:
-        yield Sentence(
-            None, "The schedule does not exist any more, and who deleted it is not known any more."
-        )
+        yield "The schedule does not exist any more, and who deleted it is not known any more."
         return
     yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
     if window.since < entry.at:
         occurrence = occurrence_in(facts.trigger_at(window.since), window)
-        had = "" if occurrence is None else f" of its occurrence at {moment(facts, occurrence)}"
-        yield Sentence(None, f"There is no record{had} from before.")
+        had = "" if occurrence is None else f" of its occurrence at {facts.moment(occurrence)}"
+        yield f"There is no record{had} from before."
 
 
-def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: TimeRange) -> Iterator[Sentence]:
+def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: TimeRange) -> Iterator[Told]:
     before = length(schedule.created_at - window.since)
     made = next((e for e in facts.entries if e.verb in _CREATE and not e.detail), None)
     by = f" by {made.who}" if made is not None and made.at >= schedule.created_at else ""
@@ -294,83 +286,73 @@ def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: TimeRange
 
 def _no_occurrence(
     facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, window: TimeRange
-) -> Iterator[Sentence]:
+) -> Iterator[Told]:
     before, found = trigger.last(0, window.since - 1), trigger.first(window.since - 1)
     after = None if isinstance(found, NoOccurrence) else found
     if (why := taken_away(facts, trigger, window)) is not None:
-        yield Sentence(None, why)
+        yield why
     if isinstance(found, NoOccurrence) and not found.proved:
-        yield Sentence(None, f"No occurrence is found from then up to {moment(facts, found.through)}.")
+        yield f"No occurrence is found from then up to {facts.moment(found.through)}."
         return
     if after is None and window.since <= facts.now:
-        last = (
-            "" if before is None else f": the last occurrence of its trigger was at {moment(facts, before)}"
-        )
-        yield Sentence(None, f"It had ended by then{last}.")
+        last = "" if before is None else f": the last occurrence of its trigger was at {facts.moment(before)}"
+        yield f"It had ended by then{last}."
         return
     near = [
-        f"the one {where} is at {moment(facts, instant)}"
+        f"the one {where} is at {facts.moment(instant)}"
         for where, instant in (("before", before), ("after", after))
         if instant is not None
     ]
-    yield Sentence(None, f"Its trigger has no occurrence then: {'; '.join(near) or 'nor at any other time'}.")
-    for instant in (before, after):
-        if instant is not None and (said := remark(trigger, instant)) is not None:
-            yield Sentence(None, said)
+    yield f"Its trigger has no occurrence then: {'; '.join(near) or 'nor at any other time'}."
+    yield from remarks(trigger, before, after)
     if window.since > facts.now:
-        yield from (Sentence(None, text) for text in in_the_way(facts, schedule))
+        yield from in_the_way(facts, schedule)
 
 
 def _to_come(
     facts: ScheduleFacts, schedule: StoredSchedule, trigger: Trigger, occurrence: Instant
-) -> Iterator[Sentence]:
+) -> Iterator[Told]:
     if schedule.next_at is None and why_stopped(facts, schedule) is None:
-        yield Sentence(None, why_ended(facts, schedule))
+        yield why_ended(facts, schedule)
         return
     due = trigger.due(occurrence)
-    jitter = "" if due == occurrence else f"; its job falls due at {moment(facts, due)}"
-    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
-    yield Sentence(None, f"That is to come: its occurrence at {when}{jitter}.")
-    if (said := remark(trigger, occurrence)) is not None:
-        yield Sentence(None, said)
-    found = [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
-    yield from (Sentence(None, text) for text in found)
+    jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
+    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
+    yield f"That is to come: its occurrence at {when}{jitter}."
+    yield from remarks(trigger, occurrence)
+    yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
 
 
-def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Sentence]:
-    when = moment(facts, occurrence)
-    if occurrence > schedule.fired_through:
-        stopped = why_stopped(facts, schedule)
-        if stopped is None and schedule.next_at is None:
-            yield Sentence(None, why_ended(facts, schedule))
-            return
-        if stopped is None:
-            yield Sentence(None, overdue(facts, occurrence))
-            found = [*in_the_way(facts, schedule)] or [
-                "Nothing is in its way now: it is fired within seconds."
-            ]
-            yield from (Sentence(None, text) for text in found)
-            return
+def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Told]:
+    when, stopped = facts.moment(occurrence), why_stopped(facts, schedule)
+    if occurrence <= schedule.fired_through:
+        yield _record_gone(facts, occurrence)
+    elif stopped is not None:
         stopped_at = schedule.parked_at or schedule.paused_at or 0
-        what = (
+        fate = (
             "did not run" if stopped_at <= occurrence else "had not been fired when the schedule was stopped"
         )
-        yield Sentence(None, f"Its occurrence at {when} {what}. {stopped}")
-        yield Sentence(None, "What passes meanwhile is recorded as skipped when it goes on.")
-        return
-    if facts.oldest is None or (facts.oldest.span_first or facts.oldest.occurrence or 0) > occurrence:
-        yield Sentence(
-            None,
-            f"No record of its occurrence at {when} is left: records that old have been pruned "
-            "(see retention and keep_per_schedule).",
-        )
+        yield f"Its occurrence at {when} {fate}. {stopped}"
+        yield "What passes meanwhile is recorded as skipped when it goes on."
+    elif schedule.next_at is None:
+        yield why_ended(facts, schedule)
     else:
-        yield Sentence(
-            None, f"There is no record of its occurrence at {when}: it was passed over or taken away."
+        yield overdue(facts, occurrence)
+        nothing = "Nothing is in its way now: it is fired within seconds."
+        yield from [*in_the_way(facts, schedule)] or [nothing]
+
+
+def _record_gone(facts: ScheduleFacts, occurrence: Instant) -> str:
+    when, oldest = facts.moment(occurrence), facts.oldest
+    if oldest is None or (oldest.span_first or oldest.occurrence or 0) > occurrence:
+        return (
+            f"No record of its occurrence at {when} is left: records that old have been pruned "
+            "(see retention and keep_per_schedule)."
         )
+    return f"There is no record of its occurrence at {when}: it was passed over or taken away."
 
 
-def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Sentence]:
+def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     """Yield the changes of the trigger that have to do with the time: only on one side of each does it occur then."""
     newer: Trigger | None = None
     for version in facts.versions():
@@ -402,31 +384,24 @@ def occurrence_in(trigger: Trigger | None, window: TimeRange) -> Instant | None:
 
 def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str | None:
     """Say which calendar, start or end keeps an occurrence from coming; `None` when there is none to keep."""
-    if not isinstance(trigger, CombinedTrigger):
-        return None
-    for part in trigger.inner():
-        if (occurrence := occurrence_in(part, window)) is None:
-            found = taken_away(facts, part, window)
-        elif isinstance(trigger, Except):
-            found = _by_calendar(facts, trigger, occurrence)
-        else:
-            found = _by_bounds(facts, trigger, occurrence) if isinstance(trigger, Between) else None
+    for part in trigger.inner() if isinstance(trigger, CombinedTrigger) else ():
+        occurrence = occurrence_in(part, window)
+        found = taken_away(facts, part, window) if occurrence is None else _by(facts, trigger, occurrence)
         if found is not None:
             return found
     return None
 
 
-def _by_calendar(facts: ScheduleFacts, trigger: Except, occurrence: Instant) -> str | None:
-    why = trigger.calendar.why(occurrence)
-    return None if why is None else f"Its calendar excludes {moment(facts, occurrence)}: {why}."
-
-
-def _by_bounds(facts: ScheduleFacts, trigger: Between, occurrence: Instant) -> str | None:
-    if trigger.start is not None and occurrence < trigger.start:
-        return f"It does not begin before {moment(facts, trigger.start)}."
-    if trigger.end is not None and occurrence > trigger.end:
-        return f"It does not go on after {moment(facts, trigger.end)}."
-    return None
+def _by(facts: ScheduleFacts, trigger: Trigger, occurrence: Instant) -> str | None:
+    match trigger:
+        case Except(calendar=calendar) if (why := calendar.why(occurrence)) is not None:
+            return f"Its calendar excludes {facts.moment(occurrence)}: {why}."
+        case Between(start=int(start)) if occurrence < start:
+            return f"It does not begin before {facts.moment(start)}."
+        case Between(end=int(end)) if occurrence > end:
+            return f"It does not go on after {facts.moment(end)}."
+        case _:
+            return None
 
 
 _SHOWN = 3
@@ -445,25 +420,25 @@ def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
         yield why_ended(facts, schedule)
         return
     else:
-        yield from nobody_firing(facts)
-    yield from by_queue(facts, schedule.queue)
+        yield from no_one_firing(facts)
+    yield from facts.by_queue(schedule.queue)
     if facts.fleet.alive:
-        yield from by_workers(facts, queue=schedule.queue, task=schedule.task)
+        yield from facts.by_workers(queue=schedule.queue, task=schedule.task)
 
 
 def why_stopped(facts: ScheduleFacts, schedule: StoredSchedule) -> str | None:
     """Say that it is paused or parked, with who, why and until when."""
     if schedule.parked_at is not None:
         return (
-            f"It is parked since {moment(facts, schedule.parked_at)}: no code declares it any more. "
+            f"It is parked since {facts.moment(schedule.parked_at)}: no code declares it any more. "
             "Declare it again, put it, or delete it."
         )
     if schedule.paused_at is None:
         return None
     by = f" by {schedule.paused_by}" if schedule.paused_by else ""
     why = f": {first_line(schedule.paused_reason)}" if schedule.paused_reason else ""
-    until = f", until {moment(facts, schedule.paused_until)}" if schedule.paused_until is not None else ""
-    return f"It is paused since {moment(facts, schedule.paused_at)}{by}{until}{why}."
+    until = f", until {facts.moment(schedule.paused_until)}" if schedule.paused_until is not None else ""
+    return f"It is paused since {facts.moment(schedule.paused_at)}{by}{until}{why}."
 
 
 def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
@@ -474,33 +449,31 @@ def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
     last = None if trigger is None else trigger.last(0, facts.now)
     if last is None:
         return "It has ended: its trigger has no occurrence any more."
-    return f"It has ended: the last occurrence of its trigger was at {moment(facts, last)}."
+    return f"It has ended: the last occurrence of its trigger was at {facts.moment(last)}."
 
 
-def nobody_firing(facts: ScheduleFacts) -> Iterator[str]:
+def no_one_firing(facts: ScheduleFacts) -> Iterator[str]:
     """Say that no process fires schedules, if none does."""
     fleet = facts.fleet
     if not fleet.alive:
         yield (
-            "Nobody fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
+            "No one fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
             "or only fire schedules with: duetime scheduler MODULE:SCHEDULER"
         )
     elif not fleet.fires:
         yield (
-            f"Nobody fires schedules: {worker_names(facts, fleet.alive)} was told to leave them alone. Start a worker without "
+            f"No one fires schedules: {facts.worker_names(fleet.alive)} was told to leave them alone. Start a worker without "
             "--no-schedules, or: duetime scheduler MODULE:SCHEDULER"
         )
 
 
-def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Sentence]:
+def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Told]:
     """Yield what comes next, with what the clock does to it."""
     trigger, occurrence = facts.trigger, schedule.next_at
     if trigger is None or occurrence is None:
         return
     if (through := searched_until(trigger, occurrence)) is not None:
-        yield Sentence(
-            None, f"No next occurrence is found up to {moment(facts, through)}. The search goes on then."
-        )
+        yield f"No next occurrence is found up to {facts.moment(through)}. The search goes on then."
         return
     again = facts.now if schedule.paused_until is None else schedule.paused_until
     if why_stopped(facts, schedule) and occurrence <= again:
@@ -513,24 +486,24 @@ def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Senten
     if not shown:
         return
     if shown[0] <= facts.now:
-        yield Sentence(None, overdue(facts, shown[0]))
+        yield overdue(facts, shown[0])
         return
     verb = "would run" if why_stopped(facts, schedule) and schedule.paused_until is None else "runs"
-    first, rest = shown[0], ", ".join(moment(facts, one) for one in shown[1:])
+    first, rest = shown[0], ", ".join(facts.moment(one) for one in shown[1:])
     then = f"; then at {rest}" if rest else ""
-    yield Sentence(None, f"It {verb} next at {moment(facts, first)}, {since(facts, first)}{then}.")
-    for one in shown:
-        if (said := remark(trigger, one)) is not None:
-            yield Sentence(None, said)
+    yield f"It {verb} next at {facts.moment(first)}, {facts.since(first)}{then}."
+    yield from remarks(trigger, *shown)
 
 
 def overdue(facts: ScheduleFacts, occurrence: Instant) -> str:
-    """Say that nobody has fired an occurrence whose time has come."""
-    when = f"{moment(facts, occurrence)}, {since(facts, occurrence)}"
+    """Say that no one has fired an occurrence whose time has come."""
+    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
     return f"Its occurrence at {when}, has not been fired yet."
 
 
-def remark(trigger: Trigger, occurrence: Instant) -> str | None:
-    """Return a sentence about what the clock does to an occurrence, if anything."""
-    said = clock_change_note(trigger, occurrence)
-    return None if said is None else f"{said[0].upper()}{said[1:]}."
+def remarks(trigger: Trigger, *occurrences: Instant | None) -> Iterator[str]:
+    """Yield what the clock does to occurrences, if anything."""
+    for occurrence in occurrences:
+        note = None if occurrence is None else clock_change_note(trigger, occurrence)
+        if note is not None:
+            yield f"{note[0].upper()}{note[1:]}."

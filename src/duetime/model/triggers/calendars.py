@@ -7,15 +7,17 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from typing import Any, Protocol, Self, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
-from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
+from duetime.model.time import EPOCH, LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
 from duetime.model.triggers.base import check_instant, check_whole
-from duetime.model.triggers.zones import DAY_SECONDS, Zone, zone
+from duetime.model.triggers.english import WEEKDAYS, names_in_words
+from duetime.model.triggers.zones import DAY_SECONDS, Zone, wall_second_at, zone
 
 
 @runtime_checkable
@@ -39,8 +41,8 @@ class Calendar(Protocol):
         """Say why `instant` is excluded, or None if it is not."""
         ...
 
-    def describe(self, *, beside: str = "") -> str:
-        """Say in English what is excluded; its zone is left out where `beside` names it already."""
+    def describe(self, *, known_tz: str = "") -> str:
+        """Say in English what is excluded; its zone is left out where it is `known_tz`."""
         ...
 
     def to_spec(self) -> dict[str, object]:
@@ -53,8 +55,6 @@ class Calendar(Protocol):
         return self
 
     def __or__(self, other: Calendar) -> JoinedCalendars:
-        # DROPPED IMPORT
-
         return JoinedCalendars((self, other))
 
 
@@ -93,10 +93,9 @@ class JoinedCalendars(Calendar):
         """Say why the first part that excludes `instant` does so."""
         return next((why for part in self.parts if (why := part.why(instant)) is not None), None)
 
-    def describe(self, *, beside: str = "") -> str:
+    def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        told = [part.describe(beside=beside) for part in self.parts]
-        return " and ".join(told)
+        return " and ".join(part.describe(known_tz=known_tz) for part in self.parts)
 
     def to_spec(self) -> dict[str, object]:
         """Return the calendar as JSON-able data."""
@@ -105,9 +104,6 @@ class JoinedCalendars(Calendar):
     def placed(self, tz: str) -> JoinedCalendars:
         """Return these calendars read in `tz`, except those with a zone of their own."""
         return JoinedCalendars(tuple(part.placed(tz) for part in self.parts))
-
-
-_WALL_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +119,8 @@ class WallCalendar(Calendar):
         object.__setattr__(self, "_zone", place)
 
     @abstractmethod
-    def reason(self, wall: int) -> str | None:
-        """Say why a wall second is excluded, or None if it is not."""
+    def reason(self, wall: int) -> str:
+        """Say why a wall second is excluded, which it is."""
 
     @abstractmethod
     def excludes(self, wall: int) -> bool:
@@ -139,12 +135,7 @@ class WallCalendar(Calendar):
 
     def until(self, instant: Instant) -> Instant | None:
         """Return the end of what is excluded around `instant`, at most up to the next change of the clock."""
-        second = instant // SECOND
-        stretch = self._zone.stretch_at(second)
-        wall = second + stretch.offset
-        if not self.excludes(wall):
-            return None
-        return min(self.boundary(wall) - stretch.offset, stretch.end) * SECOND
+        return self.edge(instant) if self.excludes(wall_second_at(self._zone, instant)) else None
 
     def edge(self, instant: Instant) -> Instant:
         """Return an instant up to which nothing changes, at most the next change of the clock."""
@@ -154,15 +145,15 @@ class WallCalendar(Calendar):
 
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""
-        second = instant // SECOND
-        return self.reason(second + self._zone.stretch_at(second).offset)
+        wall = wall_second_at(self._zone, instant)
+        return self.reason(wall) if self.excludes(wall) else None
 
     def placed(self, tz: str) -> Self:
         """Return this calendar read in `tz`, unless it has a zone of its own."""
         return replace(self, tz=tz) if self.tz is None else self
 
-    def _in_zone(self, beside: str) -> str:
-        return "" if self.tz in (None, beside) else f" in {self.tz}"
+    def _in_zone(self, known_tz: str) -> str:
+        return "" if self.tz in (None, known_tz) else f" in {self.tz}"
 
     def _zone_spec(self) -> dict[str, object]:
         return {} if self.tz is None else {"tz": self.tz}
@@ -170,16 +161,14 @@ class WallCalendar(Calendar):
 
 def shown_wall(wall: int) -> datetime:
     """Return a wall second as a datetime to be formatted."""
-    return _WALL_EPOCH + timedelta(seconds=wall)
+    return EPOCH + timedelta(seconds=wall)
 
 
-WEEKDAY_NAMES = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAY_NAMES)
+_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAYS)
 _WEEK = 7
 # 1 January 1970 was a Thursday.
 _FIRST_WEEKDAY = 3
 _LONGEST_DAYS_TEXT = 100
-_SHORTEST_RUN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,17 +187,13 @@ class Weekdays(WallCalendar):
         """Tell whether a wall second lies on one of the days."""
         return weekday_of_wall(wall) in self.days
 
-    def reason(self, wall: int) -> str | None:
+    def reason(self, wall: int) -> str:
         """Name the day, such as `2026-12-26 is a Saturday`."""
-        return (
-            f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAY_NAMES[weekday_of_wall(wall)]}"
-            if self.excludes(wall)
-            else None
-        )
+        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[weekday_of_wall(wall)]}"
 
-    def describe(self, *, beside: str = "") -> str:
+    def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        return f"on {weekdays_in_words(self.days)}{self._in_zone(beside)}"
+        return f"on {names_in_words(self.days, WEEKDAYS)}{self._in_zone(known_tz)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the calendar as JSON-able data."""
@@ -246,17 +231,9 @@ def read_weekdays(names: str | Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def weekdays_in_words(days: tuple[int, ...]) -> str:
-    """Say days of the week in English, three or more in a row as a range."""
-    if len(days) >= _SHORTEST_RUN and days == tuple(range(days[0], days[-1] + 1)):
-        return f"{WEEKDAY_NAMES[days[0]]} to {WEEKDAY_NAMES[days[-1]]}"
-    names = [WEEKDAY_NAMES[day] for day in days]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
 def _weekday_number(name: str, text: str) -> int:
     word = name.strip().upper()
-    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAY_NAMES, strict=True)):
+    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAYS, strict=True)):
         if word in (short, long.upper()):
             return number
     raise InvalidTrigger(f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}")
@@ -293,19 +270,6 @@ class Holidays(WallCalendar):
         object.__setattr__(self, "_names", {day.toordinal() - _EPOCH_ORDINAL: name for day, name in dates})
         object.__setattr__(self, "_days", tuple(self._names))
 
-    @classmethod
-    def of(cls, dates: Iterable[date] | Mapping[date, str], tz: str | None) -> Self:
-        """Return the calendar of dates, or of dates with their names."""
-        if isinstance(dates, str) or not isinstance(dates, Iterable):
-            raise InvalidTrigger(f"holidays() takes dates such as [date(2030, 12, 25)], not {shown(dates)}")
-        names: Mapping[date, str] = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else {}
-        named: list[tuple[date, str]] = []
-        for day in dates:
-            if len(named) == MOST_DATES:
-                raise InvalidTrigger(f"holidays() takes at most {MOST_DATES} dates")
-            named.append((day, names[day] if names else ""))
-        return cls(dates=tuple(named), tz=tz)
-
     def excludes(self, wall: int) -> bool:
         """Tell whether a wall second lies on one of the dates."""
         return wall // DAY_SECONDS in self._names
@@ -317,18 +281,16 @@ class Holidays(WallCalendar):
         following = bisect_right(self._days, wall // DAY_SECONDS)
         return self._days[following] * DAY_SECONDS if following < len(self._days) else _NEVER
 
-    def reason(self, wall: int) -> str | None:
+    def reason(self, wall: int) -> str:
         """Name the date, such as `2026-12-25 is a holiday (Christmas Day)`."""
-        name = self._names.get(wall // DAY_SECONDS)
-        if name is None:
-            return None
+        name = self._names[wall // DAY_SECONDS]
         return f"{shown_wall(wall):%Y-%m-%d} is a holiday{f' ({name})' if name else ''}"
 
-    def describe(self, *, beside: str = "") -> str:
+    def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         days = [str(day) for day, _ in self.dates]
         text = f"{len(days)} holidays" if len(days) > _SHOWN else ", ".join(days)
-        return f"on {text}{self._in_zone(beside)}"
+        return f"on {text}{self._in_zone(known_tz)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the calendar as JSON-able data."""
@@ -381,16 +343,16 @@ class DailyBlackout(WallCalendar):
             if edge > wall
         )
 
-    def reason(self, wall: int) -> str | None:
+    def reason(self, wall: int) -> str:
         """Name the window, such as `23:30 lies between 22:00 and 06:00`."""
-        if not self.excludes(wall):
-            return None
         return f"{shown_wall(wall):%H:%M:%S} lies between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
 
-    def describe(self, *, beside: str = "") -> str:
+    def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        days = "" if len(self.days) == _WEEK else f" on {weekdays_in_words(self.days)}"
-        return f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(beside)}"
+        days = "" if len(self.days) == _WEEK else f" on {names_in_words(self.days, WEEKDAYS)}"
+        return (
+            f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(known_tz)}"
+        )
 
     def to_spec(self) -> dict[str, object]:
         """Return the calendar as JSON-able data."""
@@ -427,9 +389,9 @@ class SingleBlackout(Calendar):
             return None
         return f"{in_words(instant)} lies in the blackout {self.describe()}"
 
-    def describe(self, *, beside: str = "") -> str:
+    def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        del beside
+        del known_tz
         start, end = to_datetime(self.start), to_datetime(self.end)
         return f"from {start:%Y-%m-%d %H:%M:%S} until {end:%Y-%m-%d %H:%M:%S} UTC"
 
@@ -461,7 +423,7 @@ def _time_of_day(second: int) -> str:
 
 def holidays(dates: Iterable[date] | Mapping[date, str], *, tz: str | ZoneInfo | None = None) -> Holidays:
     """Return the calendar that excludes whole dates; a mapping gives each its name."""
-    return Holidays.of(dates, _zone_key(tz))
+    return _named_dates(dates, tz)
 
 
 def weekdays(*days: str, tz: str | ZoneInfo | None = None) -> Weekdays:
@@ -484,7 +446,7 @@ def days_off(
     free = Weekdays(days=read_weekdays(weekend), tz=_zone_key(tz))
     if isinstance(holidays, Sized) and not len(holidays):
         return free
-    return free | Holidays.of(holidays, _zone_key(tz))
+    return free | _named_dates(holidays, tz)
 
 
 def blackout(
@@ -505,9 +467,20 @@ def blackout(
             )
         return SingleBlackout(start=from_datetime(start, what="start"), end=from_datetime(end, what="end"))
     first, last = read_time_of_day(start, what="start"), read_time_of_day(end, what="end")
-    if days is None:
-        return DailyBlackout(start=first, end=last, tz=_zone_key(tz))
-    return DailyBlackout(start=first, end=last, days=read_weekdays(days), tz=_zone_key(tz))
+    return DailyBlackout(
+        start=first, end=last, days=read_weekdays("MON-SUN" if days is None else days), tz=_zone_key(tz)
+    )
+
+
+def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo | None) -> Holidays:
+    if isinstance(dates, str) or not isinstance(dates, Iterable):
+        raise InvalidTrigger(f"holidays() takes dates such as [date(2030, 12, 25)], not {shown(dates)}")
+    # No more are read than are needed to see that there are too many.
+    days = list(islice(dates, MOST_DATES + 1))
+    if len(days) > MOST_DATES:
+        raise InvalidTrigger(f"holidays() takes at most {MOST_DATES} dates")
+    names: Mapping[date, str] = dates if isinstance(dates, Mapping) else {}
+    return Holidays(dates=tuple((day, names[day] if names else "") for day in days), tz=_zone_key(tz))
 
 
 def _zone_key(tz: str | ZoneInfo | None) -> str | None:
@@ -529,25 +502,26 @@ def _holiday_date(text: str) -> date:
         raise InvalidTrigger(f"a holiday is a date such as 2030-12-25, not {shown(text)}") from None
 
 
-_READERS: dict[object, Callable[..., Calendar]] = {
-    "holidays": _read_holidays,
-    "weekdays": Weekdays,
-    "window": DailyBlackout,
-    "span": SingleBlackout,
-}
-
-
 def _read_joined(*, parts: list[Mapping[str, Any]]) -> JoinedCalendars:
     if not isinstance(parts, list) or len(parts) > MOST_CALENDARS:
         raise InvalidTrigger(
             f"joined calendars are stored as up to {MOST_CALENDARS} parts, not {shown(parts)}"
         )
-    return JoinedCalendars(tuple(_read(part, _READERS) for part in parts))
+    return JoinedCalendars(tuple(_read(part, _SINGLE_READERS) for part in parts))
+
+
+_SINGLE_READERS: dict[object, Callable[..., Calendar]] = {
+    "holidays": _read_holidays,
+    "weekdays": Weekdays,
+    "window": DailyBlackout,
+    "span": SingleBlackout,
+}
+_READERS = _SINGLE_READERS | {"joined": _read_joined}
 
 
 def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
     """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
-    return _read(spec, _READERS | {"joined": _read_joined})
+    return _read(spec, _READERS)
 
 
 def _read(spec: Mapping[str, Any], readers: Mapping[object, Callable[..., Calendar]]) -> Calendar:

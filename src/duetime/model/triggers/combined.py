@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -32,38 +33,53 @@ from duetime.model.triggers.base import (
     check_times,
 )
 from duetime.model.triggers.calendars import Calendar
-from duetime.model.triggers.counting import MOST_TERMS, CountTerm, Uncountable, common_triggers, count_terms
 
 DEEPEST_TRIGGER = 8
 MOST_TRIGGER_PARTS = 50
 
 _WORTH_KEEPING = 20
 """The answer of a search that took at least this many steps is remembered."""
+_MOST_STRETCHES = 1_000
+"""How many stretches between the edges of a calendar are counted."""
 
 
+@dataclass(frozen=True, slots=True)
 class CombinedTrigger(Trigger):
-    """A trigger made of triggers."""
+    """A trigger made of triggers, shown in the zone of the first."""
 
-    __slots__ = ()
-
-    memory: SearchMemory | None
+    tz: str = field(init=False, repr=False, compare=False)
+    times: int | None = field(init=False, repr=False, compare=False)
+    cost: int = field(init=False, repr=False, compare=False)
+    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
     """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
+
+    def __post_init__(self) -> None:
+        inner = self.inner()
+        _check_triggers(inner)
+        if (deep := _depth(self)) > DEEPEST_TRIGGER:
+            raise InvalidTrigger(
+                f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it into two schedules"
+            )
+        if not 1 <= (size := _size(self)) <= MOST_TRIGGER_PARTS:
+            raise InvalidTrigger(
+                f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
+            )
+        object.__setattr__(self, "tz", inner[0].tz)
+        object.__setattr__(self, "times", inner[0].times)
+        object.__setattr__(self, "cost", sum(part.cost for part in inner))
+        object.__setattr__(self, "memory", SearchMemory() if all(map(_has_start, inner)) else None)
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:
         """The triggers it is made of."""
 
     @abstractmethod
-    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
-        """Return the same rule over other triggers."""
+    def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
+        """Return the same rule over triggers that are changed."""
 
     @abstractmethod
     def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return what `seek` does, without a memory."""
-
-    @abstractmethod
-    def terms(self) -> list[CountTerm]:
-        """Return what it is a union of; raise `Uncountable` if that is too much."""
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence strictly after `instant`, or how far there is nothing.
@@ -97,90 +113,13 @@ class CombinedTrigger(Trigger):
         found = self.seek(instant, SearchBudget(instant + SEARCH_HORIZON))
         return None if isinstance(found, NoOccurrence) else found
 
-    def count(self, after: Instant, until: Instant) -> int | None:
-        """Return how many occurrences lie in `after < occurrence <= until`, or None if that takes a walk."""
-        try:
-            return count_terms(self.terms(), after, until)
-        except Uncountable:
-            return None
-
     def seeded(self, name: str) -> Self:
         """Return this rule with all that is drawn in it spread by `name`."""
-        return self.made_of(tuple(trigger.seeded(name) for trigger in self.inner()))
+        return self.with_each(lambda trigger: trigger.seeded(name))
 
     def anchored(self, instant: Instant) -> Self:
         """Return this rule with all that has no start in it counting from `instant`."""
-        return self.made_of(tuple(trigger.anchored(instant) for trigger in self.inner()))
-
-
-@dataclass(frozen=True, slots=True)
-class SeveralTriggers(CombinedTrigger):
-    """A rule over triggers of equal rank, shown in the zone of the first."""
-
-    parts: tuple[Trigger, ...]
-    tz: str = field(init=False, repr=False, compare=False)
-    cost: int = field(init=False, repr=False, compare=False)
-    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _check_triggers(self.parts)
-        kind = type(self)
-        flat: list[Trigger] = []
-        for part in self.parts:
-            flat += part.parts if isinstance(part, kind) else [part]
-        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
-        _settle(self)
-        for part in self.parts:
-            if part.times is not None:
-                text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
-                raise InvalidTrigger(f"{text}; limit all of it, as in (one | other).at_most({part.times})")
-        object.__setattr__(self, "tz", self.parts[0].tz)
-
-    def inner(self) -> tuple[Trigger, ...]:
-        """The parts."""
-        return self.parts
-
-    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
-        """Return the same rule over other parts."""
-        return replace(self, parts=inner)
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerWrapper(CombinedTrigger):
-    """A rule over one trigger, which keeps the trigger's zone, limit, due times and count unless it says otherwise."""
-
-    trigger: Trigger
-    tz: str = field(init=False, repr=False, compare=False)
-    times: int | None = field(init=False, repr=False, compare=False)
-    cost: int = field(init=False, repr=False, compare=False)
-    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        _check_triggers((self.trigger,))
-        _settle(self)
-        object.__setattr__(self, "tz", self.trigger.tz)
-        object.__setattr__(self, "times", self.trigger.times)
-
-    def inner(self) -> tuple[Trigger, ...]:
-        """The one trigger."""
-        return (self.trigger,)
-
-    def made_of(self, inner: tuple[Trigger, ...]) -> Self:
-        """Return the same rule over another trigger."""
-        (trigger,) = inner
-        return replace(self, trigger=trigger)
-
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return what the trigger says."""
-        return self.trigger.seek(instant, search)
-
-    def due(self, occurrence: Instant) -> Instant:
-        """Return what the trigger says."""
-        return self.trigger.due(occurrence)
-
-    def terms(self) -> list[CountTerm]:
-        """Return those of the trigger."""
-        return terms_of(self.trigger)
+        return self.with_each(lambda trigger: trigger.anchored(instant))
 
 
 def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
@@ -188,20 +127,6 @@ def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
         if not isinstance(trigger, Trigger):
             text = "triggers are combined with triggers, such as cron('0 9 * * *') or every('15m')"
             raise InvalidTrigger(f"{text}, not {shown(trigger)}")
-
-
-def _settle(trigger: CombinedTrigger) -> None:
-    """Check the bounds of a trigger, and derive what it shares with every other."""
-    if (deep := _depth(trigger)) > DEEPEST_TRIGGER:
-        raise InvalidTrigger(
-            f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it into two schedules"
-        )
-    if not 1 <= (size := _size(trigger)) <= MOST_TRIGGER_PARTS:
-        raise InvalidTrigger(
-            f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
-        )
-    object.__setattr__(trigger, "cost", sum(part.cost for part in trigger.inner()))
-    object.__setattr__(trigger, "memory", SearchMemory() if all(map(_has_start, trigger.inner())) else None)
 
 
 def _has_start(trigger: Trigger) -> bool:
@@ -218,9 +143,59 @@ def _size(trigger: Trigger) -> int:
     return sum(map(_size, trigger.inner())) if isinstance(trigger, CombinedTrigger) else 1
 
 
-def terms_of(trigger: Trigger) -> list[CountTerm]:
-    """Return what a trigger is a union of: itself, unless it is made of others."""
-    return trigger.terms() if isinstance(trigger, CombinedTrigger) else [CountTerm((trigger,))]
+@dataclass(frozen=True, slots=True)
+class SeveralTriggers(CombinedTrigger):
+    """A rule over triggers of equal rank."""
+
+    parts: tuple[Trigger, ...]
+
+    def __post_init__(self) -> None:
+        _check_triggers(self.parts)
+        kind = type(self)
+        flat: list[Trigger] = []
+        for part in self.parts:
+            flat += part.parts if isinstance(part, kind) else [part]
+        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        CombinedTrigger.__post_init__(self)
+        for part in self.parts:
+            if part.times is not None:
+                text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
+                raise InvalidTrigger(f"{text}; limit all of it, as in (one | other).at_most({part.times})")
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The parts."""
+        return self.parts
+
+    def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
+        """Return the same rule over parts that are changed."""
+        return replace(self, parts=tuple(map(change, self.parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerWrapper(CombinedTrigger):
+    """A rule over one trigger, which keeps the trigger's zone, limit, due times and count unless it says otherwise."""
+
+    trigger: Trigger
+
+    def inner(self) -> tuple[Trigger, ...]:
+        """The one trigger."""
+        return (self.trigger,)
+
+    def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
+        """Return the same rule over the trigger as it is changed."""
+        return replace(self, trigger=change(self.trigger))
+
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return what the trigger says."""
+        return self.trigger.seek(instant, search)
+
+    def due(self, occurrence: Instant) -> Instant:
+        """Return what the trigger says."""
+        return self.trigger.due(occurrence)
+
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return what the trigger says."""
+        return self.trigger.count(after, until)
 
 
 def quoted(trigger: Trigger) -> str:
@@ -232,21 +207,15 @@ def quoted(trigger: Trigger) -> str:
 class Union(SeveralTriggers):
     """Every occurrence of every part, each instant once."""
 
-    _sought: tuple[Trigger, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        SeveralTriggers.__post_init__(self)
-        # What a simple part says bounds the search for the others.
-        object.__setattr__(self, "_sought", tuple(sorted(self.parts, key=_is_compound)))
-
     def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
         if search.left <= 0:
             return NoOccurrence(instant)
         until, through = search.until, LATEST
         best: Instant | None = None
-        waiting = len(self._sought)
-        for part in self._sought:
+        waiting = len(self.parts)
+        # What a simple part says bounds the search for the others.
+        for part in sorted(self.parts, key=_is_combined):
             # Each gets its share of the steps, and enough of them to get on.
             kept = search.left - max(search.left // waiting, 2 * part.cost)
             search.left -= kept
@@ -260,10 +229,6 @@ class Union(SeveralTriggers):
                 search.until = min(until, found)
         search.until = until
         return best if best is not None and best <= through + 1 else NoOccurrence(through)
-
-    def terms(self) -> list[CountTerm]:
-        """Return the terms of all parts."""
-        return [term for part in self.parts for term in terms_of(part)]
 
     def due(self, occurrence: Instant) -> Instant:
         """Return the earliest due time among the parts that come at `occurrence`."""
@@ -279,7 +244,7 @@ class Union(SeveralTriggers):
         return {"type": "union", "parts": [part.to_spec() for part in self.parts]}
 
 
-def _is_compound(trigger: Trigger) -> bool:
+def _is_combined(trigger: Trigger) -> bool:
     return isinstance(trigger, CombinedTrigger)
 
 
@@ -287,17 +252,9 @@ def _is_compound(trigger: Trigger) -> bool:
 class Intersection(SeveralTriggers):
     """The instants that all parts have in common, to the microsecond."""
 
-    _sought: tuple[Trigger, ...] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        SeveralTriggers.__post_init__(self)
-        object.__setattr__(self, "_sought", common_triggers(self.parts))
-
     def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first common instant, by going on from the latest that a part says."""
-        if not self._sought:
-            return NEVER
-        first, *others = self._sought
+        first, *others = self.parts
         while True:
             earliest = first.seek(instant, search)
             if isinstance(earliest, NoOccurrence):
@@ -313,16 +270,6 @@ class Intersection(SeveralTriggers):
             instant = latest - 1
             if instant >= search.until:
                 return NoOccurrence(instant)
-
-    def terms(self) -> list[CountTerm]:
-        """Return what terms have in common, one of each part."""
-        found = terms_of(self.parts[0])
-        for part in self.parts[1:]:
-            others = terms_of(part)
-            if len(found) * len(others) > MOST_TERMS:
-                raise Uncountable
-            found = [term.meet(other) for term in found for other in others]
-        return found
 
     def due(self, occurrence: Instant) -> Instant:
         """Return the latest due time among the parts."""
@@ -365,13 +312,24 @@ class Except(TriggerWrapper):
             found = self.trigger.seek(end - 1, search)
         return found
 
-    def terms(self) -> list[CountTerm]:
-        """Return the terms of the trigger, outside of the calendar."""
-        return [term.without(self.calendar) for term in terms_of(self.trigger)]
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences are left, or None if too many stretches would have to be counted."""
+        found, at, until = 0, after + 1, min(until, LATEST)
+        for _ in range(_MOST_STRETCHES):
+            end = self.calendar.edge(at)
+            if self.calendar.until(at) is None:
+                number = self.trigger.count(at - 1, min(end - 1, until))
+                if number is None:
+                    return None
+                found += number
+            if end > until:
+                return found
+            at = end
+        return None
 
     def describe(self) -> str:
         """Say the rule in English."""
-        return f"{quoted(self.trigger)}, except {self.calendar.describe(beside=self.tz)}"
+        return f"{quoted(self.trigger)}, except {self.calendar.describe(known_tz=self.tz)}"
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""
@@ -409,10 +367,10 @@ class Between(TriggerWrapper):
             return NEVER if found.through >= self._end else found
         return found if found <= self._end else NEVER
 
-    def terms(self) -> list[CountTerm]:
-        """Return the terms of the trigger, from the start to the end."""
-        after = -1 if self.start is None else self.start - 1
-        return [term.within(after, self._end) for term in terms_of(self.trigger)]
+    def count(self, after: Instant, until: Instant) -> int | None:
+        """Return how many occurrences of the trigger lie between."""
+        start = after if self.start is None else max(after, self.start - 1)
+        return self.trigger.count(start, min(until, self._end))
 
     def describe(self) -> str:
         """Say the rule in English."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
-from itertools import product
 from typing import NoReturn, TypeAlias
 
 from duetime.errors import InvalidCron
+from duetime.model.triggers.english import (
+    MONTHS,
+    ORDINALS,
+    WEEKDAYS,
+    join_words,
+    names_in_words,
+    times_in_words,
+)
 
 DAY_SECONDS = 86_400
 LAST_YEAR = 9_000
@@ -54,8 +62,6 @@ class CronDays:
     near: int = 0
     nth: int = 0
     final: int = 0
-    also: tuple[CronDays, ...] = ()
-    """What the days must match besides."""
 
     def in_month(self, year: int, month: int) -> int:
         """Return the matching days of one month as a mask, bit 1 for the first."""
@@ -66,10 +72,7 @@ class CronDays:
             dates |= self._special_dates(first, length)
         if self.nth or self.final:
             weekdays |= self._special_weekdays(first, length)
-        found = (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
-        for days in self.also:
-            found &= days.in_month(year, month)
-        return found
+        return (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
 
     def _special_dates(self, first: int, length: int) -> int:
         found = 1 << length if self.last else 0
@@ -101,25 +104,19 @@ class CronFields:
     days: CronDays
     floating: bool
     hashed: bool
+    day_minutes: int = field(init=False, repr=False, compare=False)
+    """The minutes of a day that match."""
+    _first_time: int = field(init=False, repr=False, compare=False)
 
-    def meet(self, other: CronFields) -> CronFields:
-        """Return the rule of the wall times that match both; there may be none."""
-        return CronFields(
-            seconds=self.seconds & other.seconds,
-            minutes=self.minutes & other.minutes,
-            hours=self.hours & other.hours,
-            months=self.months & other.months,
-            days=replace(self.days, also=(*self.days.also, other.days)),
-            floating=self.floating and other.floating,
-            hashed=self.hashed or other.hashed,
-        )
+    def __post_init__(self) -> None:
+        minutes = sum(self.minutes << 60 * hour for hour in bit_positions(self.hours))
+        object.__setattr__(self, "day_minutes", minutes)
+        object.__setattr__(self, "_first_time", lowest_bit(minutes) * 60 + lowest_bit(self.seconds))
 
     def can_come(self) -> bool:
-        """Tell whether any time of any date matches at all."""
+        """Tell whether any date matches at all."""
         months = bit_positions(self.months)
-        return bool(self.seconds and self.minutes and self.hours) and any(
-            self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months
-        )
+        return any(self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months)
 
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
@@ -132,14 +129,7 @@ class CronFields:
             later: int | None = number + 1 + lowest_bit(rest)
         else:
             later = self._first_day_after(today.year, today.month)
-        if later is None:
-            return None
-        return (
-            later * DAY_SECONDS
-            + lowest_bit(self.hours) * 3600
-            + lowest_bit(self.minutes) * 60
-            + lowest_bit(self.seconds)
-        )
+        return None if later is None else later * DAY_SECONDS + self._first_time
 
     def count(self, start: int, end: int) -> int:
         """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
@@ -165,29 +155,17 @@ class CronFields:
 
     def _times_before(self, second: int) -> int:
         minute, second = divmod(second, 60)
-        hour, minute = divmod(minute, 60)
-        minutes, seconds = self.minutes.bit_count(), self.seconds.bit_count()
-        found = (self.hours & _below(hour)).bit_count() * minutes * seconds
-        if self.hours >> hour & 1:
-            found += (self.minutes & _below(minute)).bit_count() * seconds
-            if self.minutes >> minute & 1:
-                found += (self.seconds & _below(second)).bit_count()
+        found = (self.day_minutes & _below(minute)).bit_count() * self.seconds.bit_count()
+        if self.day_minutes >> minute & 1:
+            found += (self.seconds & _below(second)).bit_count()
         return found
 
     def _time_from(self, second: int) -> int | None:
         minute, second = divmod(second, 60)
-        hour, minute = divmod(minute, 60)
-        if self.hours >> hour & 1:
-            if self.minutes >> minute & 1 and (rest := self.seconds >> second):
-                return hour * 3600 + minute * 60 + second + lowest_bit(rest)
-            if rest := self.minutes >> minute + 1:
-                return hour * 3600 + (minute + 1 + lowest_bit(rest)) * 60 + lowest_bit(self.seconds)
-        if rest := self.hours >> hour + 1:
-            return (
-                (hour + 1 + lowest_bit(rest)) * 3600
-                + lowest_bit(self.minutes) * 60
-                + lowest_bit(self.seconds)
-            )
+        if self.day_minutes >> minute & 1 and (rest := self.seconds >> second):
+            return minute * 60 + second + lowest_bit(rest)
+        if rest := self.day_minutes >> minute + 1:
+            return (minute + 1 + lowest_bit(rest)) * 60 + lowest_bit(self.seconds)
         return None
 
     def _first_day_after(self, year: int, month: int) -> int | None:
@@ -469,15 +447,10 @@ def _number(item: CronToken, kind: CronFieldKind, text: str) -> int:
     return value
 
 
-_MOST_TIMES = 4
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-_WEEKDAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+_WEEKDAYS = (WEEKDAYS[-1], *WEEKDAYS[:-1])
 _ALL_DATES = (1 << 32) - 2
 _ALL_WEEKDAYS = (1 << 7) - 1
+_ALL_MONTHS = (1 << 13) - 2
 _SHORTEST_RUN = 3
 _MINUTES = 60
 
@@ -485,7 +458,7 @@ _MINUTES = 60
 def describe_cron(fields: CronFields) -> str:
     """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
     days = _days(fields.days)
-    months = "" if fields.months == (1 << 13) - 2 else f" in {_name_list(fields.months >> 1, _MONTHS)}"
+    months = "" if fields.months == _ALL_MONTHS else f" in {_names(fields.months >> 1, MONTHS)}"
     time = _time(fields)
     if not days and not months and time.startswith("at ") and " of " not in time:
         days = " every day"
@@ -498,11 +471,9 @@ def _time(fields: CronFields) -> str:
         bit_positions(fields.minutes),
         bit_positions(fields.hours),
     )
-    with_seconds = seconds != [0]
-    if len(seconds) * len(minutes) * len(hours) <= _MOST_TIMES:
-        clock = "{:02}:{:02}:{:02}" if with_seconds else "{:02}:{:02}"
-        return f"at {_join([clock.format(*time) for time in product(hours, minutes, seconds)])}"
-    if not with_seconds:
+    if (times := times_in_words(hours, minutes, seconds)) is not None:
+        return times
+    if seconds == [0]:
         return _inner(minutes, "minute", 60) + _outer(hours, "hour", 24, told=_is_stride(minutes, 60))
     told = _is_stride(seconds, 60)
     outer = _outer(minutes, "minute", 60, told=told)
@@ -539,26 +510,23 @@ def _days(days: CronDays) -> str:
     dates += [
         f"the Monday-to-Friday day nearest to day {day} of the month" for day in bit_positions(days.near)
     ]
-    weekdays = [_name_list(days.weekdays, _WEEKDAYS)] if days.weekdays else []
+    weekdays = [_names(days.weekdays, _WEEKDAYS)] if days.weekdays else []
     for position in bit_positions(days.nth):
         week, weekday = divmod(position, 7)
-        weekdays.append(f"the {_ORDINALS[week]} {_WEEKDAYS[weekday]} of the month")
+        weekdays.append(f"the {ORDINALS[week + 1]} {_WEEKDAYS[weekday]} of the month")
     weekdays += [f"the last {_WEEKDAYS[weekday]} of the month" for weekday in bit_positions(days.final)]
     if days.either:
-        return f" on {_join(dates + weekdays, word='or')}"
+        return f" on {join_words(dates + weekdays, word='or')}"
     told: list[str] = []
     if days.dates != _ALL_DATES:
-        told.append(_join(dates, word="or"))
+        told.append(join_words(dates, word="or"))
     if days.weekdays != _ALL_WEEKDAYS:
-        told.append(_join(weekdays, word="or"))
+        told.append(join_words(weekdays, word="or"))
     return f" on {' if also on '.join(told)}" if told else ""
 
 
-def _name_list(mask: int, names: tuple[str, ...]) -> str:
-    values = bit_positions(mask)
-    if len(values) >= _SHORTEST_RUN and values == list(range(values[0], values[-1] + 1)):
-        return f"{names[values[0]]} to {names[values[-1]]}"
-    return _join([names[value] for value in values])
+def _names(mask: int, names: Sequence[str]) -> str:
+    return names_in_words(bit_positions(mask), names)
 
 
 def _runs(values: list[int]) -> str:
@@ -572,12 +540,8 @@ def _runs(values: list[int]) -> str:
     told: list[str] = []
     for run in runs:
         told += [f"{run[0]} to {run[-1]}"] if len(run) >= _SHORTEST_RUN else [str(value) for value in run]
-    return _join(told)
+    return join_words(told)
 
 
 def _plural(values: list[int], unit: str) -> str:
     return unit if len(values) == 1 else f"{unit}s"
-
-
-def _join(words: list[str], *, word: str = "and") -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"

@@ -36,6 +36,7 @@ from duetime.model.triggers.zones import (
 
 Missing: TypeAlias = Literal["last", "skip"]
 
+_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 _MONTHS_A_YEAR = 12
 _MOST_MONTHS = 1_200
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -43,18 +44,96 @@ _LAST_MONTH = 9_000 * _MONTHS_A_YEAR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalendarSteps(Trigger):
-    """Occurrences at `start` and every so many months after it, each computed from the start, so that none drifts.
+class RepeatedTrigger(Trigger):
+    """A rule that repeats from a start, perhaps up to an end or for a number of times.
 
-    The time of day is that of the start on the wall clock. A month without the day has its last day instead, or with
-    `missing="skip"` none. Without a start it counts from the instant it is asked about; a schedule fixes that when it
-    is first stored.
+    Without a start it counts from the instant it is asked about; a schedule fixes that when it is first stored.
     """
 
-    months: int
     start: Instant | None = None
     end: Instant | None = None
     times: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("end", self.end)):
+            if value is not None:
+                check_instant(value, what=name)
+        if self.times is not None:
+            check_times(self.times, what="times")
+
+    @property
+    def last_instant(self) -> Instant:
+        """The end, or the end of time."""
+        return LATEST if self.end is None else self.end
+
+    def end_in_words(self) -> str:
+        """Say when the rule ends, as the end of a phrase; nothing if it does not."""
+        text = "" if self.end is None else f", until {in_words(self.end)}"
+        if self.times is not None:
+            text += ", 1 time" if self.times == 1 else f", {self.times} times"
+        return text
+
+    def bounds_spec(self) -> dict[str, object]:
+        """Return the bounds that are given, as JSON-able data."""
+        bounds = {"start": self.start, "end": self.end, "times": self.times}
+        return {key: value for key, value in bounds.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every(RepeatedTrigger):
+    """Occurrences at `start`, `start + interval` and so on: not past `end`."""
+
+    interval: Micros
+
+    def __post_init__(self) -> None:
+        expected = "from 1 ms to 100 years"
+        check_length(
+            self.interval, what="interval", low=MILLISECOND, high=LONGEST_DURATION, expected=expected
+        )
+        RepeatedTrigger.__post_init__(self)
+
+    def after(self, instant: Instant) -> Instant | None:
+        """Return the first occurrence strictly after `instant`."""
+        start = instant + self.interval if self.start is None else self.start
+        count = max(0, (instant - start) // self.interval + 1)
+        due = start + count * self.interval
+        return due if due <= self.last_instant else None
+
+    def count(self, after: Instant, until: Instant) -> int:
+        """Return how many occurrences lie in `after < occurrence <= until`."""
+        until = min(until, self.last_instant)
+        start = after + self.interval if self.start is None else self.start
+        before = max(0, (after - start) // self.interval + 1)
+        return max(0, (until - start) // self.interval + 1 - before)
+
+    def anchored(self, instant: Instant) -> Every:
+        """Return this rule with its first occurrence one interval after `instant`, unless it already has a start."""
+        if self.start is not None:
+            return self
+        return replace(self, start=min(instant + self.interval, LATEST))
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        interval = describe_duration(self.interval)
+        text = f"every {interval}" if interval.count(" ") > 1 else f"every {interval.removeprefix('1 ')}"
+        if self.start is not None:
+            text += f", from {in_words(self.start)}"
+        return text + self.end_in_words()
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": "every", "interval": self.interval, **self.bounds_spec()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarSteps(RepeatedTrigger):
+    """Occurrences at `start` and every so many months after it, each computed from the start, so that none drifts.
+
+    The time of day is that of the start on the wall clock. A month without the day has its last day instead, or with
+    `missing="skip"` none.
+    """
+
+    months: int
     tz: str = "UTC"
     missing: Missing = "last"
     _zone: Zone = field(init=False, repr=False, compare=False)
@@ -62,11 +141,7 @@ class CalendarSteps(Trigger):
     def __post_init__(self) -> None:
         expected = "a whole number of months from 1 to 1,200 (100 years)"
         check_whole(self.months, what="months", low=1, high=_MOST_MONTHS, expected=expected)
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
-        if self.times is not None:
-            check_times(self.times, what="times")
+        RepeatedTrigger.__post_init__(self)
         if self.missing not in ("last", "skip"):
             raise InvalidTrigger(f"missing must be 'last' or 'skip', not {shown(self.missing)}")
         place = zone(self.tz)
@@ -76,14 +151,13 @@ class CalendarSteps(Trigger):
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
         start = instant if self.start is None else self.start
-        end = LATEST if self.end is None else self.end
         if instant < start:
-            return start if start <= end else None
+            return start if start <= self.last_instant else None
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
         anchor = wall_second_at(self._zone, start)
         found = first_after_wall(self._zone, instant - fraction, lambda wall: self._first_from(wall, anchor))
-        return None if found is None or found + fraction > end else found + fraction
+        return None if found is None or found + fraction > self.last_instant else found + fraction
 
     def count(self, after: Instant, until: Instant) -> int | None:
         """Return how many steps lie in `after < step <= until`, up to a hundred years: few enough to be walked."""
@@ -107,20 +181,13 @@ class CalendarSteps(Trigger):
         if self.start is not None:
             wall = to_datetime(wall_second_at(self._zone, self.start) * SECOND)
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
-        text += f", {self.tz}"
-        if self.end is not None:
-            text += f", until {in_words(self.end)}"
-        if self.times is not None:
-            text += ", 1 time" if self.times == 1 else f", {self.times} times"
+        text += f", {self.tz}{self.end_in_words()}"
         return f"{text}, where the month has that day" if self.missing == "skip" else text
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""
-        optional = {"start": self.start, "end": self.end, "times": self.times}
-        given: dict[str, object] = {key: value for key, value in optional.items() if value is not None}
-        if self.missing == "skip":
-            given["missing"] = self.missing
-        return {"type": "steps", "months": self.months, "tz": self.tz, **given}
+        missing = {"missing": "skip"} if self.missing == "skip" else {}
+        return {"type": "steps", "months": self.months, "tz": self.tz, **self.bounds_spec(), **missing}
 
     def _first_from(self, wall: int, anchor: int) -> int | None:
         """Return the first step at or after a wall second; the calendar repeats, so that a few hundred tries suffice."""
@@ -143,102 +210,8 @@ class CalendarSteps(Trigger):
         return None
 
 
-def steps(
-    *,
-    months: int | None,
-    years: int | None,
-    start: datetime | None,
-    end: datetime | None,
-    times: int | None,
-    tz: str | ZoneInfo | None,
-    missing: Missing,
-) -> CalendarSteps:
-    """Return the trigger for calendar steps, as `every(months=..., years=...)` is asked for them."""
-    for unit, count in (("months", months), ("years", years)):
-        if count is not None:
-            check_whole(count, what=unit, low=0, high=_MOST_MONTHS, expected="a whole number")
-    rule = CalendarSteps(
-        months=(months or 0) + _MONTHS_A_YEAR * (years or 0),
-        start=None if start is None else from_datetime(start, what="start"),
-        end=None if end is None else from_datetime(end, what="end"),
-        times=times,
-        tz=zone_name_of(tz, start),
-        missing=missing,
-    )
-    if rule.start is not None and rule.end is not None and rule.end < rule.start:
-        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
-    return rule
-
-
 def _month_number(day: date) -> int:
     return day.year * _MONTHS_A_YEAR + day.month - 1
-
-
-SHORTEST_INTERVAL: Micros = MILLISECOND
-
-_UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Every(Trigger):
-    """Occurrences at `start`, `start + interval` and so on: not past `end`.
-
-    Without a start it counts from the instant it is asked about; a schedule fixes that when it is first stored.
-    """
-
-    interval: Micros
-    start: Instant | None = None
-    end: Instant | None = None
-    times: int | None = None
-
-    def __post_init__(self) -> None:
-        expected = "from 1 ms to 100 years"
-        check_length(
-            self.interval, what="interval", low=SHORTEST_INTERVAL, high=LONGEST_DURATION, expected=expected
-        )
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
-        if self.times is not None:
-            check_times(self.times, what="times")
-
-    def after(self, instant: Instant) -> Instant | None:
-        """Return the first occurrence strictly after `instant`."""
-        start = instant + self.interval if self.start is None else self.start
-        count = max(0, (instant - start) // self.interval + 1)
-        due = start + count * self.interval
-        return due if due <= (LATEST if self.end is None else self.end) else None
-
-    def count(self, after: Instant, until: Instant) -> int:
-        """Return how many occurrences lie in `after < occurrence <= until`."""
-        until = min(until, LATEST if self.end is None else self.end)
-        start = after + self.interval if self.start is None else self.start
-        before = max(0, (after - start) // self.interval + 1)
-        return max(0, (until - start) // self.interval + 1 - before)
-
-    def anchored(self, instant: Instant) -> Every:
-        """Return this rule with its first occurrence one interval after `instant`, unless it already has a start."""
-        if self.start is not None:
-            return self
-        return replace(self, start=min(instant + self.interval, LATEST))
-
-    def describe(self) -> str:
-        """Say the rule in English."""
-        interval = describe_duration(self.interval)
-        text = f"every {interval}" if interval.count(" ") > 1 else f"every {interval.removeprefix('1 ')}"
-        if self.start is not None:
-            text += f", from {in_words(self.start)}"
-        if self.end is not None:
-            text += f", until {in_words(self.end)}"
-        if self.times is not None:
-            text += ", 1 time" if self.times == 1 else f", {self.times} times"
-        return text
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        optional = {"start": self.start, "end": self.end, "times": self.times}
-        given = {key: value for key, value in optional.items() if value is not None}
-        return {"type": "every", "interval": self.interval, **given}
 
 
 @overload
@@ -306,25 +279,33 @@ def every(
     """
     counts = dict(zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True))
     given = {unit: count for unit, count in counts.items() if count is not None}
+    first = None if start is None else from_datetime(start, what="start")
+    last = None if end is None else from_datetime(end, what="end")
+    rule: Every | CalendarSteps
     if months is not None or years is not None:
         if interval is not None or given:
             text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
             raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
-        missing = "last" if missing is None else missing
-        return steps(months=months, years=years, start=start, end=end, times=times, tz=tz, missing=missing)
-    if tz is not None or missing is not None:
+        number, place = _months(months, years), zone_name_of(tz, start)
+        rule = CalendarSteps(
+            months=number, start=first, end=last, times=times, tz=place, missing=missing or "last"
+        )
+    elif tz is not None or missing is not None:
         raise InvalidTrigger(
             "tz and missing are for steps on the calendar, such as every(months=1, tz='Europe/Riga')"
         )
-    rule = Every(
-        interval=_interval(interval, given),
-        start=None if start is None else from_datetime(start, what="start"),
-        end=None if end is None else from_datetime(end, what="end"),
-        times=times,
-    )
-    if rule.start is not None and rule.end is not None and rule.end < rule.start:
+    else:
+        rule = Every(interval=_interval(interval, given), start=first, end=last, times=times)
+    if first is not None and last is not None and last < first:
         raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     return rule
+
+
+def _months(months: int | None, years: int | None) -> int:
+    for unit, count in (("months", months), ("years", years)):
+        if count is not None:
+            check_whole(count, what=unit, low=0, high=_MOST_MONTHS, expected="a whole number")
+    return (months or 0) + _MONTHS_A_YEAR * (years or 0)
 
 
 def _interval(interval: Duration | None, counts: dict[str, float]) -> Micros:

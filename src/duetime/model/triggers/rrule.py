@@ -1,11 +1,12 @@
-"""Recurrence rules of RFC 5545: read, told in English, and asked for their occurrences."""
+"""Recurrence rules of RFC 5545: checked, told in English, and asked for their occurrences by way of dateutil."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from itertools import product
+from math import prod
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
@@ -13,6 +14,7 @@ from duetime.errors import InvalidTrigger, MissingDriver
 from duetime.model.text import shown
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
 from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant
+from duetime.model.triggers.english import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
     Zone,
@@ -22,17 +24,15 @@ from duetime.model.triggers.zones import (
     zone_name_of,
 )
 
-WEEKDAY_CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-FREQUENCIES = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY")
-MOST_TIMES = 100
-"""How many times of day one rule may name."""
-
 _EXAMPLE = "FREQ=MONTHLY;BYDAY=-1FR"
 _LONGEST = 1_000
-_MOST_VALUES = 400
-# A hundred years each: a search looks so far ahead at least.
-_LONGEST_INTERVALS = dict(zip(FREQUENCIES, (100, 1_200, 5_200, 36_500, 876_000), strict=True))
+_MOST_TIMES = 100
+"""How many times of day one rule may name."""
+_UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
+# A hundred years each: a search looks that far ahead at least.
+_LONGEST_INTERVALS = dict(zip(_UNITS, (100, 1_200, 5_200, 36_500, 876_000), strict=True))
 _TOO_FAST = ("MINUTELY", "SECONDLY")
+_WEEKDAY_CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 # The lowest and the highest value; those with a negative lowest count from the end, and have no zero.
 _RANGES = {
     "BYMONTH": (1, 12),
@@ -44,207 +44,11 @@ _RANGES = {
     "BYSECOND": (0, 59),
     "BYSETPOS": (-366, 366),
 }
+_TIMES = ("BYHOUR", "BYMINUTE", "BYSECOND")
 _DIGITS = re.compile(r"[0-9]{1,9}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,3}")
 _DAY = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedRRule:
-    """A rule in parts; `days` are pairs of which one in the month or year (0 for all) and the weekday, Monday = 0."""
-
-    frequency: str
-    interval: int = 1
-    week_start: int = 0
-    days: tuple[tuple[int, int], ...] = ()
-    values: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    until: str | None = None
-
-
-def check_rrule_text(text: object) -> str:
-    """Return a rule in capitals and without its `RRULE:`; raise `InvalidTrigger` if it cannot be one."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
-    return text.strip().upper().removeprefix("RRULE:").removesuffix(";")
-
-
-def read_rrule(text: str) -> ParsedRRule:
-    """Return the parts of a rule; raise `InvalidTrigger` naming the part that is wrong."""
-    given: dict[str, str] = {}
-    for part in text.split(";"):
-        name, equals, value = part.partition("=")
-        if not equals or not value:
-            _refuse_value(part, text, "expected NAME=VALUE")
-        if name in given:
-            _refuse_value(part, text, f"{name} is given twice")
-        given[name] = value
-    frequency = given.pop("FREQ", "")
-    if frequency in _TOO_FAST:
-        _refuse_value(
-            f"FREQ={frequency}", text, "use every('90s') or cron('*/10 * * * * *') for what comes so often"
-        )
-    if frequency not in FREQUENCIES:
-        _refuse_value(f"FREQ={frequency}", text, f"FREQ is needed, one of {', '.join(FREQUENCIES)}")
-    if "COUNT" in given:
-        _refuse_value(
-            f"COUNT={given['COUNT']}", text, "jobs made are counted by the schedule: rrule(...).at_most(10)"
-        )
-    rule = ParsedRRule(
-        frequency=frequency,
-        interval=_read_interval(given.pop("INTERVAL", "1"), text, _LONGEST_INTERVALS[frequency]),
-        week_start=_week_start(given.pop("WKST", "MO"), text),
-        days=_read_days(given.pop("BYDAY", ""), text, frequency),
-        until=_read_until(given.pop("UNTIL", None), text),
-        values={name: _values(name, value, text) for name, value in given.items()},
-    )
-    times = 1
-    for name in ("BYHOUR", "BYMINUTE", "BYSECOND"):
-        times *= len(rule.values.get(name, (0,)))
-    if times > MOST_TIMES:
-        _refuse_value(
-            "BYHOUR, BYMINUTE, BYSECOND",
-            text,
-            f"a rule may name {MOST_TIMES} times of day, not {times}; use cron()",
-        )
-    if "BYSETPOS" in rule.values and not rule.days and len(rule.values) == 1:
-        _refuse_value(
-            "BYSETPOS", text, "it chooses among the days of another part, such as BYDAY=MO,TU,WE,TH,FR"
-        )
-    return rule
-
-
-def read_until(text: str) -> tuple[datetime, bool]:
-    """Return the last moment of an `UNTIL`, and whether it is in UTC; a date means the end of that day."""
-    if not _UNTIL.fullmatch(text):
-        raise ValueError(text)
-    if "T" not in text:
-        text += "T235959"
-    return datetime.strptime(text.removesuffix("Z"), "%Y%m%dT%H%M%S"), text.endswith("Z")  # noqa: DTZ007 - told beside
-
-
-def _read_interval(value: str, text: str, most: int) -> int:
-    if not _DIGITS.fullmatch(value) or not 1 <= int(value) <= most:
-        _refuse_value(f"INTERVAL={value}", text, f"expected 1 to {most} (a hundred years)")
-    return int(value)
-
-
-def _week_start(value: str, text: str) -> int:
-    if value not in WEEKDAY_CODES:
-        _refuse_value(f"WKST={value}", text, f"expected one of {', '.join(WEEKDAY_CODES)}")
-    return WEEKDAY_CODES.index(value)
-
-
-def _read_days(value: str, text: str, frequency: str) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
-    for item in value.split(",") if value else ():
-        match = _DAY.fullmatch(item)
-        number = int(match[1] or 0) if match else 0
-        if match is None or abs(number) > 53 or (match[1] and not number):  # noqa: PLR2004 - weeks of a year
-            _refuse_value(
-                f"BYDAY={item}", text, "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
-            )
-        if number and frequency not in ("YEARLY", "MONTHLY"):
-            _refuse_value(f"BYDAY={item}", text, "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY")
-        found.append((number, WEEKDAY_CODES.index(match[2])))
-    return tuple(dict.fromkeys(found))
-
-
-def _read_until(value: str | None, text: str) -> str | None:
-    if value is not None:
-        try:
-            read_until(value)
-        except ValueError:
-            _refuse_value(
-                f"UNTIL={value}", text, "expected a date or time such as 20301231 or 20301231T235959Z"
-            )
-    return value
-
-
-def _values(name: str, value: str, text: str) -> tuple[int, ...]:
-    if name not in _RANGES:
-        _refuse_value(name, text, f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}")
-    low, high = _RANGES[name]
-    items = value.split(",", _MOST_VALUES)
-    numbers = [int(item) if _NUMBER.fullmatch(item) else high + 1 for item in items]
-    for item, number in zip(items, numbers, strict=True):
-        if not low <= number <= high or (low < 0 and not number):
-            expected = f"{low} to {high}" if low >= 0 else f"1 to {high}, or -1 to {low} from the end"
-            _refuse_value(f"{name}={item[:20]}", text, f"expected {expected}")
-    return tuple(sorted(set(numbers)))
-
-
-def _refuse_value(part: str, text: str, expected: str) -> NoReturn:
-    raise InvalidTrigger(f"bad part {shown(part)} in the rule {shown(text)}: {expected}; e.g. {_EXAMPLE!r}")
-
-
-_UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-_ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
-_MOST_TIMES_TOLD = 4
-
-
-def describe_rrule(rule: ParsedRRule) -> str:
-    """Return one English phrase, such as `every 2 weeks on Monday and Friday at 09:00`; the rule is complete."""
-    unit = _UNITS[rule.frequency]
-    text = f"every {unit}" if rule.interval == 1 else f"every {rule.interval} {unit}s"
-    values = rule.values
-    if months := values.get("BYMONTH"):
-        text += f" in {_join([_MONTHS[month - 1] for month in months])}"
-    if weeks := values.get("BYWEEKNO"):
-        text += f" in {_join([_numbered('week', week, 'year') for week in weeks])}"
-    days = [_numbered("day", day, "year") for day in values.get("BYYEARDAY", ())]
-    days += [_numbered("day", day, "month") for day in values.get("BYMONTHDAY", ())]
-    told = [_join(days)] if days else []
-    if rule.days:
-        told.append(
-            _join([_WEEKDAYS[day] if not nth else _nth(nth, _WEEKDAYS[day]) for nth, day in rule.days])
-        )
-    if told:
-        text += f" on {' if also on '.join(told)}"
-    text += _times(rule)
-    if chosen := values.get("BYSETPOS"):
-        text += f", of these only {_join([_nth(position, 'one') for position in chosen])}"
-    return text
-
-
-def _times(rule: ParsedRRule) -> str:
-    hours, minutes, seconds = (rule.values.get(name, ()) for name in ("BYHOUR", "BYMINUTE", "BYSECOND"))
-    if hours and len(hours) * len(minutes) * len(seconds) <= _MOST_TIMES_TOLD:
-        clock = "{:02}:{:02}:{:02}" if seconds != (0,) else "{:02}:{:02}"
-        return f" at {_join([clock.format(*time) for time in product(hours, minutes, seconds)])}"
-    text = f" at minute {_numbers(minutes)}" if minutes else ""
-    if seconds and seconds != (0,):
-        text += f" at second {_numbers(seconds)}"
-    return f"{text} of hour {_numbers(hours)}" if hours else text
-
-
-def _numbered(what: str, number: int, whole: str) -> str:
-    if number == -1:
-        return f"the last {what} of the {whole}"
-    return (
-        f"{what} {number} of the {whole}" if number > 0 else f"{what} {-number} from the end of the {whole}"
-    )
-
-
-def _nth(number: int, what: str) -> str:
-    order = _ORDINALS[abs(number)] if abs(number) < len(_ORDINALS) else f"number {abs(number)}"
-    if number == -1:
-        return f"the last {what}"
-    return f"the {order} {what}" if number > 0 else f"the {order} last {what}"
-
-
-def _numbers(values: tuple[int, ...]) -> str:
-    return _join([str(value) for value in values])
-
-
-def _join(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall time
 _HOUR_SECONDS = 3600
@@ -271,24 +75,22 @@ class RRule(Trigger):
     start: Instant
     tz: str = "UTC"
     _zone: Zone = field(init=False, repr=False, compare=False)
-    _rule: ParsedRRule = field(init=False, repr=False, compare=False)
+    _parts: dict[str, str] = field(init=False, repr=False, compare=False)
+    """The parts of the rule, with what it leaves open taken from the start, so that it can be asked from anywhere."""
     _first: int = field(init=False, repr=False, compare=False)
     _end: Instant = field(init=False, repr=False, compare=False)
-    _arguments: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_instant(self.start, what="start")
-        text, place = check_rrule_text(self.rule), zone(self.tz)
+        text, place = _checked_text(self.rule), zone(self.tz)
         start = self.start - self.start % SECOND
         first = wall_second_at(place, start)
-        rule = _completed(read_rrule(text), _EPOCH + timedelta(seconds=first))
-        end = _end(rule.until, place.key)
+        parts = _read_parts(text)
         derived = {
             "_zone": place,
-            "_rule": rule,
+            "_end": _end(parts.pop("UNTIL", None), place.key),
+            "_parts": _completed(parts, _EPOCH + timedelta(seconds=first)),
             "_first": first,
-            "_end": end,
-            "_arguments": _arguments(rule),
         }
         for name, value in {"rule": text, "start": start, "tz": place.key, **derived}.items():
             object.__setattr__(self, name, value)
@@ -314,7 +116,7 @@ class RRule(Trigger):
     def describe(self) -> str:
         """Say the rule in English."""
         start = _EPOCH + timedelta(seconds=self._first)
-        text = f"{describe_rrule(self._rule)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
+        text = f"{_describe(self._parts)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
         return text if self._end == LATEST else f"{text}, until {in_words(self._end)}"
 
     def to_spec(self) -> dict[str, object]:
@@ -324,12 +126,13 @@ class RRule(Trigger):
     def first_from(self, wall: int) -> int | None:
         """Return the first wall second at or after `wall` that the rule names."""
         wall = max(wall, self._first)
-        begin = _begin(self._rule, self._first, wall)
+        begin = _begin(self._parts, self._first, wall)
         moved = _moved(begin)
         begin = begin.replace(year=begin.year + moved * _REPEATS)
         wanted = _EPOCH + timedelta(seconds=wall + moved * _REPEATS_SECONDS)
+        text, read = ";".join(f"{name}={value}" for name, value in self._parts.items()), _dateutil().rrulestr
         try:
-            for found in _dateutil().rrule(dtstart=begin, **self._arguments):
+            for found in read(text, dtstart=begin):
                 if found >= wanted:
                     return int((found - _EPOCH) // timedelta(seconds=1)) - moved * _REPEATS_SECONDS
         except ValueError as error:
@@ -338,7 +141,7 @@ class RRule(Trigger):
 
     def _last_day(self, wall: int) -> datetime:
         """Return a day that a search from `wall` surely looks at in any zone, next to the last."""
-        moved = _moved(_begin(self._rule, self._first, wall))
+        moved = _moved(_begin(self._parts, self._first, wall))
         return datetime(9_999 - moved * _REPEATS, 12, 30, tzinfo=UTC)
 
 
@@ -350,48 +153,147 @@ def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RR
     return RRule(rule=rule, start=from_datetime(start, what="start"), tz=zone_name_of(tz, start))
 
 
-def _completed(rule: ParsedRRule, start: datetime) -> ParsedRRule:
-    """Return the rule with what it leaves open taken from the start, so that it can be asked from anywhere."""
-    values = dict(rule.values)
-    days = rule.days
-    if not days and not values.keys() & {"BYWEEKNO", "BYYEARDAY", "BYMONTHDAY"}:
-        if rule.frequency == "YEARLY":
-            values.setdefault("BYMONTH", (start.month,))
-        if rule.frequency in ("YEARLY", "MONTHLY"):
-            values["BYMONTHDAY"] = (start.day,)
-        if rule.frequency == "WEEKLY":
-            days = ((0, start.weekday()),)
-    if rule.frequency != "HOURLY":
-        values.setdefault("BYHOUR", (start.hour,))
-    values.setdefault("BYMINUTE", (start.minute,))
-    values.setdefault("BYSECOND", (start.second,))
-    return replace(rule, values=values, days=days)
+def _checked_text(text: object) -> str:
+    """Return a rule in capitals and without its `RRULE:`; raise `InvalidTrigger` if it cannot be one."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
+    return text.strip().upper().removeprefix("RRULE:").removesuffix(";")
 
 
-def _arguments(rule: ParsedRRule) -> dict[str, Any]:
-    module = _dateutil()
-    arguments: dict[str, Any] = {name.lower(): values for name, values in rule.values.items()}
-    if rule.days:
-        arguments["byweekday"] = [module.weekday(day, n=nth or None) for nth, day in rule.days]
-    frequency = FREQUENCIES.index(rule.frequency)
-    return {"freq": frequency, "interval": rule.interval, "wkst": rule.week_start, **arguments}
+def _read_parts(text: str) -> dict[str, str]:
+    """Return the parts of a rule by name; raise `InvalidTrigger` naming the part that is wrong.
+
+    dateutil takes values out of range, and reads a rule with them as another.
+    """
+    parts = _split(text)
+    frequency = parts.get("FREQ", "")
+    if frequency in _TOO_FAST:
+        _refuse(
+            f"FREQ={frequency}", text, "use every('90s') or cron('*/10 * * * * *') for what comes so often"
+        )
+    if frequency not in _UNITS:
+        _refuse(f"FREQ={frequency}", text, f"FREQ is needed, one of {', '.join(_UNITS)}")
+    for name, value in parts.items():
+        for item in value.split(","):
+            if (expected := _misfit(name, item, frequency)) is not None:
+                _refuse(f"{name}={item[:20]}", text, expected)
+    times = prod(len(_numbers(parts, name)) or 1 for name in _TIMES)
+    if times > _MOST_TIMES:
+        expected = f"a rule may name {_MOST_TIMES} times of day, not {times}; use cron()"
+        _refuse(", ".join(_TIMES), text, expected)
+    if "BYSETPOS" in parts and sum(name.startswith("BY") for name in parts) == 1:
+        _refuse("BYSETPOS", text, "it chooses among the days of another part, such as BYDAY=MO,TU,WE,TH,FR")
+    return parts
 
 
-def _begin(rule: ParsedRRule, first: int, wall: int) -> datetime:
+def _split(text: str) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    for part in text.split(";"):
+        name, equals, value = part.partition("=")
+        if not equals or not value:
+            _refuse(part, text, "expected NAME=VALUE")
+        if name in parts:
+            _refuse(part, text, f"{name} is given twice")
+        parts[name] = value
+    return parts
+
+
+def _misfit(name: str, item: str, frequency: str) -> str | None:
+    """Say what is expected instead of one value of a part; `None` if it is right."""
+    fits, expected = False, ""
+    match name:
+        case "FREQ":
+            fits = item == frequency
+        case "COUNT":
+            expected = "jobs made are counted by the schedule: rrule(...).at_most(10)"
+        case "INTERVAL":
+            most = _LONGEST_INTERVALS[frequency]
+            fits = _DIGITS.fullmatch(item) is not None and 1 <= int(item) <= most
+            expected = f"expected 1 to {most} (a hundred years)"
+        case "WKST":
+            fits, expected = item in _WEEKDAY_CODES, f"expected one of {', '.join(_WEEKDAY_CODES)}"
+        case "UNTIL":
+            fits = _read_until(item) is not None
+            expected = "expected a date or time such as 20301231 or 20301231T235959Z"
+        case "BYDAY":
+            found = _DAY.fullmatch(item)
+            fits = found is not None and (not found[1] or 1 <= abs(int(found[1])) <= 53)  # noqa: PLR2004 - weeks
+            expected = "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
+            if fits and item not in _WEEKDAY_CODES and frequency not in ("YEARLY", "MONTHLY"):
+                fits, expected = False, "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+        case _ if name in _RANGES:
+            low, high = _RANGES[name]
+            number = int(item) if _NUMBER.fullmatch(item) else high + 1
+            fits = low <= number <= high and (low >= 0 or number != 0)
+            expected = (
+                f"expected {low} to {high}"
+                if low >= 0
+                else f"expected 1 to {high}, or -1 to {low} from the end"
+            )
+        case _:
+            expected = f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}"
+    return None if fits else expected
+
+
+def _refuse(part: str, text: str, expected: str) -> NoReturn:
+    raise InvalidTrigger(f"bad part {shown(part)} in the rule {shown(text)}: {expected}; e.g. {_EXAMPLE!r}")
+
+
+def _numbers(parts: Mapping[str, str], name: str) -> list[int]:
+    return sorted({int(value) for value in parts[name].split(",")}) if name in parts else []
+
+
+def _read_until(text: str) -> tuple[datetime, bool] | None:
+    """Return the last moment of an `UNTIL`, and whether it is in UTC; a date means the end of that day."""
+    if not _UNTIL.fullmatch(text):
+        return None
+    whole = text if "T" in text else f"{text}T235959"
+    try:
+        return datetime.strptime(whole.removesuffix("Z"), "%Y%m%dT%H%M%S"), text.endswith("Z")  # noqa: DTZ007 - a wall time
+    except ValueError:
+        return None
+
+
+def _end(until: str | None, tz: str) -> Instant:
+    if until is None or (read := _read_until(until)) is None:
+        return LATEST
+    wall, is_utc = read
+    return from_datetime(wall.replace(tzinfo=UTC if is_utc else ZoneInfo(tz)), what=f"UNTIL={until}")
+
+
+def _completed(parts: Mapping[str, str], start: datetime) -> dict[str, str]:
+    """Return the parts with what they leave open taken from the start."""
+    full, frequency = dict(parts), parts["FREQ"]
+    if not parts.keys() & {"BYDAY", "BYWEEKNO", "BYYEARDAY", "BYMONTHDAY"}:
+        if frequency == "YEARLY":
+            full.setdefault("BYMONTH", str(start.month))
+        if frequency in ("YEARLY", "MONTHLY"):
+            full["BYMONTHDAY"] = str(start.day)
+        if frequency == "WEEKLY":
+            full["BYDAY"] = _WEEKDAY_CODES[start.weekday()]
+    if frequency != "HOURLY":
+        full.setdefault("BYHOUR", str(start.hour))
+    full.setdefault("BYMINUTE", str(start.minute))
+    full.setdefault("BYSECOND", str(start.second))
+    return full
+
+
+def _begin(parts: Mapping[str, str], first: int, wall: int) -> datetime:
     """Return where the latest period begins that is not after `wall` and a whole number of intervals from the first."""
     start, at = _EPOCH + timedelta(seconds=first), _EPOCH + timedelta(seconds=wall)
-    if rule.frequency == "HOURLY":
-        hours = (wall // _HOUR_SECONDS - first // _HOUR_SECONDS) // rule.interval * rule.interval
+    frequency, size = parts["FREQ"], int(parts.get("INTERVAL", 1))
+    if frequency == "HOURLY":
+        hours = (wall // _HOUR_SECONDS - first // _HOUR_SECONDS) // size * size
         return _EPOCH + timedelta(hours=first // _HOUR_SECONDS + hours)
-    if rule.frequency in ("YEARLY", "MONTHLY"):
-        size = rule.interval * (_MONTHS_A_YEAR if rule.frequency == "YEARLY" else 1)
-        month = start.year * _MONTHS_A_YEAR + (start.month - 1 if rule.frequency == "MONTHLY" else 0)
+    if frequency in ("YEARLY", "MONTHLY"):
+        size *= _MONTHS_A_YEAR if frequency == "YEARLY" else 1
+        month = start.year * _MONTHS_A_YEAR + (start.month - 1 if frequency == "MONTHLY" else 0)
         month += (at.year * _MONTHS_A_YEAR + at.month - 1 - month) // size * size
         return datetime(month // _MONTHS_A_YEAR, month % _MONTHS_A_YEAR + 1, 1)  # noqa: DTZ001 - a wall time
-    size = rule.interval * (_DAYS_A_WEEK if rule.frequency == "WEEKLY" else 1)
     day = start.date().toordinal()
-    if rule.frequency == "WEEKLY":
-        day -= (start.weekday() - rule.week_start) % _DAYS_A_WEEK
+    if frequency == "WEEKLY":
+        size *= _DAYS_A_WEEK
+        day -= (start.weekday() - _WEEKDAY_CODES.index(parts.get("WKST", "MO"))) % _DAYS_A_WEEK
     day += (at.date().toordinal() - day) // size * size
     return datetime.combine(date.fromordinal(day), datetime.min.time())
 
@@ -401,11 +303,54 @@ def _moved(begin: datetime) -> int:
     return (_LATEST_YEAR - begin.year) // _REPEATS
 
 
-def _end(until: str | None, tz: str) -> Instant:
-    if until is None:
-        return LATEST
-    wall, is_utc = read_until(until)
-    return from_datetime(wall.replace(tzinfo=UTC if is_utc else ZoneInfo(tz)), what=f"UNTIL={until}")
+def _describe(parts: Mapping[str, str]) -> str:
+    """Return one English phrase, such as `every 2 weeks on Monday and Friday at 09:00`; the rule is complete."""
+    unit, interval = _UNITS[parts["FREQ"]], int(parts.get("INTERVAL", 1))
+    text = f"every {unit}" if interval == 1 else f"every {interval} {unit}s"
+    if months := _numbers(parts, "BYMONTH"):
+        text += f" in {join_words([MONTHS[month - 1] for month in months])}"
+    if weeks := _numbers(parts, "BYWEEKNO"):
+        text += f" in {join_words([_numbered('week', week, 'year') for week in weeks])}"
+    days = [_numbered("day", day, "year") for day in _numbers(parts, "BYYEARDAY")]
+    days += [_numbered("day", day, "month") for day in _numbers(parts, "BYMONTHDAY")]
+    told = [join_words(days)] if days else []
+    if weekdays := parts.get("BYDAY"):
+        told.append(join_words([_weekday(item) for item in dict.fromkeys(weekdays.split(","))]))
+    if told:
+        text += f" on {' if also on '.join(told)}"
+    text += _times(*(_numbers(parts, name) for name in _TIMES))
+    if chosen := _numbers(parts, "BYSETPOS"):
+        text += f", of these only {join_words([_nth(position, 'one') for position in chosen])}"
+    return text
+
+
+def _times(hours: list[int], minutes: list[int], seconds: list[int]) -> str:
+    if hours and (times := times_in_words(hours, minutes, seconds)) is not None:
+        return f" {times}"
+    text = f" at minute {join_words([*map(str, minutes)])}"
+    if seconds != [0]:
+        text += f" at second {join_words([*map(str, seconds)])}"
+    return f"{text} of hour {join_words([*map(str, hours)])}" if hours else text
+
+
+def _weekday(item: str) -> str:
+    name = WEEKDAYS[_WEEKDAY_CODES.index(item[-2:])]
+    return _nth(int(item[:-2]), name) if item[:-2] else name
+
+
+def _numbered(what: str, number: int, whole: str) -> str:
+    if number == -1:
+        return f"the last {what} of the {whole}"
+    return (
+        f"{what} {number} of the {whole}" if number > 0 else f"{what} {-number} from the end of the {whole}"
+    )
+
+
+def _nth(number: int, what: str) -> str:
+    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
+    if number == -1:
+        return f"the last {what}"
+    return f"the {order} {what}" if number > 0 else f"the {order} last {what}"
 
 
 def _dateutil() -> Any:

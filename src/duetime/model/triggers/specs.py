@@ -16,6 +16,7 @@ from duetime.model.text import shown
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.calendars import calendar_from_spec
 from duetime.model.triggers.combined import (
     DEEPEST_TRIGGER,
     MOST_TRIGGER_PARTS,
@@ -88,9 +89,6 @@ def _read_value(key: str, value: Any, depth: int) -> Any:
     if key == "parts":
         return tuple(_read(part, depth + 1) for part in _checked_parts(value))
     if key == "calendar":
-        # Imported here: calendars use the zones of this package, which would otherwise have to come before itself.
-        from duetime.model.triggers.calendars import calendar_from_spec
-
         return calendar_from_spec(value)
     return value
 

@@ -161,7 +161,7 @@ def test_what_is_due_and_not_fired_says_that_nobody_fires() -> None:
     idle = replace(ALIVE, fires=False)
     text = told(schedule={"fired_through": THREE - DAY, "next_at": THREE}, workers=(idle,))
     assert "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin, 5 hours ago, has not been fired yet." in text
-    assert "Nobody fires schedules: worker w1 (pid 7 on h) was told to leave them alone." in text
+    assert "No one fires schedules: worker w1 (pid 7 on h) was told to leave them alone." in text
 
 
 def test_what_is_to_come_says_when_and_what_is_in_its_way() -> None:

@@ -227,7 +227,7 @@ def test_the_story_names_origin_tries_start_and_end() -> None:
         ({"state": State.SKIPPED, "reason": "expired"}, "It was skipped: it was too late to matter."),
         (
             {"state": State.SKIPPED, "reason": "misfire", "span_count": 3},
-            "It was skipped: nobody was there to run it in time. This record stands for 3 occurrences.",
+            "It was skipped: no one was there to run it in time. This record stands for 3 occurrences.",
         ),
     ],
 )

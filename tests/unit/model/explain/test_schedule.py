@@ -65,7 +65,7 @@ def test_a_pending_job_is_told_with_what_it_waits_for() -> None:
 def test_a_misfire_is_told_with_the_outage_and_the_policy(misfire: str, rule: str) -> None:
     text = told(schedule={"misfire": misfire}, records=[skipped("misfire")])
     assert "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin was skipped." in text
-    outage = "Nobody fired it from 2026-11-15 03:00:00 Europe/Berlin until 2026-11-15 08:00:00 Europe/Berlin"
+    outage = "No one fired it from 2026-11-15 03:00:00 Europe/Berlin until 2026-11-15 08:00:00 Europe/Berlin"
     assert f"{outage}, when this was noticed; {rule}" in text
 
 
@@ -210,7 +210,7 @@ def test_a_change_before_anybody_had_fired_it_is_told_with_who() -> None:
     later = cron("0 5 * * *", tz=BERLIN)
     change = entry("edit", NOW, trigger=[text_of(NIGHTLY), text_of(later)])
     text = told(trigger=later, records=[skipped("edited", created_at=NOW)], entries=[change])
-    assert "The schedule was changed by ada@desk before anybody had fired it." in text
+    assert "The schedule was changed by ada@desk before anyone had fired it." in text
 
 
 def test_a_record_of_many_is_read_with_the_trigger_of_that_time() -> None:
@@ -224,7 +224,7 @@ def test_a_record_of_many_is_read_with_the_trigger_of_that_time() -> None:
 @pytest.mark.parametrize("workers", [(), (replace(ALIVE, state="dead"),)])
 def test_without_workers_nobody_fires(workers: tuple[StoredWorker, ...]) -> None:
     text = told(asked=None, workers=workers)
-    assert "Nobody fires schedules: no worker is alive." in text
+    assert "No one fires schedules: no worker is alive." in text
     assert "No worker is alive;" not in text
 
 

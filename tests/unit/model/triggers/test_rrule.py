@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import builtins
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -139,7 +136,6 @@ def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, a
         ("FREQ=DAILY;BYMONTHDAY=0", "expected 1 to 31, or -1 to -31 from the end"),
         ("FREQ=DAILY;BYHOUR=24", "expected 0 to 23"),
         ("FREQ=DAILY;BYHOUR=1,,2", "expected 0 to 23"),
-        ("FREQ=DAILY;BYHOUR=" + "1," * 450 + "1", "expected 0 to 23"),
         ("FREQ=DAILY;BYEASTER=0", "known parts are FREQ"),
         ("FREQ=DAILY;BYSETPOS=1", "it chooses among the days"),
         ("FREQ=DAILY;UNTIL=soon", "expected a date or time"),
@@ -188,22 +184,17 @@ def test_the_stored_form_does_not_change() -> None:
     }
 
 
-def ask_instead(monkeypatch: pytest.MonkeyPatch, maker: Callable[..., Any]) -> None:
-    """Let rules be asked of another maker than dateutil's."""
-    monkeypatch.setattr(sys.modules[RRule.__module__], "_dateutil", lambda: SimpleNamespace(rrule=maker))
-
-
 def test_a_far_start_costs_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[datetime] = []
+    original = dateutil.rrule.rrule.__iter__
 
-    class Counting(dateutil.rrule.rrule):  # type: ignore[misc]
-        def __iter__(self) -> Any:
-            for found in super().__iter__():
-                taken.append(found)
-                yield found
+    def counted(rule: Any) -> Any:
+        for found in original(rule):
+            taken.append(found)
+            yield found
 
     trigger = rrule("FREQ=HOURLY", start=datetime(1970, 1, 1, tzinfo=UTC))
-    ask_instead(monkeypatch, Counting)
+    monkeypatch.setattr(dateutil.rrule.rrule, "__iter__", counted)
     assert trigger.next_after(moment("2900-01-01T00:30")) == moment("2900-01-01T01:00")
     assert 1 <= len(taken) <= 2
 
@@ -214,12 +205,13 @@ def test_a_search_looks_no_further_than_five_hundred_years(
 ) -> None:
     trigger = rrule("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", start=datetime(1970, 1, 1, tzinfo=UTC))
     begins: list[datetime] = []
+    original = dateutil.rrule.rrulestr
 
-    def remembering(*, dtstart: datetime, **options: Any) -> Any:
+    def remembering(text: str, *, dtstart: datetime) -> Any:
         begins.append(dtstart)
-        return dateutil.rrule.rrule(dtstart=dtstart, **options)
+        return original(text, dtstart=dtstart)
 
-    ask_instead(monkeypatch, remembering)
+    monkeypatch.setattr(dateutil.rrule, "rrulestr", remembering)
     trigger.next_after(datetime(year, 1, 1, tzinfo=UTC))
     assert [100 <= 9_999 - begin.year < 500 for begin in begins] == [True]
 

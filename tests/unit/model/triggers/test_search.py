@@ -15,12 +15,12 @@ from duetime.model.time import HOUR, LATEST, from_datetime, to_datetime
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import MOST_SEARCH_STEPS, NEVER, SEARCH_HORIZON, NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, Except, Intersection, TriggerWrapper, Union
-from duetime.model.triggers.cron import Cron, CronIntersection, cron
+from duetime.model.triggers.cron import Cron, cron
 from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
-from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, ZONES, several, walk, wrapped
+from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, several, walk, wrapped
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAILY = cron("0 9 * * *")
@@ -123,7 +123,6 @@ def test_a_part_whose_search_runs_out_before_another_comes_leaves_open_which_is_
         At((BEGIN,)) - calendars.weekends(),
         (DAILY - calendars.weekends()).between(end=to_datetime(BEGIN)),
         NEVER_IN_TWO_ZONES.between(end=to_datetime(BEGIN + HOUR)),
-        every("7s", start=to_datetime(BEGIN)) & every("7s", start=to_datetime(BEGIN + 1)),
         At((BEGIN,)) | At((BEGIN - 1,)),
     ],
 )
@@ -213,31 +212,3 @@ def test_threads_that_share_a_trigger_get_the_answers_of_one() -> None:
     for thread in threads:
         thread.join()
     assert answers == [expected] * 4
-
-
-RULES = st.builds(
-    Cron,
-    st.sampled_from(
-        ["*/30 * * * *", "0-28/2 2 * * *", "1-29/2 2 * * *", "30 2 * * *", "*/7 1-3 * * *", "0 2,3 * * SUN"]
-    ),
-    ZONES,
-)
-
-
-@tries(1)
-@given(rules=st.lists(RULES, min_size=2, max_size=3), tz=ZONES, after=INSTANTS, days=st.integers(1, 250))
-def test_cron_rules_of_one_zone_meet_where_all_of_them_come(
-    rules: list[Cron], tz: str, after: int, days: int
-) -> None:
-    together = tuple(Cron(rule.expression, tz) for rule in rules)
-    until = after + days * DAY
-    expected = sorted(set.intersection(*({*walk(rule, after, until=until, most=10**6)} for rule in together)))
-    assert walk(CronIntersection(together), after, until=until, most=10**6) == expected
-    assert CronIntersection(together).count(after, until) == len(expected)
-
-
-def test_what_rules_of_one_zone_have_in_common_takes_a_step_for_each_change_of_the_clock() -> None:
-    # Both are swallowed by the gap of half an hour, and come as it ends: once a year, on a Sunday.
-    odd, even = (cron(f"{minutes} 2 * * *", tz="Australia/Lord_Howe") for minutes in ("1-29/2", "0-28/2"))
-    found = (odd & even).first(from_datetime(NOW), steps=10)
-    assert found == from_datetime(datetime(2027, 10, 2, 15, 30, tzinfo=UTC))

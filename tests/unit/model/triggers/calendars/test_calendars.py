@@ -70,7 +70,7 @@ def test_joined_calendars_exclude_what_either_does(one: Calendar, two: Calendar,
 def test_a_zone_is_given_once(calendar: Calendar, instant: int) -> None:
     placed = calendar.placed("Asia/Tokyo")
     assert placed.placed("Europe/Riga") == placed
-    assert "in Asia/Tokyo" not in placed.describe(beside="Asia/Tokyo")
+    assert "in Asia/Tokyo" not in placed.describe(known_tz="Asia/Tokyo")
 
 
 def test_joining_is_flat_and_bounded() -> None:

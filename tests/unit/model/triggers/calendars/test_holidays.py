@@ -81,7 +81,7 @@ def test_too_many_dates_are_refused_without_reading_them_all() -> None:
 
 def test_days_off_are_the_weekend_and_holidays() -> None:
     free = days_off([CHRISTMAS], tz="Europe/Riga")
-    assert free.describe(beside="Europe/Riga") == "on Saturday and Sunday and on 2030-12-25"
+    assert free.describe(known_tz="Europe/Riga") == "on Saturday and Sunday and on 2030-12-25"
     assert days_off([]).describe() == days_off().describe() == "on Saturday and Sunday"
     assert days_off({CHRISTMAS: "Christmas"}, weekend="FRI-SAT").why(instant(2030, 12, 27)) == (
         "2030-12-27 is a Friday"
