@@ -36,8 +36,9 @@ def _parse(setting: str) -> Callable[[str], None]:
     name, nth = (head, int(last)) if last.isdigit() else (setting, 1)
     name, _, action = name.rpartition(":")
     if not name or action not in _ACTIONS:
-        message = f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
-        raise ConfigError(message)
+        raise ConfigError(
+            f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
+        )
     return _Countdown(name, action, nth)
 
 
@@ -66,8 +67,7 @@ def _stop(_name: str) -> None:
 
 
 def _raise(name: str) -> None:
-    message = f"the failpoint {name} was told to fail"
-    raise InjectedFault(message)
+    raise InjectedFault(f"the failpoint {name} was told to fail")
 
 
 _ACTIONS: dict[str, Callable[[str], None]] = {"kill": _kill, "stop": _stop, "raise": _raise}

@@ -137,12 +137,14 @@ def call_back(job: StoredJob) -> NewJob | None:
 def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
     as_callback = getattr(target, "as_callback", None)
     if as_callback is None:
-        text = f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
+        )
     callback: Callback = as_callback()
     if owner is not None and callback.owner is not owner:
-        text = f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
+        )
     return callback.to_spec()
 
 

@@ -72,15 +72,13 @@ def check_fraction(value: object) -> float:
     """Return a number from 0 to 1 as it is stored; raises `InvalidOption` for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return round(float(value), _FRACTION_DIGITS)
-    text = f"progress must be a number from 0 to 1, such as 0.4, not {shown(value)}"
-    raise InvalidOption(text)
+    raise InvalidOption(f"progress must be a number from 0 to 1, such as 0.4, not {shown(value)}")
 
 
 def check_note(value: object) -> str:
     """Return a note as it is stored, cut to `MAX_NOTE`; raises `InvalidOption` when it is no text."""
     if not isinstance(value, str):
-        text = f"the note of a progress must be text, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"the note of a progress must be text, not {shown(value)}")
     # What is no Unicode, as in names of files, would get through neither a line to a child nor into a database.
     note = value[: MAX_NOTE + 1].encode("utf-8", "backslashreplace").decode()
     return note if len(note) <= MAX_NOTE else f"{note[: MAX_NOTE - 1]}…"

@@ -104,8 +104,9 @@ def as_of(job: StoredJob, now: Instant) -> StoredJob:
 def check_keep_per_schedule(number: int) -> int:
     """Return the number, or raise `InvalidOption`."""
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_PER_SCHEDULE:
-        text = f"keep_per_schedule must be a whole number from 0 to {_MOST_PER_SCHEDULE}, not {shown(number)}"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"keep_per_schedule must be a whole number from 0 to {_MOST_PER_SCHEDULE}, not {shown(number)}"
+        )
     return number
 
 

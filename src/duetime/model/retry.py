@@ -104,8 +104,7 @@ def exponential(
 ) -> Exponential:
     """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= MAX_FACTOR:
-        text = f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}")
     return Exponential(
         check_retries(retries),
         parse_duration(base, what="base"),
@@ -123,8 +122,7 @@ def fixed(retries: int, wait: Duration) -> Fixed:
 def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
     """Wait as long as `function(failures)` says."""
     if not callable(function):
-        text = f"computed() needs a function of the number of failures, not {shown(function)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"computed() needs a function of the number of failures, not {shown(function)}")
     return Computed(check_retries(retries), function)
 
 
@@ -139,18 +137,16 @@ def retry_policy(value: Retries) -> RetryPolicy:
     if isinstance(value, RetryPolicy) and not isinstance(value, type):
         check_retries(value.retries)
         return value
-    text = (
+    raise InvalidOption(
         f"retries={value!r} is not understood; pass a number such as 3, a list of waits such as [1, '10s', '5m'], "
         "or exponential(3), fixed(3, 10) or computed(3, function)"
     )
-    raise InvalidOption(text)
 
 
 def check_retries(value: int) -> int:
     """Return the number of retries, or raise `InvalidOption`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"retries must be a whole number from 0 to {MAX_RETRIES}, not {shown(value)}")
     return value
 
 

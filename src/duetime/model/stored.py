@@ -141,8 +141,7 @@ class LiveWorkers:
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
     """Return a job like one that has ended, all but its deadline, its key and its place in a schedule."""
     if not old.state.terminal:
-        text = f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended"
-        raise JobActive(text)
+        raise JobActive(f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended")
     terms = JobTerms(
         tags=split_tags(old.tags),
         callbacks=old.callbacks,

@@ -149,8 +149,7 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
     """Check what a user wrote for one request; callbacks must be of the same owner, if one is given."""
     _check_known(values, JobOptionValues.__optional_keys__)
     if sum(name in values for name in ("delay", "at", "debounce")) > 1:
-        text = "give either delay= or at= (debounce= is a delay, too), not both"
-        raise InvalidOption(text)
+        raise InvalidOption("give either delay= or at= (debounce= is a delay, too), not both")
     wait = values.get("delay", values.get("debounce"))
     expires = values.get("expires")
     terms = JobTerms(
@@ -183,8 +182,7 @@ def check_priority(priority: int) -> int:
         or not isinstance(priority, int)
         or not FIRST_PRIORITY <= priority <= LAST_PRIORITY
     ):
-        text = f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}")
     return priority
 
 
@@ -192,43 +190,41 @@ def check_timeout(timeout: Duration) -> Micros:
     """Return the timeout in microseconds, or raise when it is not above zero."""
     micros = parse_duration(timeout, what="timeout")
     if micros == 0:
-        text = "timeout must be longer than 0; leave it out for no timeout"
-        raise InvalidOption(text)
+        raise InvalidOption("timeout must be longer than 0; leave it out for no timeout")
     return micros
 
 
 def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
     """Return the choice, or raise `InvalidOption`."""
     if on_crash not in get_args(OnCrash):
-        text = f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
+        )
     return on_crash
 
 
 def check_cpu(cpu: bool) -> bool:  # noqa: FBT001 - it is checked, not obeyed
     """Return the choice, or raise `InvalidOption`."""
     if not isinstance(cpu, bool):
-        text = f"cpu must be True (run in a child process) or False, not {shown(cpu)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"cpu must be True (run in a child process) or False, not {shown(cpu)}")
     return cpu
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags, each once, or raise when one is not a name, or they are too many."""
     if isinstance(tags, str):
-        text = f"tags must be a list such as [{tags!r}]"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list such as [{tags!r}]")
     if not isinstance(tags, Iterable):
-        text = f"tags must be a list such as ['billing'], or [] for none, not {shown(tags)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list such as ['billing'], or [] for none, not {shown(tags)}")
     return _few_tags(check_name(tag, what="tag") for tag in tags)
 
 
 def _few_tags(tags: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(tags))
     if len(found) > MAX_TAGS:
-        text = f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
+        )
     return found
 
 
@@ -237,22 +233,17 @@ def _key(values: JobOptionValues) -> Key | None:
     if "key" not in values:
         for name in ("if_exists", "keep_key", "debounce", "throttle"):
             if name in values:
-                text = f"{name}= needs a key: task.options(key='...', {name}=...)"
-                raise InvalidOption(text)
+                raise InvalidOption(f"{name}= needs a key: task.options(key='...', {name}=...)")
         return None
     if "debounce" in values and "throttle" in values:
-        text = "give either debounce= or throttle=, not both"
-        raise InvalidOption(text)
+        raise InvalidOption("give either debounce= or throttle=, not both")
     if_exists = values.get("if_exists", "replace" if "debounce" in values else "return")
     if if_exists not in get_args(IfExists):
-        text = f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}")
     if "debounce" in values and if_exists != "replace":
-        text = f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}")
     if "throttle" in values and if_exists == "replace":
-        text = "throttle= lets the first request stand; it does not go with if_exists='replace'"
-        raise InvalidOption(text)
+        raise InvalidOption("throttle= lets the first request stand; it does not go with if_exists='replace'")
     return Key(
         value=_check_key(values["key"]),
         if_exists=if_exists,
@@ -263,8 +254,7 @@ def _key(values: JobOptionValues) -> Key | None:
 
 def _check_key(key: str) -> str:
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
-        text = f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}")
     return key
 
 
@@ -278,5 +268,4 @@ def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
 def _check_known(values: Mapping[str, object], known: frozenset[str]) -> None:
     for name in values:
         if name not in known:
-            text = f"unknown option {name!r}; options are {', '.join(sorted(known))}"
-            raise InvalidOption(text)
+            raise InvalidOption(f"unknown option {name!r}; options are {', '.join(sorted(known))}")

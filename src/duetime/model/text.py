@@ -63,17 +63,14 @@ _NAMESPACE = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 def check_name(name: str, *, what: str) -> str:
     """Return the name, or raise `InvalidName` saying what is wrong with it."""
     if not isinstance(name, str):
-        text = f"{what} must be text, not {type(name).__name__}"
-        raise InvalidName(text)
+        raise InvalidName(f"{what} must be text, not {type(name).__name__}")
     if len(name) > MAX_NAME:
-        text = f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed"
-        raise InvalidName(text)
+        raise InvalidName(f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed")
     if not _NAME.fullmatch(name):
-        text = (
+        raise InvalidName(
             f"{what} {name!r} is not allowed: use letters, digits and . _ : / @ < > -, "
             "beginning with a letter, a digit or _"
         )
-        raise InvalidName(text)
     return name
 
 
@@ -91,30 +88,30 @@ def short_list(names: Sequence[str], *, most: int = 10) -> str:
 def check_text(text: str, *, what: str) -> str:
     """Return a text that every store keeps as it is, or raise `InvalidOption`."""
     if clean_text(text) != text:
-        message = f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
-        raise InvalidOption(message)
+        raise InvalidOption(
+            f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
+        )
     return text
 
 
 def check_reason(reason: str) -> str:
     """Return the text that somebody gives as a reason, or raise `InvalidOption`."""
     if not isinstance(reason, str):
-        text = f"reason must be text, not {shown(reason)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"reason must be text, not {shown(reason)}")
     if len(reason) > MAX_REASON:
-        text = f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
+        )
     return check_text(reason, what="reason")
 
 
 def check_namespace(namespace: str) -> str:
     """Return the namespace, or raise `ConfigError`: it becomes a part of table names."""
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-        text = (
+        raise ConfigError(
             f"namespace {namespace!r:.80} is not allowed: use at most 31 lower-case letters, digits and _, "
             "beginning with a letter or _, e.g. namespace='billing'"
         )
-        raise ConfigError(text)
     return namespace
 
 
@@ -133,5 +130,6 @@ def parse_size(size: Size, *, what: str = "size") -> int:
         unit: int = (1024 if binary else 1000) ** _SIZE_POWERS[prefix.upper()]
         if number.strip("0"):
             return int(number) * unit
-    text = f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
-    raise InvalidOption(text)
+    raise InvalidOption(
+        f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
+    )

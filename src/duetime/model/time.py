@@ -32,21 +32,18 @@ LATEST: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(micros
 def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
     """Turn an aware datetime into an instant; raise `InvalidTime` for anything else."""
     if not isinstance(moment, datetime):
-        text = f"{what} must be an aware datetime, not {type(moment).__name__}"
-        raise InvalidTime(text)
+        raise InvalidTime(f"{what} must be an aware datetime, not {type(moment).__name__}")
     if moment.utcoffset() is None:
-        text = (
+        raise InvalidTime(
             f"{what} {moment.isoformat()} has no time zone; "
             "pass an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
         )
-        raise InvalidTime(text)
     try:
         instant = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
     except OverflowError:
         instant = LATEST + 1
     if not EARLIEST <= instant <= LATEST:
-        text = f"{what} {moment.isoformat()} is out of range; it must lie between 1970 and 9000"
-        raise InvalidTime(text)
+        raise InvalidTime(f"{what} {moment.isoformat()} is out of range; it must lie between 1970 and 9000")
     return instant
 
 

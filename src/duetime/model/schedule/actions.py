@@ -114,8 +114,9 @@ def pause(
 ) -> ScheduleUpdate:
     """Return what to write so that a schedule does not fire; what it has planted is taken back."""
     if until is not None and until <= now:
-        text = f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until somebody resumes"
-        raise InvalidTime(text)
+        raise InvalidTime(
+            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until somebody resumes"
+        )
     after = replace(
         before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
     )
@@ -146,8 +147,7 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     upcoming = before.next_at if planted is None else planted
     why = standstill(before) or (None if upcoming is not None else "over")
     if why is not None or upcoming is None:
-        text = f"schedule {before.name!r} is {why}, so nothing of it is about to run"
-        raise NothingToSkip(text)
+        raise NothingToSkip(f"schedule {before.name!r} is {why}, so nothing of it is about to run")
     trigger = trigger_from_text(before.trigger)
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")

@@ -60,13 +60,11 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
     given = [kind for kind in _KINDS if entry.get(kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        text = f"a schedule has one of {', '.join(_KINDS)}; this has {found}"
-        raise InvalidTrigger(text)
+        raise InvalidTrigger(f"a schedule has one of {', '.join(_KINDS)}; this has {found}")
     (kind,) = given
     for beside in ("tz", "start"):
         if entry.get(beside) is not None and beside not in _BESIDE.get(kind, ()):
-            text = f"{beside} does not go with {kind}"
-            raise InvalidTrigger(text)
+            raise InvalidTrigger(f"{beside} does not go with {kind}")
     trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
     jitter = entry.get("jitter")
     return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
@@ -247,8 +245,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
 def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     """Check what a file has for one schedule; raises one of the errors for invalid values."""
     if unknown := sorted(set(entry) - _KEYS):
-        text = f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}")
     name = check_name(_required(entry, "name"), what="schedule name")
     on_crash, gate = entry.get("on_crash"), entry.get("gate")
     return WantedSchedule(
@@ -297,8 +294,7 @@ def _read_pause(value: object) -> WrittenPause | None:
 def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
     values = {key: entry[key] for key in sorted(_OPTIONS & entry.keys())}
     if not isinstance(values.get("tags", []), list):
-        text = f"tags must be a list, not {shown(values['tags'])}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list, not {shown(values['tags'])}")
     for key in _TTLS:
         if values.get(key) == _FOREVER:
             values[key] = None
@@ -320,37 +316,32 @@ def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
     if isinstance(value, tuple):
         return cast("tuple[str, ...]", value)
     if not isinstance(value, Mapping):
-        text = f"arguments must be an object with the names of parameters, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"arguments must be an object with the names of parameters, not {shown(value)}")
     return cast("Mapping[str, Any]", value)
 
 
 def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
     said = cast("Mapping[str, Any]", value)
     if not isinstance(value, Mapping) or set(said) - keys:
-        text = f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}")
     return said
 
 
 def _required(entry: Mapping[str, Any], key: str) -> Any:
     if key not in entry:
-        text = f"{key} is missing"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{key} is missing")
     return entry[key]
 
 
 def _text(value: object, *, what: str) -> str:
     if not isinstance(value, str):
-        text = f"{what} must be text, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be text, not {shown(value)}")
     return check_text(value, what=what)
 
 
 def _count(value: object, *, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        text = f"{what} must be a whole number from 0, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be a whole number from 0, not {shown(value)}")
     return value
 
 

@@ -83,8 +83,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
     """Check what a user wrote for a schedule; callbacks must be of the same owner, if one is given."""
     known = ScheduleOptionValues.__optional_keys__
     if unknown := sorted(set(values) - known):
-        text = f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}")
     overlap = _choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
     misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
     window = values.get("misfire_window")
@@ -110,15 +109,13 @@ def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None
         given = values.get("overlap_limit", DEFAULT_OVERLAP_LIMIT)
         return _whole(given, MOST_WAITING, what="overlap_limit")
     if "overlap_limit" in values:
-        text = f"overlap_limit= is for overlap='queue_all', not {overlap!r}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"overlap_limit= is for overlap='queue_all', not {overlap!r}")
     return None
 
 
 def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
     if "misfire_limit" in values and misfire != "all":
-        text = f"misfire_limit= is for misfire='all', not {misfire!r}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"misfire_limit= is for misfire='all', not {misfire!r}")
     return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
 
 
@@ -132,15 +129,13 @@ def _window(value: Duration) -> Micros:
 
 def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:
     if value not in choices:
-        text = f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}")
     return value
 
 
 def _whole(value: object, most: int, *, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        text = f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}")
     return value
 
 

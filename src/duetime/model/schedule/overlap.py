@@ -49,17 +49,15 @@ def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool)
     if not limited:
         return
     if overlap in TAKES_TURNS:
-        text = (
+        raise InvalidOption(
             f"overlap={overlap!r} does not go with limit= or rate=, which task {task} has: a job waits for one thing; "
             "use overlap='skip' or 'allow', or take the limit off the task"
         )
-        raise InvalidOption(text)
     if misfire == "all" and overlap == "skip":
-        text = (
+        raise InvalidOption(
             f"misfire='all' runs what was missed one after the other, which does not go with limit= or rate=, which "
             f"task {task} has; use overlap='allow' to leave it to the limit, or misfire='latest'"
         )
-        raise InvalidOption(text)
 
 
 def _room(schedule: StoredSchedule) -> int | None:
