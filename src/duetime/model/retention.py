@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from duetime.errors import InvalidOption
 from duetime.model.job import FOREVER, JobId
 from duetime.model.states import State
-from duetime.model.text import shown
+from duetime.model.text import check_whole
 from duetime.model.time import DAY, Instant, Micros, describe_duration
 
 if TYPE_CHECKING:
@@ -103,11 +102,7 @@ def as_of(job: StoredJob, now: Instant) -> StoredJob:
 
 def check_keep_per_schedule(number: int) -> int:
     """Return the number, or raise `InvalidOption`."""
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_PER_SCHEDULE:
-        raise InvalidOption(
-            f"keep_per_schedule must be a whole number from 0 to {_MOST_PER_SCHEDULE}, not {shown(number)}"
-        )
-    return number
+    return check_whole(number, 0, _MOST_PER_SCHEDULE, what="keep_per_schedule")
 
 
 def _ttl(state: State, result_ttl: Micros | None, failure_ttl: Micros | None) -> Micros | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from duetime.errors import InvalidOption
-from duetime.model.text import shown
+from duetime.model.text import check_whole, shown
 from duetime.model.time import Duration, Micros, parse_duration
 
 MAX_RETRIES = 10_000
@@ -145,9 +145,7 @@ def retry_policy(value: Retries) -> RetryPolicy:
 
 def check_retries(value: int) -> int:
     """Return the number of retries, or raise `InvalidOption`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        raise InvalidOption(f"retries must be a whole number from 0 to {MAX_RETRIES}, not {shown(value)}")
-    return value
+    return check_whole(value, 0, MAX_RETRIES, what="retries")
 
 
 NO_RETRIES = exponential(0)

@@ -48,8 +48,19 @@ class TaskOptions:
     terms: JobTerms = NO_TERMS
 
 
-class TaskOptionValues(TypedDict, total=False):
-    """What users may write in `scheduler.task(...)` beside the name."""
+class CommonOptionValues(TypedDict, total=False):
+    """What users may write for tasks, for requests and for schedules."""
+
+    tags: Sequence[str]
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
+
+
+class TaskOptionValues(CommonOptionValues, total=False):
+    """What users may write in `scheduler.task(...)` besides the name."""
 
     queue: str
     priority: int
@@ -61,25 +72,13 @@ class TaskOptionValues(TypedDict, total=False):
     limit: int | Limit | None
     rate: str | Rate | None
     expires: Duration | None
-    tags: Sequence[str]
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 def task_options(values: TaskOptionValues, *, owner: object | None = None) -> TaskOptions:
     """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
-    _check_known(values, TaskOptionValues.__optional_keys__)
-    timeout, expires = values.get("timeout"), values.get("expires")
-    terms = JobTerms(
-        expires=None if expires is None else parse_duration(expires, what="expires"),
-        tags=check_tags(values.get("tags", ())),
-        callbacks=overlay(None, bind_callbacks(values, owner=owner)),
-        result_ttl=_ttl(values, "result_ttl"),
-        failure_ttl=_ttl(values, "failure_ttl"),
-    )
+    check_known(values, TaskOptionValues.__optional_keys__)
+    timeout = values.get("timeout")
+    callbacks = overlay(None, bind_callbacks(values, owner=owner))
     return TaskOptions(
         queue=check_name(values.get("queue", DEFAULT_QUEUE), what="queue"),
         priority=check_priority(values.get("priority", DEFAULT_PRIORITY)),
@@ -89,13 +88,13 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
-        terms=NO_TERMS if terms == NO_TERMS else terms,
+        terms=_terms(values, values.get("expires"), callbacks),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one request asks for beside its arguments; `None` leaves it to the task."""
+    """What one request asks for besides its arguments; `None` leaves it to the task."""
 
     delay: Micros = 0
     at: Instant | None = None
@@ -108,7 +107,7 @@ class JobOptions:
     tx: object | None = None
     """The caller's own transaction, as the store knows it."""
     terms: JobTerms = NO_TERMS
-    """Where they say something, they stand before the task's; tags are added to the task's."""
+    """What they say replaces what the task says; tags are added to those of the task."""
 
     def over(self, defaults: JobTerms) -> JobTerms:
         """Return the terms of a job with these options."""
@@ -121,7 +120,7 @@ class JobOptions:
         return replace(defaults, **said)
 
 
-class JobOptionValues(TypedDict, total=False):
+class JobOptionValues(CommonOptionValues, total=False):
     """What users may write in `task.options(...)`."""
 
     delay: Duration
@@ -137,30 +136,16 @@ class JobOptionValues(TypedDict, total=False):
     throttle: Duration
     expires: Duration | datetime
     tx: object
-    tags: Sequence[str]
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobOptions:
     """Check what a user wrote for one request; callbacks must be of the same owner, if one is given."""
-    _check_known(values, JobOptionValues.__optional_keys__)
+    check_known(values, JobOptionValues.__optional_keys__)
     if sum(name in values for name in ("delay", "at", "debounce")) > 1:
         raise InvalidOption("give either delay= or at= (debounce= is a delay, too), not both")
     wait = values.get("delay", values.get("debounce"))
     expires = values.get("expires")
-    terms = JobTerms(
-        expires=None
-        if expires is None or isinstance(expires, datetime)
-        else parse_duration(expires, what="expires"),
-        tags=check_tags(values.get("tags", ())),
-        callbacks=bind_callbacks(values, owner=owner),
-        result_ttl=_ttl(values, "result_ttl"),
-        failure_ttl=_ttl(values, "failure_ttl"),
-    )
+    moment = from_datetime(expires, what="expires") if isinstance(expires, datetime) else None
     return JobOptions(
         delay=0 if wait is None else parse_duration(wait, what="delay" if "delay" in values else "debounce"),
         at=from_datetime(values["at"], what="at") if "at" in values else None,
@@ -169,19 +154,28 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
         retries=check_retries(values["retries"]) if "retries" in values else None,
         timeout=check_timeout(values["timeout"]) if "timeout" in values else None,
         key=_key(values),
-        expires_at=from_datetime(expires, what="expires") if isinstance(expires, datetime) else None,
+        expires_at=moment,
         tx=values.get("tx"),
-        terms=NO_TERMS if terms == NO_TERMS else terms,
+        terms=_terms(
+            values, None if isinstance(expires, datetime) else expires, bind_callbacks(values, owner=owner)
+        ),
     )
+
+
+def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str | None) -> JobTerms:
+    terms = JobTerms(
+        expires=None if expires is None else parse_duration(expires, what="expires"),
+        tags=check_tags(values.get("tags", ())),
+        callbacks=callbacks,
+        result_ttl=_ttl(values, "result_ttl"),
+        failure_ttl=_ttl(values, "failure_ttl"),
+    )
+    return NO_TERMS if terms == NO_TERMS else terms
 
 
 def check_priority(priority: int) -> int:
     """Return the priority, or raise `InvalidOption`."""
-    if (
-        isinstance(priority, bool)
-        or not isinstance(priority, int)
-        or not FIRST_PRIORITY <= priority <= LAST_PRIORITY
-    ):
+    if isinstance(priority, bool) or priority not in range(FIRST_PRIORITY, LAST_PRIORITY + 1):
         raise InvalidOption(f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}")
     return priority
 
@@ -265,7 +259,7 @@ def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
     return FOREVER if given is None else parse_duration(given, what=name)
 
 
-def _check_known(values: Mapping[str, object], known: frozenset[str]) -> None:
-    for name in values:
-        if name not in known:
-            raise InvalidOption(f"unknown option {name!r}; options are {', '.join(sorted(known))}")
+def check_known(values: Mapping[str, object], known: frozenset[str], *, where: str = "options are") -> None:
+    """Raise `InvalidOption` for an option that is not known."""
+    if unknown := sorted(set(values) - known):
+        raise InvalidOption(f"unknown option {unknown[0]!r}; {where} {', '.join(sorted(known))}")

@@ -145,5 +145,5 @@ def test_what_is_no_policy_is_refused_with_examples(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, True, MAX_RETRIES + 1])
 def test_a_number_out_of_range_is_refused(value: int) -> None:
-    with pytest.raises(InvalidOption, match="retries must be a whole number from 0 to 10000"):
+    with pytest.raises(InvalidOption, match="retries must be a whole number from 0 to 10,000"):
         retry_policy(value)

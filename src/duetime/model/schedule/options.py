@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, TypedDict, cast, get_args
 
 from duetime.errors import InvalidOption
-from duetime.model.callbacks import GivenCallback, overlay
+from duetime.model.callbacks import overlay
 from duetime.model.job import JobTerms
 from duetime.model.schedule.overlap import check_turns
 from duetime.model.schedule.record import (
@@ -18,8 +18,8 @@ from duetime.model.schedule.record import (
     Overlap,
     StoredSchedule,
 )
-from duetime.model.task import JobOptions, JobOptionValues, job_options
-from duetime.model.text import shown
+from duetime.model.task import CommonOptionValues, JobOptions, JobOptionValues, check_known, job_options
+from duetime.model.text import check_choice, check_whole
 from duetime.model.time import LONGEST_DURATION, SECOND, Duration, Micros, describe_duration, parse_duration
 
 DEFAULT_OVERLAP_LIMIT = 10
@@ -38,7 +38,7 @@ _WINDOWS: dict[Misfire, Micros] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """What a schedule does beside its trigger."""
+    """What a schedule does besides having its trigger."""
 
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
@@ -50,8 +50,8 @@ class ScheduleOptions:
     """What its jobs ask for; `None` leaves it to the task."""
 
 
-class ScheduleOptionValues(TypedDict, total=False):
-    """What users may write for a schedule beside its trigger, its task and its arguments."""
+class ScheduleOptionValues(CommonOptionValues, total=False):
+    """What users may write for a schedule besides its trigger, its task and its arguments."""
 
     overlap: Overlap
     overlap_limit: int
@@ -63,13 +63,7 @@ class ScheduleOptionValues(TypedDict, total=False):
     priority: int
     retries: int | None
     timeout: Duration | None
-    tags: Sequence[str]
     expires: Duration | None
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 TASKS_OWN = frozenset({"retries", "timeout", "expires"})
@@ -81,11 +75,9 @@ POLICIES = frozenset(
 
 def schedule_options(values: ScheduleOptionValues, *, owner: object | None = None) -> ScheduleOptions:
     """Check what a user wrote for a schedule; callbacks must be of the same owner, if one is given."""
-    known = ScheduleOptionValues.__optional_keys__
-    if unknown := sorted(set(values) - known):
-        raise InvalidOption(f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}")
-    overlap = _choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
-    misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
+    check_known(values, ScheduleOptionValues.__optional_keys__, where="a schedule takes")
+    overlap = check_choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
+    misfire: Misfire = check_choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
     window = values.get("misfire_window")
     after = values.get("pause_after")
     rest = {
@@ -99,7 +91,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
         misfire=misfire,
         misfire_window=_WINDOWS[misfire] if window is None else _window(window),
         misfire_limit=_misfire_limit(values, misfire),
-        pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
+        pause_after=None if after is None else check_whole(after, 1, MOST_FAILURES, what="pause_after"),
         job=job_options(cast("JobOptionValues", rest), owner=owner),
     )
 
@@ -107,7 +99,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
 def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None:
     if overlap == "queue_all":
         given = values.get("overlap_limit", DEFAULT_OVERLAP_LIMIT)
-        return _whole(given, MOST_WAITING, what="overlap_limit")
+        return check_whole(given, 1, MOST_WAITING, what="overlap_limit")
     if "overlap_limit" in values:
         raise InvalidOption(f"overlap_limit= is for overlap='queue_all', not {overlap!r}")
     return None
@@ -116,7 +108,9 @@ def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None
 def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
     if "misfire_limit" in values and misfire != "all":
         raise InvalidOption(f"misfire_limit= is for misfire='all', not {misfire!r}")
-    return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
+    return check_whole(
+        values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), 1, MOST_MISSED, what="misfire_limit"
+    )
 
 
 def _window(value: Duration) -> Micros:
@@ -125,18 +119,6 @@ def _window(value: Duration) -> Micros:
         text = f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}"
         raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
     return window
-
-
-def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:
-    if value not in choices:
-        raise InvalidOption(f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}")
-    return value
-
-
-def _whole(value: object, most: int, *, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidOption(f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}")
-    return value
 
 
 def with_options(
