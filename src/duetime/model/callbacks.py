@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 from duetime.errors import InvalidOption
 from duetime.model.ids import new_job_id
 from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, JobTerms, NewJob, OnCrash, split_tags
-from duetime.model.json_bounds import MAX_READ, is_deeper
 from duetime.model.states import State
-from duetime.model.text import check_name, shown
+from duetime.model.text import MAX_READ, check_name, is_deeper, shown
 from duetime.model.time import to_datetime
 
 if TYPE_CHECKING:

@@ -93,8 +93,8 @@ if hasattr(os, "register_at_fork"):
 def first_id_of(moment: Instant) -> str:
     """Return an id that is smaller than those of all jobs enqueued from then on.
 
-    Ids have the clock of whoever made them, some time before they were stored, and not that of the store: a day
-    is allowed for that. A store may live in a future of its own, in which the ids do not.
+    An id has the time of the process that made it, which is some time before it was stored, by another clock than the
+    store's: a day is allowed for that. The clock of a store may be far ahead of that of the ids.
     """
     return f"{max(0, min(moment // MILLISECOND, time.time_ns() // 1_000_000) - _SLACK_MS):012x}"
 

@@ -141,7 +141,7 @@ def weight(records: Sequence[WholeRecord]) -> int:
 
 
 def next_batch_size(last: int, weight: int) -> int:
-    """Tell how many records to take at once after so many of this weight; 0 for the first time."""
+    """Tell how many records to take at once, from the number taken last, 0 at first, and their weight."""
     if not last:
         return _FIRST_BATCH
     return max(1, min(2 * last, last * _HEAVIEST_BATCH // max(weight, 1), _LARGEST_BATCH))
@@ -225,7 +225,7 @@ def check_run(marks: Iterable[StoredAuditEntry], *, source: str, run: str) -> No
 def check_untouched(
     kind: RecordKind, source: Iterable[WholeRecord], target: Iterable[WholeRecord], *, since: Instant
 ) -> None:
-    """Raise `CopyRefused` if records of a target that was begun show that somebody has used it since.
+    """Raise `CopyRefused` if records of a target that was begun show that it has been used since.
 
     To mend such a target would remove what was enqueued there, and have jobs run again that have run there.
     """

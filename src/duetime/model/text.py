@@ -1,8 +1,9 @@
-"""Text as people write and read it: values in messages, names, amounts of memory, and what every store can keep."""
+"""Text as people write and read it: values in messages, names, sizes, and the text and JSON that every store can keep."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -100,6 +101,8 @@ def check_choice(value: object, choices: Sequence[str], *, what: str) -> Any:
 
 def check_text(text: str, *, what: str) -> str:
     """Return a text that every store keeps as it is, or raise `InvalidOption`."""
+    if not isinstance(text, str):
+        raise InvalidOption(f"{what} must be text, not {shown(text)}")
     if clean_text(text) != text:
         raise InvalidOption(
             f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
@@ -109,13 +112,12 @@ def check_text(text: str, *, what: str) -> str:
 
 def check_reason(reason: str) -> str:
     """Return the text of a reason, or raise `InvalidOption`."""
-    if not isinstance(reason, str):
-        raise InvalidOption(f"reason must be text, not {shown(reason)}")
+    check_text(reason, what="reason")
     if len(reason) > MAX_REASON:
         raise InvalidOption(
             f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
         )
-    return check_text(reason, what="reason")
+    return reason
 
 
 def check_namespace(namespace: str) -> str:
@@ -146,3 +148,47 @@ def parse_size(size: Size, *, what: str = "size") -> int:
     raise InvalidOption(
         f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
     )
+
+
+MAX_DEPTH: Final = 100
+"""How many lists and objects may be nested in an argument or a result."""
+MAX_READ: Final = 2 * MAX_DEPTH
+"""How deep a stored value may be to be read: callbacks wrap what has ended in a few objects of their own."""
+MAX_DIGITS: Final = 4_300
+"""How many digits a whole number may have: Python reads no more unless it is told to."""
+
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_ALL_ELSE: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_LONG: Final = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_DIGITS + 1))
+
+TOO_DEEP: Final = f"it is nested more than {MAX_DEPTH} deep"
+TOO_LONG: Final = f"it has a whole number of more than {MAX_DIGITS:,} digits"
+
+
+def beyond_bounds(raw: bytes, *, deepest: int = MAX_DEPTH) -> str | None:
+    """Say what about a JSON text is beyond the bounds; `None` if nothing is."""
+    if is_deeper(raw, deepest):
+        return TOO_DEEP
+    # Python itself refuses to write longer numbers, unless the process has raised its limit.
+    if len(raw) <= MAX_DIGITS or 0 < sys.get_int_max_str_digits() <= MAX_DIGITS:
+        return None
+    return None if _LONG.search(b" ".join(_unescaped(raw).split(b'"')[::2])) is None else TOO_LONG
+
+
+def is_deeper(raw: bytes, deepest: int) -> bool:
+    """Whether lists and objects are nested deeper in a JSON text."""
+    if len(raw) <= deepest or raw.count(b"[") + raw.count(b"{") <= deepest:
+        return False
+    # Only brackets outside strings are left, and pairs of them are removed from the inside out.
+    marks = _unescaped(raw).translate(_SQUARE, _ALL_ELSE).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    for _ in range(deepest):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
+def _unescaped(raw: bytes) -> bytes:
+    """Return a JSON text in which each quote begins or ends a string."""
+    return raw.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in raw else raw

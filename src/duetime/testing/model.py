@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duetime.errors import KeyTaken
-from duetime.model.job import JobId, Key, NewJob, Token, join_tags
-from duetime.model.keys import KeyDecision, KeyHolder, decide_key
+from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, Token, decide_key, join_tags
 from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, cancel_beats
 from duetime.model.states import State
 from duetime.model.stored import StoredJob

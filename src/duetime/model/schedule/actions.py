@@ -1,14 +1,14 @@
-"""What becomes of a schedule that is declared, put, edited, paused, resumed or deleted, or whose next run is skipped."""
+"""What becomes of a schedule that is declared, put, edited, paused, resumed, deleted or parked, or skips its next run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from duetime.errors import InvalidTime, NothingToSkip
-from duetime.model.audit import AuditEntry
+from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.job import NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
@@ -19,7 +19,8 @@ from duetime.model.schedule.occurrences import (
     skipped_record,
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
-from duetime.model.time import Instant, in_words, to_datetime
+from duetime.model.stored import StoredWorker
+from duetime.model.time import SECOND, Instant, Micros, in_words, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text
 
@@ -27,14 +28,16 @@ SCHEDULE_FIELDS: Final = (
     "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
     "misfire", "misfire_window", "misfire_limit", "pause_after",
 )  # fmt: skip
-"""What a schedule says beside its trigger."""
+"""What a schedule says besides its trigger."""
 
 CHANGED: Final = "schedule changed"
-
 EDITED: Final = "edited"
+PARKED_REASON: Final = "no code declares it any more"
+UNDECLARED_GRACE: Final[Micros] = 600 * SECOND
+"""How long a schedule stays without a declaration: longer than a program is down that is deployed or restarted."""
 
-# Nothing is left for later where somebody asks once.
-_SEARCH_PATIENCE = 5
+_SEARCH_FACTOR = 5
+"""How much longer a search may be than one that is repeated soon: this one is made only once."""
 
 
 def put(
@@ -115,7 +118,7 @@ def pause(
     """Return what to write so that a schedule does not fire; what it has planted is taken back."""
     if until is not None and until <= now:
         raise InvalidTime(
-            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until somebody resumes"
+            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until someone resumes"
         )
     after = replace(
         before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
@@ -197,7 +200,7 @@ def _from_now_on(schedule: StoredSchedule, *, now: Instant) -> StoredSchedule:
 
 def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
     trigger = trigger_if_readable(schedule.trigger)
-    # Whoever can read it puts the time right: so let them look at once.
+    # A process that can read the trigger corrects the time, so it is to look at once.
     return instant if trigger is None else next_look_after(trigger, instant, made=schedule.made)
 
 
@@ -207,7 +210,7 @@ def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[New
     # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
     if trigger is None or jobs_left(trigger, made=schedule.made) == 0:
         return ()
-    found = passed_occurrences(trigger, after=schedule.fired_through, until=now, patience=_SEARCH_PATIENCE)
+    found = passed_occurrences(trigger, after=schedule.fired_through, until=now, factor=_SEARCH_FACTOR)
     if found.earlier is None:
         return ()
     # Where there are more than can be walked over, they are told with the last of them, if not with their number.
@@ -261,3 +264,48 @@ def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
         return as_it_is
     # Earlier versions kept the spec of the trigger alone.
     return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}
+
+
+class CodeSchedule(NamedTuple):
+    """A schedule that code has declared."""
+
+    name: str
+    task: str
+    parked: bool
+
+
+def undeclared(
+    schedules: Iterable[CodeSchedule], *, declared: Collection[str], tasks: Collection[str]
+) -> frozenset[str]:
+    """Return the schedules that no code declares, among those whose task is known here.
+
+    Where the task is not known either, other code may be about to start, and the schedule keeps its place.
+    """
+    return frozenset(
+        one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
+    )
+
+
+def undeclared_by_workers(
+    names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant
+) -> frozenset[str]:
+    """Return those schedules that no worker has declared for long; none while a worker does not say what it declares."""
+    recent = [
+        worker.declares
+        for worker in workers
+        if worker.state == "alive" or worker.lease_until > now - UNDECLARED_GRACE
+    ]
+    said = [declares for declares in recent if declares is not None]
+    return frozenset() if len(said) < len(recent) else names.difference(*said)
+
+
+def park(before: StoredSchedule, *, now: Instant) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule waits for code that declares it; `None` when it waits already, or no code owns it."""
+    if before.owner != "code" or before.parked_at is not None:
+        return None
+    return ScheduleUpdate(
+        before=before,
+        after=replace(before, parked_at=now, next_at=None),
+        entry=AuditEntry(verb="park", target=before.name, who=ITSELF, detail={"reason": PARKED_REASON}),
+        withdraw="schedule parked",
+    )

@@ -1,11 +1,13 @@
-"""The decision what a due schedule makes, with the misfire rule."""
+"""The decision what a due schedule makes, by its policies for misfires and overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
+from typing import Final, NamedTuple
 
+from duetime.errors import InvalidOption
 from duetime.model.job import NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
@@ -17,14 +19,15 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.overlap import admit, in_turn, may_plant
-from duetime.model.schedule.record import Firing, StoredSchedule
+from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
 MISFIRED = "misfire"
 OVERLAPPED = "overlap"
 PAUSED = "paused"
+TAKES_TURNS: Final[frozenset[Overlap]] = frozenset({"queue_one", "queue_all", "cancel_running"})
+"""The policies under which jobs wait for each other."""
 
 
 def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
@@ -45,7 +48,7 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
     """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
 
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
-    that has come to the end of its number of jobs stays there, also if whoever made them did not count.
+    that has come to the end of its number of jobs stays there, even if the code that made them did not count.
     """
     if schedule.paused_at is not None or schedule.parked_at is not None:
         return None
@@ -145,7 +148,7 @@ def _records(schedule: StoredSchedule, span: OccurrenceSpan | None, reason: str)
 
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
-    turns = in_turn(schedule, beside=len(occurrences) > 1)
+    turns = in_turn(schedule, several=len(occurrences) > 1)
     return tuple(
         scheduled_job(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
         for occurrence in occurrences
@@ -170,3 +173,63 @@ def _firing(
         jobs=jobs,
         cancels=cancels,
     )
+
+
+class Admitted(NamedTuple):
+    """Which occurrences in a row get a job, and those before and behind them that do not."""
+
+    before: Sequence[Instant]
+    run: Sequence[Instant]
+    behind: Sequence[Instant]
+
+
+def admit(schedule: StoredSchedule, occurrences: Sequence[Instant]) -> Admitted:
+    """Choose the occurrences that get a job now."""
+    if schedule.overlap == "cancel_running":
+        # Each would have ended the one before.
+        return Admitted(occurrences[:-1], occurrences[-1:], [])
+    room = _room(schedule)
+    return Admitted([], occurrences[:room], [] if room is None else occurrences[room:])
+
+
+def may_plant(schedule: StoredSchedule) -> bool:
+    """Whether a job can be stored ahead of its time, or a job that is live now may forbid it at the instant."""
+    if not schedule.live:
+        return True
+    if schedule.pause_after is not None or schedule.overlap == "cancel_running":
+        return False
+    return _room(schedule) != 0
+
+
+def in_turn(schedule: StoredSchedule, *, several: bool) -> bool:
+    """Whether jobs are to wait for each other: by the policy, or since several are made at once."""
+    return schedule.overlap in TAKES_TURNS or (several and schedule.overlap == "skip")
+
+
+def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool) -> None:
+    """Refuse policies under which the jobs of a limited task would have to wait at two gates."""
+    if not limited:
+        return
+    if overlap in TAKES_TURNS:
+        raise InvalidOption(
+            f"overlap={overlap!r} does not go with limit= or rate=, which task {task} has: a job waits for one thing; "
+            "use overlap='skip' or 'allow', or take the limit off the task"
+        )
+    if misfire == "all" and overlap == "skip":
+        raise InvalidOption(
+            f"misfire='all' runs what was missed one after the other, which does not go with limit= or rate=, which "
+            f"task {task} has; use overlap='allow' to leave it to the limit, or misfire='latest'"
+        )
+
+
+def _room(schedule: StoredSchedule) -> int | None:
+    """How many jobs may be made; `None` for any number."""
+    match schedule.overlap:
+        case "skip":
+            return 0 if schedule.live else None
+        case "queue_one":
+            return max(0, 2 - schedule.live)
+        case "queue_all":
+            return max(0, 1 + (schedule.overlap_limit or 0) - schedule.live)
+        case _:
+            return None

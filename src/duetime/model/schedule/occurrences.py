@@ -121,11 +121,11 @@ class PassedOccurrences(NamedTuple):
 
 
 def passed_occurrences(
-    trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, patience: int = 1
+    trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, factor: int = 1
 ) -> PassedOccurrences:
     """Return the occurrences in `after < occurrence <= until`, the last `latest` of them one by one.
 
-    `patience` multiplies how far they are walked over, where they cannot be counted.
+    `factor` multiplies how far they are walked over, where they cannot be counted.
     """
     walked, through = _walk(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
@@ -135,17 +135,17 @@ def passed_occurrences(
     # A search that ran out of steps may have missed the latest.
     whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
     if count is None or not whole:
-        return _by_walking(trigger, walked, until, latest=latest, patience=patience)
+        return _by_walking(trigger, walked, until, latest=latest, factor=factor)
     last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
     return PassedOccurrences(OccurrenceSpan(walked[0], last, count - latest), listed, until)
 
 
 def _by_walking(
-    trigger: Trigger, walked: list[Instant], until: Instant, *, latest: int, patience: int
+    trigger: Trigger, walked: list[Instant], until: Instant, *, latest: int, factor: int
 ) -> PassedOccurrences:
     # As many more as may be wanted: so what is in the span of a walk that was cut off is not among the latest.
-    most = MOST_WALKED * patience + latest
-    search = SearchBudget(until, MOST_STEPS * patience)
+    most = MOST_WALKED * factor + latest
+    search = SearchBudget(until, MOST_STEPS * factor)
     whole = False
     while len(walked) <= most and not whole:
         following = trigger.seek(walked[-1], search)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypedDict, cast, get_args
+from typing import Any, cast, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import overlay
 from duetime.model.job import JobTerms
-from duetime.model.schedule.overlap import check_turns
+from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.record import (
     DEFAULT_MISFIRE_LIMIT,
     DEFAULT_MISFIRE_WINDOW,
