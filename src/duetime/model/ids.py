@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 import threading
 import time
 
@@ -14,21 +13,17 @@ _VARIANT = 0b10 << _TAIL_BITS
 """What the second half of an id begins with."""
 _TAIL_END = 0b11 << _TAIL_BITS
 _BLOCK = 1024
-_STEPS = struct.Struct(f"={_BLOCK // 4}I")
 _SLACK_MS = 86_400_000
 
 
 class _Entropy:
-    """Hands out the system's random bytes from small blocks.
-
-    Each call of the system lets other threads run first, which in a busy worker costs milliseconds.
-    """
+    """Hands out random bytes of the system from small blocks: each call of the system lets other threads run first."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the block: a forked child must not hand out what its parent does."""
+        """Forget the block: a forked child must not hand out the same bytes as its parent."""
         self._lock = threading.Lock()
         self._block = b""
         self._used = 0
@@ -52,14 +47,13 @@ class _Sequence:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: a forked child has neither the threads that may hold the lock nor a tail of its own."""
+        """Start again: in a forked child, the thread that holds the lock may not exist, and the tail is its parent's."""
         self._lock = threading.Lock()
         self._last_ms = 0
         self._head = ""
         """The first half of the ids of this millisecond."""
         self._tail = _TAIL_END
         """The second half of the last one, as a number."""
-        self._steps = list[int]()
 
     def __call__(self) -> str:
         now_ms = time.time_ns() // 1_000_000
@@ -68,9 +62,7 @@ class _Sequence:
                 self._begin(now_ms)
             else:
                 # Rising by a random step keeps ids of one millisecond in order and hard to guess.
-                if not self._steps:
-                    self._steps.extend(_STEPS.unpack(os.urandom(_BLOCK)))
-                self._tail += self._steps.pop() + 1
+                self._tail += int.from_bytes(_entropy(4)) + 1
                 if self._tail >= _TAIL_END:
                     self._begin(self._last_ms + 1)
             return f"{self._head}{self._tail:x}"

@@ -71,7 +71,7 @@ class Gate:
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> GateRoom:
         """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
 
-        One that lies more than a period ahead was noted before the clock was set back, and no longer counts either:
+        One that lies more than a period ahead was noted before the clock was set back, and does not count either:
         otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
@@ -103,16 +103,20 @@ def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
     """Check what a user wrote for a task, and return the gate its jobs pass."""
     limited = limit if limit is None or isinstance(limit, Limit) else Limit(limit)
     rated = rate if rate is None or isinstance(rate, Rate) else parse_rate(rate)
-    if limited is None:
-        return None if rated is None else Gate(count=rated.count, period=rated.period, by=rated.by)
-    if rated is None:
-        return Gate(most=limited.most, by=limited.by)
-    if limited.by != rated.by:
+    if limited and rated and limited.by != rated.by:
         raise InvalidOption(
             f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}, but a "
             "job passes one gate; give both the same by="
         )
-    return Gate(most=limited.most, count=rated.count, period=rated.period, by=limited.by)
+    given = limited or rated
+    if given is None:
+        return None
+    return Gate(
+        most=limited.most if limited else None,
+        count=rated.count if rated else None,
+        period=rated.period if rated else 0,
+        by=given.by,
+    )
 
 
 def parse_rate(text: str) -> Rate:

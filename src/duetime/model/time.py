@@ -6,14 +6,11 @@ import math
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from fractions import Fraction
+from typing import NoReturn, Protocol, TypeAlias
 
 from duetime.errors import InvalidDuration, InvalidTime
 from duetime.model.text import shown
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
 
 Instant: TypeAlias = int
 Micros: TypeAlias = int
@@ -101,7 +98,7 @@ def parse_duration(value: Duration, *, what: str) -> Micros:
     elif isinstance(value, float) and not math.isfinite(value):
         _refuse_duration(what, f"must be finite, not {value}")
     else:
-        # Judged before it is multiplied: a number that is far too long must not become work.
+        # A number that is far too long is refused before it is multiplied.
         micros = round(value * SECOND) if abs(value) <= LONGEST_DURATION else LONGEST_DURATION + 1
     if micros < 0 or (isinstance(value, (int, float)) and value < 0):
         _refuse_duration(what, f"must not be negative, not {shown(value)}")
@@ -124,7 +121,7 @@ def _parse_text(text: str, what: str) -> Micros:
     if len(text) > _LONGEST_TEXT:
         _refuse_duration(what, f"is a text of {len(text)} characters")
     position, previous = 0, WEEK + 1
-    total: Fraction | int = 0
+    total = Fraction(0)
     while match := _DURATION_PART.match(text, position):
         number, unit = match.groups()
         size = _UNITS.get(unit)
@@ -134,22 +131,13 @@ def _parse_text(text: str, what: str) -> Micros:
             )
         if size >= previous:
             _refuse_duration(what, f"{text!r} must name each unit once, the largest first")
-        total += _exact_number(number) * size
+        total += Fraction(number) * size
         position, previous = match.end(), size
     if position != len(text) or not text:
         _refuse_duration(
             what, f"cannot be {text!r}; a text is numbers with units ({', '.join(_SHORT_UNITS)})"
         )
     return round(total)
-
-
-def _exact_number(number: str) -> Fraction | int:
-    """Read a decimal number without rounding it; whole ones, which most are, need no fractions."""
-    if "." not in number:
-        return int(number)
-    from fractions import Fraction
-
-    return Fraction(number)
 
 
 def _refuse_duration(what: str, problem: str) -> NoReturn:

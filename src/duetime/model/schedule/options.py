@@ -28,7 +28,7 @@ MOST_MISSED = 10_000
 MOST_FAILURES = 100
 
 SHORTEST_WINDOW: Micros = SECOND
-"""A job is late by some milliseconds always; with a shorter window, what comes in time would count as missed."""
+"""Every job is late by some milliseconds; with a shorter window, jobs in time would count as missed."""
 _WINDOWS: dict[Misfire, Micros] = {
     "latest": DEFAULT_MISFIRE_WINDOW,
     "all": LONGEST_DURATION,
@@ -67,7 +67,7 @@ class ScheduleOptionValues(CommonOptionValues, total=False):
 
 
 TASKS_OWN = frozenset({"retries", "timeout", "expires"})
-"""What `None` leaves to the task."""
+"""Options for which `None` leaves the choice to the task."""
 POLICIES = frozenset(
     {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
 )
