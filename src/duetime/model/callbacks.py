@@ -1,4 +1,4 @@
-"""Jobs that are enqueued because another has ended; what to enqueue is written down with that one."""
+"""Jobs that are enqueued because another has ended; what to enqueue is stored with that one."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
 
 
 def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
-    """Write down the callbacks among a user's options; `null` stands for one that is to be left out."""
+    """Return the callbacks among a user's options as JSON; `null` stands for one that is to be left out."""
     said = {
         kind: None if values[option] is None else _bind(option, values[option], owner)
         for option, kind in _KINDS.items()
@@ -129,7 +129,7 @@ def call_back(job: StoredJob) -> NewJob | None:
         sound = FIRST_PRIORITY <= new.priority <= LAST_PRIORITY and new.on_crash in get_args(OnCrash)
         return new if sound else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # Somebody else has written into the row; the end of the job must be recorded all the same.
+        # The row was edited by hand; the end of the job must be recorded all the same.
         return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
 
@@ -13,6 +14,7 @@ _VARIANT = 0b10 << _TAIL_BITS
 """What the second half of an id begins with."""
 _TAIL_END = 0b11 << _TAIL_BITS
 _BLOCK = 1024
+_STEPS = struct.Struct(f"={_BLOCK // 4}I")
 _SLACK_MS = 86_400_000
 
 
@@ -54,6 +56,7 @@ class _Sequence:
         """The first half of the ids of this millisecond."""
         self._tail = _TAIL_END
         """The second half of the last one, as a number."""
+        self._steps = list[int]()
 
     def __call__(self) -> str:
         now_ms = time.time_ns() // 1_000_000
@@ -62,7 +65,9 @@ class _Sequence:
                 self._begin(now_ms)
             else:
                 # Rising by a random step keeps ids of one millisecond in order and hard to guess.
-                self._tail += int.from_bytes(_entropy(4)) + 1
+                if not self._steps:
+                    self._steps.extend(_STEPS.unpack(os.urandom(_BLOCK)))
+                self._tail += self._steps.pop() + 1
                 if self._tail >= _TAIL_END:
                     self._begin(self._last_ms + 1)
             return f"{self._head}{self._tail:x}"

@@ -1,4 +1,4 @@
-"""What one run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
+"""What a run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def leaves_work(change: Settlement) -> bool:
         return True
     if change.state is not State.PENDING:
         return False
-    # Both times are of one clock: the change was decided at the end of the run.
+    # Both times are from the same clock.
     return change.due_at is None or change.due_at - (change.ended_at or 0) <= SOON
 
 
@@ -270,7 +270,7 @@ def succeed(claim: Claim, outcome: Succeeded, *, started_at: Instant | None, now
 
 
 def as_stored(made: Settlement) -> Settlement:
-    """Leave out what is not to be stored; that there was a result can be told."""
+    """Leave out what is not to be stored, and say that there was a result."""
     if not made.fleeting:
         return made
     note = made.result_error if made.result is None else note_on(made.state, 0)
@@ -372,7 +372,7 @@ def _decide_failure(ways: _Ways, outcome: Failed, policy: RetryPolicy, rng: rand
 
 
 def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple[Micros, str]:
-    """Ask the policy, which may be the user's own code: if it raises, the usual wait serves, with a note."""
+    """Ask the policy, which may be the user's own code: if it raises, return the usual wait and a note."""
     try:
         wait = policy.delay(failures, rng)
     except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded

@@ -22,7 +22,7 @@ LAST_KEY: Final = "\U0010ffff"
 
 
 class RecordKind(StrEnum):
-    """What there are records of; in this order nothing comes before what decides how it is treated."""
+    """The kinds of records, in the order in which they are copied: each after those that decide how it is treated."""
 
     QUEUES = "queues"
     GATES = "gates"

@@ -22,7 +22,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Instant = 0
 _FIRST_SHOWN = datetime(1, 1, 2, tzinfo=UTC)
 _LAST_SHOWN = datetime(9999, 12, 30, tzinfo=UTC)
-"""A day from the ends of the calendar, so that they can be shown in any zone."""
+"""A day from the ends of the calendar, so that both can be shown in any zone."""
 LATEST: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 

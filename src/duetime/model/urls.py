@@ -27,7 +27,7 @@ _PORTS: Final = range(1, 65_536)
 _HIDDEN: Final = "***"
 _SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
 """What is in the names of options whose values are not shown."""
-# Neither goes back over what it has read: lines of any length are searched.
+# Neither pattern backtracks, so lines of any length can be searched.
 _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
 """In quotes, as in a line of source code, a password may contain spaces."""
 _OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[\w%.-]{1,60})=)[^\s&]*")

@@ -84,7 +84,7 @@ def revise(
     """
     missed: tuple[NewJob, ...] = ()
     if times is None and before.parked_at is not None and now - before.parked_at <= after.misfire_window:
-        # As after an outage: what has fallen due meanwhile is late, and its misfire policy says what becomes of it.
+        # As after an outage: what has fallen due meanwhile is late, and the misfire policy decides about it.
         after = replace(after, next_at=_next(after, after.fired_through))
     elif times is not None or after.parked_at != before.parked_at:
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
@@ -98,9 +98,9 @@ def revise(
         entry=AuditEntry(verb=verb, target=before.name, who=who, detail=detail),
         jobs=missed,
         withdraw=CHANGED,
-        # What a new trigger has before what was planted for the old one is not lost, so it goes on from now.
+        # The new trigger may have occurrences before the jobs planted for the old one; none of them is lost.
         again=times is None or after.fired_through > now,
-        # Or a change a moment before an occurrence would swallow it.
+        # Otherwise a change a moment before an occurrence would drop it.
         held=False,
     )
 
@@ -186,7 +186,7 @@ def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> 
     """Return a schedule that goes on from now by the trigger of `times`; one that is parked waits for its code."""
     going = replace(schedule, trigger=times.trigger, made=0, fired_through=now, next_at=times.next_at)
     if times.next_at is not None and times.next_at == schedule.fired_through:
-        # Planted or skipped, so it is not to be made once more.
+        # It was planted or skipped, so it is not made once more.
         going = _from_now_on(going, now=times.next_at)
     return going if going.parked_at is None else replace(going, next_at=None)
 
@@ -207,13 +207,13 @@ def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
 def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[NewJob, ...]:
     """Return the one record of what has come and not run since the schedule last fired, if there is any."""
     trigger = trigger_if_readable(schedule.trigger)
-    # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
+    # No one can tell what a trigger of a later version has missed; one that has made all its jobs has missed none.
     if trigger is None or jobs_left(trigger, made=schedule.made) == 0:
         return ()
     found = passed_occurrences(trigger, after=schedule.fired_through, until=now, factor=_SEARCH_FACTOR)
     if found.earlier is None:
         return ()
-    # Where there are more than can be walked over, they are told with the last of them, if not with their number.
+    # If there are too many to count, the record has their last one, though not their number.
     last = trigger.last(schedule.fired_through, now) or found.earlier.last
     return (skipped_record(schedule, replace(found.earlier, last=last), reason=reason),)
 
@@ -243,7 +243,7 @@ def declare(
     same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
     times = None if same else new
     change = revise(before, after, times, verb="declare", who=who, now=now)
-    # The code may have come to what operators have made of it.
+    # The code may now declare what operators have already changed.
     return ScheduleUpdate(before=before, after=after) if change is None else change
 
 
@@ -262,7 +262,7 @@ def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
         return as_it_is
     if not isinstance(said, dict):
         return as_it_is
-    # Earlier versions kept the spec of the trigger alone.
+    # Earlier versions stored only the spec of the trigger.
     return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}
 
 

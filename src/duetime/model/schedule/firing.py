@@ -45,7 +45,7 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
 
 
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-    """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
+    """Return what corrects a next time that the trigger no longer has; `None` if it still has it.
 
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
     that has come to the end of its number of jobs stays there, even if the code that made them did not count.
@@ -61,7 +61,7 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
 
 
 def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:
-    """Tell whether a schedule is looked at in time for what its trigger says, and has ended if that is proved."""
+    """Tell whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
     if not isinstance(found, NoOccurrence):
         return next_at == found
     if found.proved:
@@ -83,7 +83,7 @@ def _decide(
 
 
 def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
-    """Let a schedule go on that was paused until now; what passed meanwhile shares one record."""
+    """Resume a schedule that was paused until now; what passed meanwhile shares one record."""
     if schedule.paused_until is None or schedule.paused_until > now:
         return None
     floor = max(schedule.fired_through, schedule.paused_until - 1)
@@ -102,7 +102,7 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
 
 
 def _pause(schedule: StoredSchedule) -> Firing:
-    """Leave what is due for the day the schedule goes on."""
+    """Pause the schedule; what is due waits until it is resumed."""
     failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
     return Firing(
         name=schedule.name,
@@ -116,13 +116,13 @@ def _pause(schedule: StoredSchedule) -> Firing:
 
 
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
-    """Run what the policies let run of all that has fallen due, and account for the rest in few records."""
+    """Make jobs of the occurrences that have fallen due, as far as the policies let them run, and few records of the rest."""
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
     if (most := jobs_left(trigger, made=schedule.made)) is not None:
         wanted = min(wanted, most)
     due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.latest:
-        # There are more than are walked over in one go, or the search found none yet.
+        # There are more than one walk can pass, or the search has not found one yet.
         return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRED)))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
     missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
@@ -186,14 +186,14 @@ class Admitted(NamedTuple):
 def admit(schedule: StoredSchedule, occurrences: Sequence[Instant]) -> Admitted:
     """Choose the occurrences that get a job now."""
     if schedule.overlap == "cancel_running":
-        # Each would have ended the one before.
+        # Each of them would cancel the one before.
         return Admitted(occurrences[:-1], occurrences[-1:], [])
     room = _room(schedule)
     return Admitted([], occurrences[:room], [] if room is None else occurrences[room:])
 
 
 def may_plant(schedule: StoredSchedule) -> bool:
-    """Whether a job can be stored ahead of its time, or a job that is live now may forbid it at the instant."""
+    """Whether a job can be stored ahead of its time: not if a job that is live now may forbid it then."""
     if not schedule.live:
         return True
     if schedule.pause_after is not None or schedule.overlap == "cancel_running":

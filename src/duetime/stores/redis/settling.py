@@ -10,15 +10,7 @@ from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.job import Claim, NewJob, Token
-from duetime.model.outcome import (
-    MAX_SNOOZED,
-    SNOOZED,
-    Settlement,
-    as_stored,
-    cancel_beats,
-    is_plain_success,
-    leaves_work,
-)
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob
@@ -59,7 +51,7 @@ def callback_jobs(told: Settlement, standing: JobWithClaim) -> list[NewJob]:
 
 def _job_as_ended(told: Settlement, standing: JobWithClaim) -> StoredJob:
     """Return a job as it will be once a settlement is written."""
-    stopped = standing.cancel_requested and cancel_beats(told.state)
+    stopped = standing.cancel_requested and told.state in {State.PENDING, State.CANCELLED}
     return replace(
         standing.job,
         state=State.CANCELLED if stopped else told.state,
