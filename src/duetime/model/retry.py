@@ -41,14 +41,11 @@ class Exponential:
 
     def delay(self, failures: int, rng: random.Random) -> Micros:
         """Return the wait after this many failures."""
-        bound = self._bound(failures)
-        return int(rng.uniform(0, bound)) if self.jitter else bound
-
-    def _bound(self, failures: int) -> Micros:
         try:
-            return int(min(self.base * self.factor ** (failures - 1), self.cap))
+            bound = int(min(self.base * self.factor ** (failures - 1), self.cap))
         except OverflowError:
-            return self.cap if self.base else 0
+            bound = self.cap if self.base else 0
+        return int(rng.uniform(0, bound)) if self.jitter else bound
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,7 +243,9 @@ def _is_used(kind: RecordKind, record: WholeRecord, twin: WholeRecord | None, *,
     """Whether a record of the target is none that the source has had."""
     theirs = _named(kind, record)
     if twin is None:
-        return kind is RecordKind.WORKERS or _made_at(kind, theirs) >= since
+        # Only some kinds say when a record was made.
+        made_at: Instant = theirs.get("at" if kind is RecordKind.AUDIT else "created_at", 0)
+        return kind is RecordKind.WORKERS or made_at >= since
     ours = _named(kind, twin)
     return kind is RecordKind.JOBS and (
         theirs["fence"] > ours["fence"] or (theirs["finished_at"] is not None and ours["finished_at"] is None)
@@ -252,12 +254,6 @@ def _is_used(kind: RecordKind, record: WholeRecord, twin: WholeRecord | None, *,
 
 def _named(kind: RecordKind, record: WholeRecord) -> Mapping[str, Any]:
     return dict(zip(COLUMNS[kind], record.row, strict=True))
-
-
-def _made_at(kind: RecordKind, columns: Mapping[str, Any]) -> Instant:
-    """Tell when a record was made; 0 for kinds that do not say so."""
-    at: Instant = columns.get("at" if kind is RecordKind.AUDIT else "created_at", 0)
-    return at
 
 
 def _shown(at: Instant) -> str:
