@@ -175,7 +175,8 @@ def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str 
 
 def check_priority(priority: int) -> int:
     """Return the priority, or raise `InvalidOption`."""
-    if isinstance(priority, bool) or priority not in range(FIRST_PRIORITY, LAST_PRIORITY + 1):
+    known = isinstance(priority, int) and not isinstance(priority, bool)
+    if not known or not FIRST_PRIORITY <= priority <= LAST_PRIORITY:
         raise InvalidOption(f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}")
     return priority
 
