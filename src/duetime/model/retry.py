@@ -49,30 +49,14 @@ class Exponential:
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """The same wait every time."""
+class Listed:
+    """A list of waits, the last of which is repeated."""
 
     retries: int
-    wait: Micros
-
-    def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
-        """Return the wait."""
-        return self.wait
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """One wait per retry, then no more."""
-
     waits: tuple[Micros, ...]
 
-    @property
-    def retries(self) -> int:
-        """As many as there are waits."""
-        return len(self.waits)
-
     def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
-        """Return the wait for this failure; the last one serves when a job overrides the number."""
+        """Return the wait for this failure."""
         return self.waits[min(failures, len(self.waits)) - 1] if self.waits else 0
 
 
@@ -111,9 +95,9 @@ def exponential(
     )
 
 
-def fixed(retries: int, wait: Duration) -> Fixed:
+def fixed(retries: int, wait: Duration) -> Listed:
     """Wait the same time before each retry."""
-    return Fixed(check_retries(retries), parse_duration(wait, what="wait"))
+    return Listed(check_retries(retries), (parse_duration(wait, what="wait"),))
 
 
 def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
@@ -130,7 +114,7 @@ def retry_policy(value: Retries) -> RetryPolicy:
     if isinstance(value, int):
         return exponential(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        return Listed(tuple(parse_duration(wait, what="retry delay") for wait in value))
+        return Listed(len(value), tuple(parse_duration(wait, what="retry delay") for wait in value))
     if isinstance(value, RetryPolicy) and not isinstance(value, type):
         check_retries(value.retries)
         return value

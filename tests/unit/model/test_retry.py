@@ -117,8 +117,8 @@ def test_a_job_that_asks_for_retries_where_the_task_has_none_gets_the_usual_wait
 
 
 def test_an_empty_list_means_none() -> None:
-    assert retry_policy([]) == Listed(())
-    assert Listed(()).delay(1, random.Random()) == 0
+    assert retry_policy([]) == Listed(0, ())
+    assert Listed(0, ()).delay(1, random.Random()) == 0
 
 
 def test_a_policy_is_taken_as_it_is() -> None:

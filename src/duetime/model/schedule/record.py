@@ -29,7 +29,7 @@ class StoredSchedule:
     trigger: str
     """The trigger's spec as JSON, with its anchor."""
     declared: str
-    """What the code that owns it has declared, as `model.declaring` writes it; empty when no code does."""
+    """What the code that owns it has declared, as `declaration` writes it; empty when no code does."""
     owner: Owner = "code"
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
@@ -37,7 +37,7 @@ class StoredSchedule:
     retries: int | None = None
     timeout: Micros | None = None
     terms: str | None = None
-    """What its jobs carry, as `Terms.to_text` writes it."""
+    """What its jobs carry, as `JobTerms.to_text` writes it."""
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
     """How many jobs may wait with `queue_all`."""
