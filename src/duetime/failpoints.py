@@ -8,68 +8,58 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from duetime.errors import ConfigError
 
 VARIABLE = "DUETIME_FAILPOINT"
+
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
 
 class InjectedFault(Exception):
     """Raised by a failpoint whose action is `raise`."""
 
 
+@dataclass(slots=True)
+class _Armed:
+    """Acts at a visit of one place."""
+
+    place: str
+    action: str
+    visits_left: int
+
+    def visit(self) -> None:
+        self.visits_left -= 1
+        if self.visits_left != 0:
+            return
+        if self.action == "raise":
+            raise InjectedFault(f"the failpoint {self.place} was told to fail")
+        os.kill(os.getpid(), _SIGNALS[self.action])
+
+
 def failpoint(name: str) -> None:
     """Do what the environment asks for at this place; nothing otherwise."""
-    if _hook is not None:
-        _hook(name)
+    if _armed is not None and _armed.place == name:
+        _armed.visit()
 
 
 def arm(setting: str | None) -> None:
     """Install a setting, as the environment would at import; `None` removes it."""
-    global _hook  # noqa: PLW0603 -- one hook per process is the point
-    _hook = _parse(setting) if setting else None
+    global _armed  # noqa: PLW0603 -- there is one failpoint per process
+    _armed = _parse(setting) if setting else None
 
 
-def _parse(setting: str) -> Callable[[str], None]:
+def _parse(setting: str) -> _Armed:
     head, _, last = setting.rpartition(":")
-    name, nth = (head, int(last)) if last.isdigit() else (setting, 1)
-    name, _, action = name.rpartition(":")
-    if not name or action not in _ACTIONS:
-        message = f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
-        raise ConfigError(message)
-    return _Countdown(name, action, nth)
+    head, visits = (head, int(last)) if last.isdigit() else (setting, 1)
+    place, _, action = head.rpartition(":")
+    if not place or action not in {*_SIGNALS, "raise"}:
+        raise ConfigError(
+            f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
+        )
+    return _Armed(place, action, visits)
 
 
-class _Countdown:
-    """Acts at the nth visit of one place."""
-
-    def __init__(self, name: str, action: str, nth: int) -> None:
-        self._name = name
-        self._act = _ACTIONS[action]
-        self._left = nth
-
-    def __call__(self, name: str) -> None:
-        if name != self._name:
-            return
-        self._left -= 1
-        if self._left == 0:
-            self._act(name)
-
-
-def _kill(_name: str) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _stop(_name: str) -> None:
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def _raise(name: str) -> None:
-    message = f"the failpoint {name} was told to fail"
-    raise InjectedFault(message)
-
-
-_ACTIONS: dict[str, Callable[[str], None]] = {"kill": _kill, "stop": _stop, "raise": _raise}
-_hook: Callable[[str], None] | None = None
+_armed: _Armed | None = None
 arm(os.environ.get(VARIABLE))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from duetime import Scheduler, State, cron
-from duetime.model.schedule.parking import UNDECLARED_GRACE
+from duetime.model.schedule.actions import UNDECLARED_GRACE
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.runtime.upkeep.parking import ScheduleParker
 from duetime.testing.clock import FakeClock

@@ -12,7 +12,7 @@ from duetime.model.text import shown
 from duetime.model.time import Instant
 
 ITSELF = "duetime"
-"""Who did what nobody asked for, such as the pause after failures in a row."""
+"""The author of what no one asked for, such as the pause after failures in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

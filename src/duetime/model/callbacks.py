@@ -1,4 +1,4 @@
-"""Jobs that are enqueued because another has ended; what to enqueue is written down with that one."""
+"""Jobs that are enqueued because another has ended; what to enqueue is stored with that one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 from duetime.errors import InvalidOption
 from duetime.model.ids import new_job_id
 from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, JobTerms, NewJob, OnCrash, split_tags
-from duetime.model.json_bounds import MAX_READ, is_deeper
 from duetime.model.states import State
-from duetime.model.text import check_name, shown
+from duetime.model.text import MAX_READ, check_name, is_deeper, shown
 from duetime.model.time import to_datetime
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
 
 
 def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
-    """Write down the callbacks among a user's options; `null` stands for one that is to be left out."""
+    """Return the callbacks among a user's options as JSON; `null` stands for one that is to be left out."""
     said = {
         kind: None if values[option] is None else _bind(option, values[option], owner)
         for option, kind in _KINDS.items()
@@ -130,19 +129,21 @@ def call_back(job: StoredJob) -> NewJob | None:
         sound = FIRST_PRIORITY <= new.priority <= LAST_PRIORITY and new.on_crash in get_args(OnCrash)
         return new if sound else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # Somebody else has written into the row; the end of the job must be recorded all the same.
+        # The row was edited by hand; the end of the job must be recorded all the same.
         return None
 
 
 def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
     as_callback = getattr(target, "as_callback", None)
     if as_callback is None:
-        text = f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
+        )
     callback: Callback = as_callback()
     if owner is not None and callback.owner is not owner:
-        text = f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
+        )
     return callback.to_spec()
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from duetime.model.job import Claim, JobId
-from duetime.model.outcome import Settlement
+from duetime.model.outcome import Settlement, cancel_beats
 from duetime.model.states import State
 from duetime.model.time import Instant, to_datetime
 from duetime.model.worker import WorkerId
@@ -39,7 +39,7 @@ class Event:
     kind: EventKind
     at: datetime
     worker: WorkerId
-    """Who tells it."""
+    """The one that tells it."""
     job: JobId | None = None
     task: str | None = None
     queue: str | None = None
@@ -63,12 +63,11 @@ _TRIES = {
 
 
 def kind_of(settlement: Settlement, *, cancelling: bool) -> EventKind | None:
-    """Tell what a settlement means to those who listen; `None` when it means nothing, as with an unused claim."""
+    """Tell which event a settlement is; `None` if it is none, as with an unused claim."""
+    if cancelling and cancel_beats(settlement.state):
+        return EventKind.JOB_CANCELLED
     if settlement.state is not State.PENDING:
         return _ENDS[settlement.state]
-    if cancelling:
-        # The store ends a job that would go back.
-        return EventKind.JOB_CANCELLED
     return None if settlement.attempt is None else _TRIES.get(settlement.attempt, EventKind.JOB_RETRYING)
 
 

@@ -19,16 +19,13 @@ _SLACK_MS = 86_400_000
 
 
 class _Entropy:
-    """Hands out the system's random bytes from small blocks.
-
-    Each call of the system lets other threads run first, which in a busy worker costs milliseconds.
-    """
+    """Hands out random bytes of the system from small blocks: each call of the system lets other threads run first."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the block: a forked child must not hand out what its parent does."""
+        """Forget the block: a forked child must not hand out the same bytes as its parent."""
         self._lock = threading.Lock()
         self._block = b""
         self._used = 0
@@ -52,7 +49,7 @@ class _Sequence:
         self.reset()
 
     def reset(self) -> None:
-        """Start afresh: a forked child has neither the threads that may hold the lock nor a tail of its own."""
+        """Start again: in a forked child, the thread that holds the lock may not exist, and the tail is its parent's."""
         self._lock = threading.Lock()
         self._last_ms = 0
         self._head = ""
@@ -93,8 +90,8 @@ if hasattr(os, "register_at_fork"):
 def first_id_of(moment: Instant) -> str:
     """Return an id that is smaller than those of all jobs enqueued from then on.
 
-    Ids have the clock of whoever made them, some time before they were stored, and not that of the store: a day
-    is allowed for that. A store may live in a future of its own, in which the ids do not.
+    An id has the time of the process that made it, which is some time before it was stored, by another clock than the
+    store's: a day is allowed for that. The clock of a store may be far ahead of that of the ids.
     """
     return f"{max(0, min(moment // MILLISECOND, time.time_ns() // 1_000_000) - _SLACK_MS):012x}"
 

@@ -1,10 +1,11 @@
-"""Jobs as values: what is asked for, what is claimed, and the seldom used terms that both carry."""
+"""Jobs as values: what is asked for, what is claimed, the seldom used terms that both carry, and unique keys."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from enum import Enum, auto
 from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -22,7 +23,7 @@ class JobTerms:
     """The seldom used terms of a job."""
 
     expires: Micros | None = None
-    """How long after its due time a job still matters."""
+    """How long after its due time a job may still start."""
     tags: tuple[str, ...] = ()
     callbacks: str | None = None
     """What to enqueue when the job ends, as JSON that stands for itself."""
@@ -106,10 +107,7 @@ class Key:
 
 
 class NewJob(NamedTuple):
-    """A request to run a task, ready to be stored; its id is made here, so storing it twice is harmless.
-
-    A tuple, for the same reason as `Claim`.
-    """
+    """A request to run a task, ready to be stored; its id is made here, so storing it twice is harmless."""
 
     id: JobId
     task: str
@@ -140,7 +138,7 @@ class NewJob(NamedTuple):
     parent: JobId | None = None
     """The job that this one repeats or was called by."""
     expires_at: Instant | None = None
-    """When the job stops to matter; overrides its terms."""
+    """When the job expires; overrides its terms."""
 
     @property
     def plain(self) -> bool:
@@ -149,7 +147,7 @@ class NewJob(NamedTuple):
 
 
 SOON: Final[Micros] = MINUTE
-"""Workers are told of jobs that fall due within this time; before later ones are due, they look by themselves."""
+"""Workers are told of jobs that fall due within this time; they find later ones by themselves."""
 
 
 def due_soon(jobs: Iterable[NewJob], now: Instant | None) -> bool | None:
@@ -177,10 +175,7 @@ class Token(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A worker's right to run a job while its lease lasts.
-
-    A tuple, because making one takes a tenth of the time a frozen dataclass takes, once for every job.
-    """
+    """A worker's right to run a job while its lease lasts."""
 
     job_id: JobId
     fence: int
@@ -219,12 +214,12 @@ class Claim(NamedTuple):
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody wants it to end."""
+        """Whether it was asked to end."""
         return self.cancel_requested_at is not None
 
     @property
     def limited(self) -> bool:
-        """Whether others may wait for its end."""
+        """Whether other jobs may wait for its end."""
         return self.queue_limited or self.gate is not None
 
     @property
@@ -236,3 +231,47 @@ class Claim(NamedTuple):
     def attempt(self) -> int:
         """Which try this is, from 1: failures and crashes before it, plus one."""
         return self.failures + self.crashes + 1
+
+
+class KeyHolder(NamedTuple):
+    """A job that has a key, or had it not long ago."""
+
+    id: JobId
+    state: State
+    payload: str
+    finished_at: Instant | None
+    keep: Micros | None
+    until: Instant | None
+
+    def holds(self, now: Instant) -> bool:
+        """Whether the key is the job's at this moment: while it lives, and past its end where it asked for that."""
+        if self.finished_at is None:
+            return True
+        kept = self.keep is not None and now < self.finished_at + self.keep
+        return kept or (self.until is not None and now < self.until)
+
+
+class KeyDecision(Enum):
+    """What becomes of a request whose key another job has."""
+
+    JOIN = auto()
+    """The other job serves the request."""
+    REPLACE = auto()
+    """The other job, which waits, becomes the one that was asked for."""
+    TAKE_OVER = auto()
+    """The request is stored with the key, which the other job loses."""
+    REFUSE = auto()
+
+
+def decide_key(asked: Key, holder: KeyHolder, *, now: Instant) -> KeyDecision:
+    """Decide about a request for a key that another job has."""
+    if not holder.holds(now):
+        return KeyDecision.TAKE_OVER
+    match asked.if_exists:
+        case "return":
+            return KeyDecision.JOIN
+        case "raise":
+            return KeyDecision.REFUSE
+        case "replace":
+            # What was asked for last is never lost: one that runs, or has ended, cannot become another.
+            return KeyDecision.REPLACE if holder.state is State.PENDING else KeyDecision.TAKE_OVER

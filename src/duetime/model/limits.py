@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 from duetime.errors import InvalidOption
-from duetime.model.text import shown
+from duetime.model.text import check_whole, shown
 from duetime.model.time import Duration, Instant, Micros, parse_duration
 
 MAX_LIMIT: Final = 1_000_000
@@ -20,19 +21,19 @@ _LONGEST_VALUE: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """At most so many jobs of a task at once, over all workers; with `by=`, for each value of that argument."""
+    """At most this number of jobs of a task at once, over all workers; with `by=`, for each value of that argument."""
 
     most: int
     by: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_count(self.most, what="limit", most=MAX_LIMIT)
+        check_whole(self.most, 1, MAX_LIMIT, what="limit")
         _check_by(self.by)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """At most so many starts of a task in any stretch of time this long, over all workers."""
+    """At most this number of starts of a task in any stretch of time this long, over all workers."""
 
     count: int
     per: Duration
@@ -41,11 +42,11 @@ class Rate:
     """The same as `per`, in microseconds."""
 
     def __post_init__(self) -> None:
-        _check_count(self.count, what="the count of a rate", most=MAX_RATE)
+        check_whole(self.count, 1, MAX_RATE, what="the count of a rate")
         _check_by(self.by)
         period = parse_duration(self.per, what="the period of a rate")
         if period == 0:
-            _refuse("the period of a rate must be longer than 0")
+            raise InvalidOption("the period of a rate must be longer than 0")
         object.__setattr__(self, "period", period)
 
 
@@ -70,7 +71,7 @@ class Gate:
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> GateRoom:
         """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
 
-        One that lies more than a period ahead was noted before the clock was set back, and no longer counts either:
+        One that lies more than a period ahead was noted before the clock was set back, and does not count either:
         otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
@@ -102,25 +103,31 @@ def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
     """Check what a user wrote for a task, and return the gate its jobs pass."""
     limited = limit if limit is None or isinstance(limit, Limit) else Limit(limit)
     rated = rate if rate is None or isinstance(rate, Rate) else parse_rate(rate)
-    if limited is None:
-        return None if rated is None else Gate(count=rated.count, period=rated.period, by=rated.by)
-    if rated is None:
-        return Gate(most=limited.most, by=limited.by)
-    if limited.by != rated.by:
-        _refuse(
+    if limited and rated and limited.by != rated.by:
+        raise InvalidOption(
             f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}, but a "
             "job passes one gate; give both the same by="
         )
-    return Gate(most=limited.most, count=rated.count, period=rated.period, by=limited.by)
+    given = limited or rated
+    if given is None:
+        return None
+    return Gate(
+        most=limited.most if limited else None,
+        count=rated.count if rated else None,
+        period=rated.period if rated else 0,
+        by=given.by,
+    )
 
 
 def parse_rate(text: str) -> Rate:
     """Read a rate such as `"100/1m"`."""
     if not isinstance(text, str):
-        _refuse(f"rate must be text such as '100/1m', or Rate(100, '1m'), not {shown(text)}")
+        raise InvalidOption(f"rate must be text such as '100/1m', or Rate(100, '1m'), not {shown(text)}")
     count, slash, period = text.partition("/")
     if not slash or not count.strip().isdecimal():
-        _refuse(f"rate must be a number, a slash and a duration such as '100/1m', not {text!r:.80}")
+        raise InvalidOption(
+            f"rate must be a number, a slash and a duration such as '100/1m', not {text!r:.80}"
+        )
     return Rate(int(count), period.strip())
 
 
@@ -132,9 +139,6 @@ def gate_name(task: str, by: str | None = None, value: str = "") -> str:
     if by is None:
         return task
     if len(value) > _LONGEST_VALUE:
-        # Here, since it sets up all of OpenSSL's hashes, which is half a megabyte of every worker.
-        import hashlib
-
         value = f"#{hashlib.sha256(value.encode()).hexdigest()[:32]}"
     return f"{task}[{by}={value}]"
 
@@ -154,15 +158,6 @@ def gate_rule(gate: str, task: str, limits: Mapping[str, Gate]) -> Gate:
     return limits.get(task, UNLIMITED) if gate_schedule(gate) is None else ONE_AT_A_TIME
 
 
-def _check_count(count: int, *, what: str, most: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
-        _refuse(f"{what} must be a whole number from 1 to {most:,}, not {shown(count)}")
-
-
 def _check_by(by: str | None) -> None:
     if by is not None and (not isinstance(by, str) or not by.isidentifier()):
-        _refuse(f"by= must name a parameter of the task, not {shown(by)}")
-
-
-def _refuse(text: str) -> NoReturn:
-    raise InvalidOption(text)
+        raise InvalidOption(f"by= must name a parameter of the task, not {shown(by)}")

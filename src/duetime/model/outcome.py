@@ -1,12 +1,11 @@
-"""What one run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
+"""What a run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from duetime.model.job import SOON, Claim, JobId, NewJob, Token
 from duetime.model.reports import NewLogPart, Progress
@@ -77,10 +76,10 @@ def is_poison(*, crashes: int, blames: int) -> bool:
 
 
 LEAST_SNOOZE: Micros = SECOND
-"""How soon a job may be back that puts itself off: without end, if it likes."""
+"""The shortest time for which a job may put itself off, which it may do without end."""
 
 MAX_SNOOZED = 100
-"""How many claims back the tries that were put off, and their logs, are kept."""
+"""For how many claims back the tries that were put off are kept, with their logs."""
 
 SNOOZED = "snoozed"
 """What the attempt of a job that was put off is called."""
@@ -168,7 +167,7 @@ Outcome: TypeAlias = Succeeded | _NoSuccess
 
 
 class Settlement(NamedTuple):
-    """The exact change to write for a claim; a tuple for the reason a claim is one."""
+    """The exact change to write for a claim."""
 
     token: Token
     state: State
@@ -203,13 +202,16 @@ class Settlement(NamedTuple):
     """Whether its result or error is for callbacks and events only, and not to be stored."""
 
 
-_MORE: Final = Settlement._fields.index("error")
-_NOTHING_MORE: Final = tuple(Settlement._field_defaults[name] for name in Settlement._fields[_MORE:])
-
-
 def is_plain_success(change: Settlement) -> bool:
-    """Whether there is nothing to write but that a run went well, and nobody to tell; asked for every job."""
-    return change[1] is State.SUCCEEDED and change[_MORE:] == _NOTHING_MORE
+    """Whether there is nothing to write but that a run went well, and no one to tell."""
+    return change.state is State.SUCCEEDED and not (
+        change.limited
+        or change.calls_back
+        or change.fleeting
+        or change.new_jobs
+        or change.logs
+        or change.progress is not None
+    )
 
 
 def leaves_work(change: Settlement) -> bool:
@@ -218,7 +220,7 @@ def leaves_work(change: Settlement) -> bool:
         return True
     if change.state is not State.PENDING:
         return False
-    # Both times are of one clock: the change was decided at the end of the run.
+    # Both times are from the same clock.
     return change.due_at is None or change.due_at - (change.ended_at or 0) <= SOON
 
 
@@ -234,35 +236,41 @@ def decide(
     """Turn the outcome of a run into the change to write."""
     if isinstance(outcome, Succeeded):
         return succeed(claim, outcome, started_at=started_at, now=now)
-    made = _decide(_Change(claim, started_at, now), outcome, policy, rng)
-    if claim.failure_ttl == 0:
-        made = made._replace(fleeting=True)
-    return made if claim.callbacks is None else made._replace(calls_back=True)
+    alike = Settlement(
+        token=claim.token,
+        state=State.PENDING,
+        started_at=started_at,
+        failures=claim.failures,
+        crashes=claim.crashes,
+        blames=claim.blames,
+        calls_back=claim.callbacks is not None,
+        limited=claim.limited,
+        fleeting=claim.failure_ttl == 0,
+    )
+    ways = _Ways(claim, now, back=alike._replace(ended_at=now), end=alike._replace(finished_at=now))
+    return _decide(ways, outcome, policy, rng)
 
 
 def succeed(claim: Claim, outcome: Succeeded, *, started_at: Instant | None, now: Instant) -> Settlement:
-    """Turn a success into the change to write: by position, because this is done for every job that goes well."""
-    made = Settlement(
-        Token(claim.job_id, claim.fence, claim.claim_id),
-        State.SUCCEEDED,
-        started_at,
-        now,
-        None,
-        claim.failures,
-        claim.crashes,
-        claim.blames,
-        outcome.result,
-        outcome.result_error,
+    """Turn a success into the change to write."""
+    return Settlement(
+        token=claim.token,
+        state=State.SUCCEEDED,
+        started_at=started_at,
+        finished_at=now,
+        failures=claim.failures,
+        crashes=claim.crashes,
+        blames=claim.blames,
+        result=outcome.result,
+        result_error=outcome.result_error,
+        calls_back=claim.callbacks is not None,
+        limited=claim.limited,
+        fleeting=claim.result_ttl == 0,
     )
-    if claim.gate is not None or claim.queue_limited:
-        made = made._replace(limited=True)
-    if claim.result_ttl == 0:
-        made = made._replace(fleeting=True)
-    return made if claim.callbacks is None else made._replace(calls_back=True)
 
 
 def as_stored(made: Settlement) -> Settlement:
-    """Leave out what is not to be stored; that there was a result can be told."""
+    """Leave out what is not to be stored, and say that there was a result."""
     if not made.fleeting:
         return made
     note = made.result_error if made.result is None else note_on(made.state, 0)
@@ -270,19 +278,27 @@ def as_stored(made: Settlement) -> Settlement:
 
 
 def expired(claim: Claim, now: Instant) -> Skipped | None:
-    """Tell a claim whose job has stopped to matter before it could start."""
+    """Tell whether the job of a claim has expired before it could start."""
     late = claim.expires_at is not None and claim.expires_at <= now
     return Skipped(_EXPIRED) if late else None
 
 
 def recalled(*, started: bool) -> Released | Interrupted:
-    """Tell what it means when a claim is taken away by hand: nothing, unless its run had begun."""
+    """Return the outcome of a claim that is taken away by hand: nothing has happened, unless its run had begun."""
     return Interrupted(reason="released by force") if started else Released()
 
 
+def cancel_beats(state: State) -> bool:
+    """Whether a job that was asked to end ends cancelled, and for that reason, when its run comes to this state.
+
+    A cancel request beats going back to wait. A run that has succeeded, failed for good or come too late stays so.
+    """
+    return state in {State.PENDING, State.CANCELLED}
+
+
 def called_off(made: Settlement, cause: Cancelled) -> Settlement:
-    """End a job that would run again, because its run was told to end; what it came to stays on record."""
-    if made.state is not State.PENDING:
+    """End a job that would run again, because its run was told to end; its error stays on record."""
+    if made.state is State.CANCELLED or not cancel_beats(made.state):
         return made
     return made._replace(
         state=State.CANCELLED,
@@ -299,118 +315,64 @@ def crash_backoff(blames: int) -> Micros:
     return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)
 
 
-class _Change(NamedTuple):
-    """Builds settlements for one claim, carrying its counters along."""
+class _Ways(NamedTuple):
+    """What can become of a claim: its job goes back to wait, or ends."""
 
     claim: Claim
-    started_at: Instant | None
     now: Instant
+    back: Settlement
+    end: Settlement
 
     def too_late(self, due_at: Instant) -> bool:
-        """Whether a next try at that time would come after the job stops to matter."""
+        """Whether the job has expired before a next try at that time."""
         return self.claim.expires_at is not None and self.claim.expires_at <= due_at
 
-    def end(
-        self,
-        state: State,
-        *,
-        error: str | None = None,
-        traceback: str | None = None,
-        reason: str | None = None,
-        failures: int = 0,
-        crashes: int = 0,
-        blames: int = 0,
-        worker: str | None = None,
-    ) -> Settlement:
-        claim = self.claim
-        return Settlement(
-            token=claim.token,
-            state=state,
-            started_at=self.started_at,
-            finished_at=self.now,
-            failures=claim.failures + failures,
-            crashes=claim.crashes + crashes,
-            blames=claim.blames + blames,
-            error=error,
-            traceback=traceback,
-            reason=reason,
-            worker=worker,
-            limited=claim.limited,
-        )
 
-    def put_back(
-        self,
-        *,
-        due_at: Instant | None,
-        attempt: str | None = None,
-        error: str | None = None,
-        traceback: str | None = None,
-        reason: str | None = None,
-        worker: str | None = None,
-        failures: int = 0,
-        crashes: int = 0,
-        blames: int = 0,
-    ) -> Settlement:
-        claim = self.claim
-        return Settlement(
-            token=claim.token,
-            state=State.PENDING,
-            started_at=self.started_at,
-            due_at=due_at,
-            failures=claim.failures + failures,
-            crashes=claim.crashes + crashes,
-            blames=claim.blames + blames,
-            error=error,
-            traceback=traceback,
-            reason=reason,
-            attempt=attempt,
-            ended_at=self.now,
-            worker=worker,
-            limited=claim.limited,
-        )
-
-
-def _decide(change: _Change, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
+def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
     match outcome:
         case Failed():
-            made = _decide_failure(change, outcome, policy, rng)
+            made = _decide_failure(ways, outcome, policy, rng)
         case Cancelled():
-            made = change.end(State.CANCELLED, reason=outcome.reason)
+            made = ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
         case Skipped():
-            made = change.end(State.SKIPPED, reason=outcome.reason)
+            made = ways.end._replace(state=State.SKIPPED, reason=outcome.reason)
         case Snoozed():
-            made = _decide_snooze(change, outcome)
+            due_at = ways.now + max(outcome.wait, LEAST_SNOOZE)
+            made = (
+                ways.end._replace(state=State.SKIPPED, reason=_EXPIRED)
+                if ways.too_late(due_at)
+                else ways.back._replace(due_at=due_at, attempt=SNOOZED)
+            )
         case Released():
-            made = change.put_back(due_at=None if outcome.wait == 0 else change.now + outcome.wait)
+            made = ways.back._replace(due_at=ways.now + outcome.wait if outcome.wait else None)
         case Interrupted():
-            made = _decide_interruption(change, outcome)
+            # A stop is not the fault of the job: it runs again, unless it asked never to run twice.
+            made = (
+                ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
+                if ways.claim.on_crash == "fail"
+                else ways.back._replace(due_at=ways.now, attempt="interrupted", reason=outcome.reason)
+            )
         case Crashed():
-            made = _decide_crash(change, outcome)
+            made = _decide_crash(ways, outcome)
     return made
 
 
-def _decide_failure(change: _Change, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:
-    claim = change.claim
-    failures = claim.failures + 1
-    allowed = policy.retries if claim.retries is None else claim.retries
-    fail = partial(change.end, State.FAILED, traceback=outcome.traceback, failures=1)
+def _decide_failure(ways: _Ways, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:
+    failures = ways.claim.failures + 1
+    allowed = policy.retries if ways.claim.retries is None else ways.claim.retries
+    tried: dict[str, Any] = {"error": outcome.error, "traceback": outcome.traceback, "failures": failures}
     if outcome.final or failures > allowed:
-        return fail(error=outcome.error, reason=outcome.reason)
+        return ways.end._replace(state=State.FAILED, reason=outcome.reason, **tried)
     wait, problem = (outcome.wait, "") if outcome.wait is not None else _retry_wait(policy, failures, rng)
-    error = outcome.error + problem
-    if change.too_late(change.now + wait):
-        return fail(error=error, reason=_EXPIRED)
-    return change.put_back(
-        due_at=change.now + wait,
-        attempt=outcome.reason,
-        error=error,
-        traceback=outcome.traceback,
-        failures=1,
-    )
+    tried["error"] = outcome.error + problem
+    due_at = ways.now + wait
+    if ways.too_late(due_at):
+        return ways.end._replace(state=State.FAILED, reason=_EXPIRED, **tried)
+    return ways.back._replace(due_at=due_at, attempt=outcome.reason, **tried)
 
 
 def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple[Micros, str]:
-    """Ask the policy, which may be the user's own code: if it raises, the usual wait serves, with a note."""
+    """Ask the policy, which may be the user's own code: if it raises, return the usual wait and a note."""
     try:
         wait = policy.delay(failures, rng)
     except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
@@ -422,55 +384,23 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
     return wait, ""
 
 
-def _decide_snooze(change: _Change, outcome: Snoozed) -> Settlement:
-    due_at = change.now + max(outcome.wait, LEAST_SNOOZE)
-    if change.too_late(due_at):
-        return change.end(State.SKIPPED, reason=_EXPIRED)
-    return change.put_back(due_at=due_at, attempt=SNOOZED)
-
-
-def _decide_interruption(change: _Change, outcome: Interrupted) -> Settlement:
-    """A stop is nobody's fault: the job runs again, unless it asked never to run twice."""
-    if change.claim.on_crash == "fail":
-        return change.end(State.CANCELLED, reason=outcome.reason)
-    return change.put_back(due_at=change.now, attempt="interrupted", reason=outcome.reason)
-
-
-def _decide_crash(change: _Change, outcome: Crashed) -> Settlement:
+def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     """Rescue: an unstarted claim goes back; a started one runs again or fails, as the task chose."""
-    blames = change.claim.blames + outcome.blamed
+    claim = ways.claim
+    blames = claim.blames + outcome.blamed
+    wait = crash_backoff(blames)
     if not outcome.started:
-        wait = crash_backoff(blames) if outcome.blamed else 0
-        return change.put_back(
-            due_at=change.now + wait if wait else None,
-            crashes=int(outcome.suspected or outcome.blamed),
-            blames=int(outcome.blamed),
+        return ways.back._replace(
+            due_at=ways.now + wait if outcome.blamed else None,
+            crashes=claim.crashes + (outcome.suspected or outcome.blamed),
+            blames=blames,
         )
-    end = partial(
-        change.end,
-        State.FAILED,
-        reason="crashed",
-        worker=outcome.worker,
-        crashes=1,
-        blames=int(outcome.blamed),
-    )
-    text = f"worker {outcome.worker} died while the job ran"
-    if change.claim.on_crash == "fail":
-        return end(error=text)
-    crashes = change.claim.crashes + 1
-    if outcome.blamed and is_poison(crashes=crashes, blames=blames):
-        return end(
-            error=f"{crashes} workers died around this job, {blames} of them with it as the only suspect; it is not "
-            "tried again"
-        )
-    due_at = change.now + crash_backoff(blames)
-    if change.too_late(due_at):
-        return end(error=text)
-    return change.put_back(
-        due_at=due_at,
-        attempt="lost",
-        error=text,
-        worker=outcome.worker,
-        crashes=1,
-        blames=int(outcome.blamed),
-    )
+    crashes = claim.crashes + 1
+    error = f"worker {outcome.worker} died while the job ran"
+    tried: dict[str, Any] = {"worker": outcome.worker, "crashes": crashes, "blames": blames}
+    poison = outcome.blamed and is_poison(crashes=crashes, blames=blames)
+    if poison and claim.on_crash != "fail":
+        error = f"{crashes} workers died around this job, {blames} of them with it as the only suspect; it is not tried again"
+    if poison or claim.on_crash == "fail" or ways.too_late(ways.now + wait):
+        return ways.end._replace(state=State.FAILED, reason="crashed", error=error, **tried)
+    return ways.back._replace(due_at=ways.now + wait, attempt="lost", error=error, **tried)

@@ -17,7 +17,7 @@ class Registry(StrEnum):
     """Where a job is, as people see it."""
 
     SCHEDULED = "scheduled"
-    """Its time has not come, be it claimed ahead or not."""
+    """Its time has not come, whether or not it is claimed ahead."""
     QUEUED = "queued"
     """Its time has come, and no worker has it."""
     ACTIVE = "active"

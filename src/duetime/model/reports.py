@@ -72,16 +72,14 @@ def check_fraction(value: object) -> float:
     """Return a number from 0 to 1 as it is stored; raises `InvalidOption` for anything else."""
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return round(float(value), _FRACTION_DIGITS)
-    text = f"progress must be a number from 0 to 1, such as 0.4, not {shown(value)}"
-    raise InvalidOption(text)
+    raise InvalidOption(f"progress must be a number from 0 to 1, such as 0.4, not {shown(value)}")
 
 
 def check_note(value: object) -> str:
     """Return a note as it is stored, cut to `MAX_NOTE`; raises `InvalidOption` when it is no text."""
     if not isinstance(value, str):
-        text = f"the note of a progress must be text, not {shown(value)}"
-        raise InvalidOption(text)
-    # What is no Unicode, as in names of files, would get through neither a line to a child nor into a database.
+        raise InvalidOption(f"the note of a progress must be text, not {shown(value)}")
+    # Half a surrogate pair, as in the name of a file, cannot be sent to a child process or stored.
     note = value[: MAX_NOTE + 1].encode("utf-8", "backslashreplace").decode()
     return note if len(note) <= MAX_NOTE else f"{note[: MAX_NOTE - 1]}…"
 
@@ -97,7 +95,7 @@ RECORD_CHARACTERS: Final = 4_000
 """How much of one record is kept."""
 _CHUNK_LINES: Final = TAIL_LINES // 10
 _CHUNK_BYTES: Final = TAIL_BYTES // 8
-"""The end is kept in pieces and dropped piece by piece, so these are small."""
+"""The end is stored and dropped in pieces, so these are small."""
 
 
 class LogChunk(NamedTuple):
@@ -122,7 +120,7 @@ class _LogEntry(NamedTuple):
 
 
 class BoundedLog:
-    """Takes any number of records, hands them out in pieces, and never has more than its bounds kept."""
+    """A log of any length, handed out in pieces; no more of it than its bounds is kept."""
 
     def __init__(self) -> None:
         self._next = 1
@@ -133,18 +131,18 @@ class BoundedLog:
         """The line with which the end began, once the beginning was full."""
         self._fresh: deque[_LogEntry] = deque()
         self._stored: deque[_LogEntry] = deque()
-        """The pieces of the end that were handed out, without their text."""
+        """The pieces of the end that were handed out, without their texts."""
         self._tail_lines = 0
         self._tail_bytes = 0
         self._pushed_out: int | None = None
 
     @property
     def has_more(self) -> bool:
-        """Whether there is anything that was not handed out."""
+        """Whether there is anything left to hand out."""
         return bool(self._head or self._fresh)
 
     def add(self, text: str) -> None:
-        """Take a record."""
+        """Add a record."""
         entry = _measured(self._next, text)
         self._next = entry.past
         if self._tail_from is None:
@@ -153,7 +151,7 @@ class BoundedLog:
                 self._head_bytes -= entry.size
                 self._head.append(entry)
                 return
-            # Also what would still fit belongs to the end from now on, so that lines stay in order.
+            # From now on every record belongs to the end, even one that would fit, so that lines stay in order.
             self._tail_from = entry.line
         self._fresh.append(entry)
         self._tail_lines += entry.lines
@@ -196,7 +194,7 @@ def _measured(line: int, text: str) -> _LogEntry:
 
 
 def _grouped(entries: deque[_LogEntry]) -> Iterator[_LogEntry]:
-    """Join records to pieces that are small, but no smaller than a record."""
+    """Join records to small pieces of whole records."""
     group: list[_LogEntry] = []
     lines = size = 0
     for entry in entries:

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from duetime.errors import InvalidOption
 from duetime.model.job import FOREVER, JobId
 from duetime.model.states import State
-from duetime.model.text import shown
+from duetime.model.text import check_whole
 from duetime.model.time import DAY, Instant, Micros, describe_duration
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class Retention:
     """How many of the latest occurrences of each schedule stay in any case."""
 
     def covers(self, job: Remains, *, now: Instant) -> bool:
-        """Whether a job is old enough to go, and neither its terms nor its key speak for it."""
+        """Whether a job is old enough to go, and neither its terms nor its key keep it."""
         if self.before is None or job.finished_at >= self.before or job.ttl == FOREVER:
             return False
         return max(job.finished_at + max(job.ttl or 0, job.keep_key or 0), job.key_until or 0) <= now
@@ -69,12 +68,12 @@ def is_latest(job: Remains, firsts: Mapping[str, Instant | None]) -> bool:
 
 
 def is_over(finished_at: Instant, ttl: Micros | None, *, now: Instant) -> bool:
-    """Whether what was to be there for a time has been there for that long."""
+    """Whether something has been kept for its time to live."""
     return ttl is not None and ttl != FOREVER and finished_at + ttl <= now
 
 
 def outlived(ended: Iterable[Remains], *, going: Collection[JobId], now: Instant) -> list[Remains]:
-    """Return those that lose their results and errors, because these were to be there for a shorter time than they."""
+    """Return those whose results and errors go, because they were to be kept for a shorter time than the jobs."""
     return [
         job
         for job in ended
@@ -83,14 +82,14 @@ def outlived(ended: Iterable[Remains], *, going: Collection[JobId], now: Instant
 
 
 def note_on(state: State, ttl: Micros | None) -> str | None:
-    """Say why a job that succeeded has no result; how it failed is told by its state."""
+    """Say why a job that succeeded has no result; for a job that failed its state says enough."""
     if state is not State.SUCCEEDED or ttl is None:
         return None
     return "its result is not kept" if ttl == 0 else f"its result was kept for {describe_duration(ttl)} only"
 
 
 def as_of(job: StoredJob, now: Instant) -> StoredJob:
-    """Return a job without what has outlived its time, whether or not the store has dropped it yet."""
+    """Return a job without what is past its time to live, whether or not the store has dropped it yet."""
     ttl = _ttl(job.state, job.result_ttl, job.failure_ttl)
     if job.finished_at is None or not is_over(job.finished_at, ttl, now=now):
         return job
@@ -103,10 +102,7 @@ def as_of(job: StoredJob, now: Instant) -> StoredJob:
 
 def check_keep_per_schedule(number: int) -> int:
     """Return the number, or raise `InvalidOption`."""
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= _MOST_PER_SCHEDULE:
-        text = f"keep_per_schedule must be a whole number from 0 to {_MOST_PER_SCHEDULE}, not {shown(number)}"
-        raise InvalidOption(text)
-    return number
+    return check_whole(number, 0, _MOST_PER_SCHEDULE, what="keep_per_schedule")
 
 
 def _ttl(state: State, result_ttl: Micros | None, failure_ttl: Micros | None) -> Micros | None:

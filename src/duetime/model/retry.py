@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from duetime.errors import InvalidOption
-from duetime.model.text import shown
+from duetime.model.text import check_whole, shown
 from duetime.model.time import Duration, Micros, parse_duration
 
 MAX_RETRIES = 10_000
@@ -41,41 +41,22 @@ class Exponential:
 
     def delay(self, failures: int, rng: random.Random) -> Micros:
         """Return the wait after this many failures."""
-        bound = self._bound(failures)
-        return int(rng.uniform(0, bound)) if self.jitter else bound
-
-    def _bound(self, failures: int) -> Micros:
         try:
-            return int(min(self.base * self.factor ** (failures - 1), self.cap))
+            bound = int(min(self.base * self.factor ** (failures - 1), self.cap))
         except OverflowError:
-            return self.cap if self.base else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """The same wait every time."""
-
-    retries: int
-    wait: Micros
-
-    def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
-        """Return the wait."""
-        return self.wait
+            bound = self.cap if self.base else 0
+        return int(rng.uniform(0, bound)) if self.jitter else bound
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """One wait per retry, then no more."""
+    """A list of waits, the last of which is repeated."""
 
+    retries: int
     waits: tuple[Micros, ...]
 
-    @property
-    def retries(self) -> int:
-        """As many as there are waits."""
-        return len(self.waits)
-
     def delay(self, failures: int, rng: random.Random) -> Micros:  # noqa: ARG002 - shared signature
-        """Return the wait for this failure; the last one serves when a job overrides the number."""
+        """Return the wait for this failure."""
         return self.waits[min(failures, len(self.waits)) - 1] if self.waits else 0
 
 
@@ -104,8 +85,7 @@ def exponential(
 ) -> Exponential:
     """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= MAX_FACTOR:
-        text = f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}")
     return Exponential(
         check_retries(retries),
         parse_duration(base, what="base"),
@@ -115,16 +95,15 @@ def exponential(
     )
 
 
-def fixed(retries: int, wait: Duration) -> Fixed:
+def fixed(retries: int, wait: Duration) -> Listed:
     """Wait the same time before each retry."""
-    return Fixed(check_retries(retries), parse_duration(wait, what="wait"))
+    return Listed(check_retries(retries), (parse_duration(wait, what="wait"),))
 
 
 def computed(retries: int, function: Callable[[int], Duration]) -> Computed:
     """Wait as long as `function(failures)` says."""
     if not callable(function):
-        text = f"computed() needs a function of the number of failures, not {shown(function)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"computed() needs a function of the number of failures, not {shown(function)}")
     return Computed(check_retries(retries), function)
 
 
@@ -135,23 +114,19 @@ def retry_policy(value: Retries) -> RetryPolicy:
     if isinstance(value, int):
         return exponential(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)):
-        return Listed(tuple(parse_duration(wait, what="retry delay") for wait in value))
+        return Listed(len(value), tuple(parse_duration(wait, what="retry delay") for wait in value))
     if isinstance(value, RetryPolicy) and not isinstance(value, type):
         check_retries(value.retries)
         return value
-    text = (
+    raise InvalidOption(
         f"retries={value!r} is not understood; pass a number such as 3, a list of waits such as [1, '10s', '5m'], "
         "or exponential(3), fixed(3, 10) or computed(3, function)"
     )
-    raise InvalidOption(text)
 
 
 def check_retries(value: int) -> int:
     """Return the number of retries, or raise `InvalidOption`."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_RETRIES:
-        text = f"retries must be a whole number from 0 to {MAX_RETRIES}, not {shown(value)}"
-        raise InvalidOption(text)
-    return value
+    return check_whole(value, 0, MAX_RETRIES, what="retries")
 
 
 NO_RETRIES = exponential(0)

@@ -22,7 +22,7 @@ LAST_KEY: Final = "\U0010ffff"
 
 
 class RecordKind(StrEnum):
-    """What there are records of; in this order nothing comes before what decides how it is treated."""
+    """The kinds of records, in the order in which they are copied: each after those that decide how it is treated."""
 
     QUEUES = "queues"
     GATES = "gates"
@@ -141,7 +141,7 @@ def weight(records: Sequence[WholeRecord]) -> int:
 
 
 def next_batch_size(last: int, weight: int) -> int:
-    """Tell how many records to take at once after so many of this weight; 0 for the first time."""
+    """Tell how many records to take at once, from the number taken last, 0 at first, and their weight."""
     if not last:
         return _FIRST_BATCH
     return max(1, min(2 * last, last * _HEAVIEST_BATCH // max(weight, 1), _LARGEST_BATCH))
@@ -225,7 +225,7 @@ def check_run(marks: Iterable[StoredAuditEntry], *, source: str, run: str) -> No
 def check_untouched(
     kind: RecordKind, source: Iterable[WholeRecord], target: Iterable[WholeRecord], *, since: Instant
 ) -> None:
-    """Raise `CopyRefused` if records of a target that was begun show that somebody has used it since.
+    """Raise `CopyRefused` if records of a target that was begun show that it has been used since.
 
     To mend such a target would remove what was enqueued there, and have jobs run again that have run there.
     """
@@ -243,7 +243,9 @@ def _is_used(kind: RecordKind, record: WholeRecord, twin: WholeRecord | None, *,
     """Whether a record of the target is none that the source has had."""
     theirs = _named(kind, record)
     if twin is None:
-        return kind is RecordKind.WORKERS or _made_at(kind, theirs) >= since
+        # Only some kinds say when a record was made.
+        made_at: Instant = theirs.get("at" if kind is RecordKind.AUDIT else "created_at", 0)
+        return kind is RecordKind.WORKERS or made_at >= since
     ours = _named(kind, twin)
     return kind is RecordKind.JOBS and (
         theirs["fence"] > ours["fence"] or (theirs["finished_at"] is not None and ours["finished_at"] is None)
@@ -252,12 +254,6 @@ def _is_used(kind: RecordKind, record: WholeRecord, twin: WholeRecord | None, *,
 
 def _named(kind: RecordKind, record: WholeRecord) -> Mapping[str, Any]:
     return dict(zip(COLUMNS[kind], record.row, strict=True))
-
-
-def _made_at(kind: RecordKind, columns: Mapping[str, Any]) -> Instant:
-    """Tell when a record was made; 0 for kinds that do not say so."""
-    at: Instant = columns.get("at" if kind is RecordKind.AUDIT else "created_at", 0)
-    return at
 
 
 def _shown(at: Instant) -> str:

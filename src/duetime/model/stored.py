@@ -1,16 +1,21 @@
-"""Jobs, attempts and workers as they are read back from a store, and what is made of them: a job once more, the workers alive."""
+"""Jobs, attempts and workers as they are read back from a store, and rows with values that this version does not write."""
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from functools import cache
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, Self, TypeVar, get_args, get_origin
 
 from duetime.errors import JobActive
 from duetime.model.ids import new_job_id
-from duetime.model.job import JobId, JobTerms, NewJob, OnCrash, split_tags
+from duetime.model.job import Claim, JobId, JobTerms, NewJob, OnCrash, split_tags
 from duetime.model.states import State
 from duetime.model.task import JobOptions
+from duetime.model.text import shown
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId, WorkerState, WorkerStats
 
@@ -134,15 +139,14 @@ class LiveWorkers:
         return [worker for worker in self.alive if queue in worker.queues]
 
     def knows(self, task: str) -> bool | None:
-        """Tell whether one of them can run a task; `None` when there is nobody who runs jobs, and so nobody to tell."""
+        """Tell whether one of them can run a task; `None` if none of them runs jobs."""
         return any(task in worker.tasks for worker in self.alive) if self.queues else None
 
 
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
     """Return a job like one that has ended, all but its deadline, its key and its place in a schedule."""
     if not old.state.terminal:
-        text = f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended"
-        raise JobActive(text)
+        raise JobActive(f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended")
     terms = JobTerms(
         tags=split_tags(old.tags),
         callbacks=old.callbacks,
@@ -166,3 +170,70 @@ def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
         parent=old.id,
         expires_at=options.expires_at,
     )
+
+
+Record = TypeVar("Record")
+
+
+def row_problem(record: object) -> str | None:
+    """Say which columns of a record are of other types than they can be; `None` for a sound one."""
+    return ", ".join(f"{name} is {shown(getattr(record, name))}" for name in _misfits(record)) or None
+
+
+def with_blanks(record: Record) -> Record:
+    """Return a record whose columns are of the types that they can be: what is not is blank."""
+    if not (found := _misfits(record)):
+        return record
+    kind: Any = type(record)
+    values = {
+        name: _blank(allowed) if name in found else getattr(record, name)
+        for name, allowed in _expected(kind).items()
+    }
+    made: Record = kind(**values)
+    return made
+
+
+def checked_claim(claim: Claim) -> Claim:
+    """Return a claim that can be decided about; one of an odd row says so, and its job ends as undecodable."""
+    problem = row_problem(claim)
+    return claim if problem is None else with_blanks(claim)._replace(problem=unreadable_row(problem))
+
+
+def unreadable_row(problem: str) -> str:
+    """Say that a row cannot be read, and why."""
+    return f"its row cannot be read: {problem}"
+
+
+def _misfits(record: object) -> tuple[str, ...]:
+    """Return the names of the columns that are of types which this version does not write there."""
+    kind: Any = type(record)
+    return _misfits_of(kind, tuple(map(type, _values(kind)(record))))
+
+
+@cache
+def _misfits_of(kind: type, types: tuple[type, ...]) -> tuple[str, ...]:
+    pairs = zip(_expected(kind).items(), types, strict=True)
+    return tuple(name for (name, allowed), one in pairs if not issubclass(one, allowed))
+
+
+@cache
+def _values(kind: type) -> attrgetter[tuple[Any, ...]]:
+    return attrgetter(*_expected(kind))
+
+
+@cache
+def _expected(kind: type) -> dict[str, tuple[type, ...]]:
+    return {name: _plain_types(hint) for name, hint in typing.get_type_hints(kind).items()}
+
+
+def _plain_types(hint: Any) -> tuple[type, ...]:
+    """Return the types that values of an annotation have."""
+    if get_origin(hint) in (typing.Union, UnionType):
+        return tuple(one for part in get_args(hint) for one in _plain_types(part))
+    if get_origin(hint) is typing.Literal:
+        return (str,)
+    return (float, int) if hint is float else (get_origin(hint) or hint,)
+
+
+def _blank(allowed: tuple[type, ...]) -> object:
+    return None if NoneType in allowed else allowed[0]()

@@ -48,8 +48,19 @@ class TaskOptions:
     terms: JobTerms = NO_TERMS
 
 
-class TaskOptionValues(TypedDict, total=False):
-    """What users may write in `scheduler.task(...)` beside the name."""
+class CommonOptionValues(TypedDict, total=False):
+    """What users may write for tasks, for requests and for schedules."""
+
+    tags: Sequence[str]
+    result_ttl: Duration | None
+    failure_ttl: Duration | None
+    on_success: GivenCallback
+    on_failure: GivenCallback
+    on_cancel: GivenCallback
+
+
+class TaskOptionValues(CommonOptionValues, total=False):
+    """What users may write in `scheduler.task(...)` besides the name."""
 
     queue: str
     priority: int
@@ -61,25 +72,13 @@ class TaskOptionValues(TypedDict, total=False):
     limit: int | Limit | None
     rate: str | Rate | None
     expires: Duration | None
-    tags: Sequence[str]
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 def task_options(values: TaskOptionValues, *, owner: object | None = None) -> TaskOptions:
     """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
-    _check_known(values, TaskOptionValues.__optional_keys__)
-    timeout, expires = values.get("timeout"), values.get("expires")
-    terms = JobTerms(
-        expires=None if expires is None else parse_duration(expires, what="expires"),
-        tags=check_tags(values.get("tags", ())),
-        callbacks=overlay(None, bind_callbacks(values, owner=owner)),
-        result_ttl=_ttl(values, "result_ttl"),
-        failure_ttl=_ttl(values, "failure_ttl"),
-    )
+    check_known(values, TaskOptionValues.__optional_keys__)
+    timeout = values.get("timeout")
+    callbacks = overlay(None, bind_callbacks(values, owner=owner))
     return TaskOptions(
         queue=check_name(values.get("queue", DEFAULT_QUEUE), what="queue"),
         priority=check_priority(values.get("priority", DEFAULT_PRIORITY)),
@@ -89,13 +88,13 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
-        terms=NO_TERMS if terms == NO_TERMS else terms,
+        terms=_terms(values, values.get("expires"), callbacks),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one request asks for beside its arguments; `None` leaves it to the task."""
+    """What one request asks for besides its arguments; `None` leaves it to the task."""
 
     delay: Micros = 0
     at: Instant | None = None
@@ -108,7 +107,7 @@ class JobOptions:
     tx: object | None = None
     """The caller's own transaction, as the store knows it."""
     terms: JobTerms = NO_TERMS
-    """Where they say something, they stand before the task's; tags are added to the task's."""
+    """What they say replaces what the task says; tags are added to those of the task."""
 
     def over(self, defaults: JobTerms) -> JobTerms:
         """Return the terms of a job with these options."""
@@ -121,7 +120,7 @@ class JobOptions:
         return replace(defaults, **said)
 
 
-class JobOptionValues(TypedDict, total=False):
+class JobOptionValues(CommonOptionValues, total=False):
     """What users may write in `task.options(...)`."""
 
     delay: Duration
@@ -137,31 +136,16 @@ class JobOptionValues(TypedDict, total=False):
     throttle: Duration
     expires: Duration | datetime
     tx: object
-    tags: Sequence[str]
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobOptions:
     """Check what a user wrote for one request; callbacks must be of the same owner, if one is given."""
-    _check_known(values, JobOptionValues.__optional_keys__)
+    check_known(values, JobOptionValues.__optional_keys__)
     if sum(name in values for name in ("delay", "at", "debounce")) > 1:
-        text = "give either delay= or at= (debounce= is a delay, too), not both"
-        raise InvalidOption(text)
+        raise InvalidOption("give either delay= or at= (debounce= is a delay, too), not both")
     wait = values.get("delay", values.get("debounce"))
     expires = values.get("expires")
-    terms = JobTerms(
-        expires=None
-        if expires is None or isinstance(expires, datetime)
-        else parse_duration(expires, what="expires"),
-        tags=check_tags(values.get("tags", ())),
-        callbacks=bind_callbacks(values, owner=owner),
-        result_ttl=_ttl(values, "result_ttl"),
-        failure_ttl=_ttl(values, "failure_ttl"),
-    )
+    moment = from_datetime(expires, what="expires") if isinstance(expires, datetime) else None
     return JobOptions(
         delay=0 if wait is None else parse_duration(wait, what="delay" if "delay" in values else "debounce"),
         at=from_datetime(values["at"], what="at") if "at" in values else None,
@@ -170,21 +154,30 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
         retries=check_retries(values["retries"]) if "retries" in values else None,
         timeout=check_timeout(values["timeout"]) if "timeout" in values else None,
         key=_key(values),
-        expires_at=from_datetime(expires, what="expires") if isinstance(expires, datetime) else None,
+        expires_at=moment,
         tx=values.get("tx"),
-        terms=NO_TERMS if terms == NO_TERMS else terms,
+        terms=_terms(
+            values, None if isinstance(expires, datetime) else expires, bind_callbacks(values, owner=owner)
+        ),
     )
+
+
+def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str | None) -> JobTerms:
+    terms = JobTerms(
+        expires=None if expires is None else parse_duration(expires, what="expires"),
+        tags=check_tags(values.get("tags", ())),
+        callbacks=callbacks,
+        result_ttl=_ttl(values, "result_ttl"),
+        failure_ttl=_ttl(values, "failure_ttl"),
+    )
+    return NO_TERMS if terms == NO_TERMS else terms
 
 
 def check_priority(priority: int) -> int:
     """Return the priority, or raise `InvalidOption`."""
-    if (
-        isinstance(priority, bool)
-        or not isinstance(priority, int)
-        or not FIRST_PRIORITY <= priority <= LAST_PRIORITY
-    ):
-        text = f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}"
-        raise InvalidOption(text)
+    known = isinstance(priority, int) and not isinstance(priority, bool)
+    if not known or not FIRST_PRIORITY <= priority <= LAST_PRIORITY:
+        raise InvalidOption(f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}")
     return priority
 
 
@@ -192,43 +185,41 @@ def check_timeout(timeout: Duration) -> Micros:
     """Return the timeout in microseconds, or raise when it is not above zero."""
     micros = parse_duration(timeout, what="timeout")
     if micros == 0:
-        text = "timeout must be longer than 0; leave it out for no timeout"
-        raise InvalidOption(text)
+        raise InvalidOption("timeout must be longer than 0; leave it out for no timeout")
     return micros
 
 
 def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
     """Return the choice, or raise `InvalidOption`."""
     if on_crash not in get_args(OnCrash):
-        text = f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
+        )
     return on_crash
 
 
 def check_cpu(cpu: bool) -> bool:  # noqa: FBT001 - it is checked, not obeyed
     """Return the choice, or raise `InvalidOption`."""
     if not isinstance(cpu, bool):
-        text = f"cpu must be True (run in a child process) or False, not {shown(cpu)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"cpu must be True (run in a child process) or False, not {shown(cpu)}")
     return cpu
 
 
 def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Return the tags, each once, or raise when one is not a name, or they are too many."""
     if isinstance(tags, str):
-        text = f"tags must be a list such as [{tags!r}]"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list such as [{tags!r}]")
     if not isinstance(tags, Iterable):
-        text = f"tags must be a list such as ['billing'], or [] for none, not {shown(tags)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list such as ['billing'], or [] for none, not {shown(tags)}")
     return _few_tags(check_name(tag, what="tag") for tag in tags)
 
 
 def _few_tags(tags: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(tags))
     if len(found) > MAX_TAGS:
-        text = f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
-        raise InvalidOption(text)
+        raise InvalidOption(
+            f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
+        )
     return found
 
 
@@ -237,22 +228,17 @@ def _key(values: JobOptionValues) -> Key | None:
     if "key" not in values:
         for name in ("if_exists", "keep_key", "debounce", "throttle"):
             if name in values:
-                text = f"{name}= needs a key: task.options(key='...', {name}=...)"
-                raise InvalidOption(text)
+                raise InvalidOption(f"{name}= needs a key: task.options(key='...', {name}=...)")
         return None
     if "debounce" in values and "throttle" in values:
-        text = "give either debounce= or throttle=, not both"
-        raise InvalidOption(text)
+        raise InvalidOption("give either debounce= or throttle=, not both")
     if_exists = values.get("if_exists", "replace" if "debounce" in values else "return")
     if if_exists not in get_args(IfExists):
-        text = f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}")
     if "debounce" in values and if_exists != "replace":
-        text = f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}")
     if "throttle" in values and if_exists == "replace":
-        text = "throttle= lets the first request stand; it does not go with if_exists='replace'"
-        raise InvalidOption(text)
+        raise InvalidOption("throttle= lets the first request stand; it does not go with if_exists='replace'")
     return Key(
         value=_check_key(values["key"]),
         if_exists=if_exists,
@@ -263,8 +249,7 @@ def _key(values: JobOptionValues) -> Key | None:
 
 def _check_key(key: str) -> str:
     if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
-        text = f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}")
     return key
 
 
@@ -275,8 +260,7 @@ def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
     return FOREVER if given is None else parse_duration(given, what=name)
 
 
-def _check_known(values: Mapping[str, object], known: frozenset[str]) -> None:
-    for name in values:
-        if name not in known:
-            text = f"unknown option {name!r}; options are {', '.join(sorted(known))}"
-            raise InvalidOption(text)
+def check_known(values: Mapping[str, object], known: frozenset[str], *, where: str = "options are") -> None:
+    """Raise `InvalidOption` for an option that is not known."""
+    if unknown := sorted(set(values) - known):
+        raise InvalidOption(f"unknown option {unknown[0]!r}; {where} {', '.join(sorted(known))}")

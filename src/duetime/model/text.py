@@ -1,10 +1,11 @@
-"""Text as people write and read it: values in messages, names, amounts of memory, and what every store can keep."""
+"""Text as people write and read it: values in messages, names, sizes, and the text and JSON that every store can keep."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from duetime.errors import ConfigError, InvalidName, InvalidOption
 
@@ -38,19 +39,9 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 def clean_text(text: str) -> str:
     """Replace what a database cannot keep in text: NUL and lone halves of surrogate pairs."""
-    # Nearly every text can be kept, which is seen in a hundredth of the time that the search takes.
-    if "\0" not in text and (text.isascii() or _is_whole(text)):
+    if text.isascii() and "\0" not in text:
         return text
     return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-def _is_whole(text: str) -> bool:
-    """Whether a text has no lone halves of surrogate pairs."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 MAX_NAME = 200
@@ -63,58 +54,70 @@ _NAMESPACE = re.compile(r"[a-z_][a-z0-9_]{0,30}")
 def check_name(name: str, *, what: str) -> str:
     """Return the name, or raise `InvalidName` saying what is wrong with it."""
     if not isinstance(name, str):
-        text = f"{what} must be text, not {type(name).__name__}"
-        raise InvalidName(text)
+        raise InvalidName(f"{what} must be text, not {type(name).__name__}")
     if len(name) > MAX_NAME:
-        text = f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed"
-        raise InvalidName(text)
+        raise InvalidName(f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed")
     if not _NAME.fullmatch(name):
-        text = (
+        raise InvalidName(
             f"{what} {name!r} is not allowed: use letters, digits and . _ : / @ < > -, "
             "beginning with a letter, a digit or _"
         )
-        raise InvalidName(text)
     return name
 
 
 def list_with_total(names: Sequence[str], count: int) -> str:
-    """Name a few of so many."""
+    """Name a few, and say how many more there are."""
     more = count - len(names)
     return ", ".join(map(printable, names)) + (f" and {more:,} more" if more > 0 else "")
 
 
 def short_list(names: Sequence[str], *, most: int = 10) -> str:
-    """Name the first of them, and say how many more there are."""
+    """Name the first ones, and say how many more there are."""
     return list_with_total(names[:most], len(names))
+
+
+def check_whole(value: object, least: int, most: int, *, what: str) -> int:
+    """Return a whole number in a range, both ends included, or raise `InvalidOption`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidOption(f"{what} must be a whole number from {least} to {most:,}, not {shown(value)}")
+    return value
+
+
+def check_choice(value: object, choices: Sequence[str], *, what: str) -> Any:
+    """Return one of some words, or raise `InvalidOption`."""
+    if value not in choices:
+        raise InvalidOption(f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}")
+    return value
 
 
 def check_text(text: str, *, what: str) -> str:
     """Return a text that every store keeps as it is, or raise `InvalidOption`."""
+    if not isinstance(text, str):
+        raise InvalidOption(f"{what} must be text, not {shown(text)}")
     if clean_text(text) != text:
-        message = f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
-        raise InvalidOption(message)
+        raise InvalidOption(
+            f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
+        )
     return text
 
 
 def check_reason(reason: str) -> str:
-    """Return the text that somebody gives as a reason, or raise `InvalidOption`."""
-    if not isinstance(reason, str):
-        text = f"reason must be text, not {shown(reason)}"
-        raise InvalidOption(text)
+    """Return the text of a reason, or raise `InvalidOption`."""
+    check_text(reason, what="reason")
     if len(reason) > MAX_REASON:
-        text = f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
-        raise InvalidOption(text)
-    return check_text(reason, what="reason")
+        raise InvalidOption(
+            f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
+        )
+    return reason
 
 
 def check_namespace(namespace: str) -> str:
     """Return the namespace, or raise `ConfigError`: it becomes a part of table names."""
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
-        text = (
+        raise ConfigError(
             f"namespace {namespace!r:.80} is not allowed: use at most 31 lower-case letters, digits and _, "
             "beginning with a letter or _, e.g. namespace='billing'"
         )
-        raise ConfigError(text)
     return namespace
 
 
@@ -133,5 +136,50 @@ def parse_size(size: Size, *, what: str = "size") -> int:
         unit: int = (1024 if binary else 1000) ** _SIZE_POWERS[prefix.upper()]
         if number.strip("0"):
             return int(number) * unit
-    text = f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
-    raise InvalidOption(text)
+    raise InvalidOption(
+        f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
+    )
+
+
+MAX_DEPTH: Final = 100
+"""How many lists and objects may be nested in an argument or a result."""
+MAX_READ: Final = 2 * MAX_DEPTH
+"""How deep a stored value may be to be read: callbacks wrap what has ended in a few objects of their own."""
+MAX_DIGITS: Final = 4_300
+"""How many digits a whole number may have: Python reads no more unless it is told to."""
+
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_ALL_ELSE: Final = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_LONG: Final = re.compile(rb"(?<![0-9])[0-9]{%d}" % (MAX_DIGITS + 1))
+
+TOO_DEEP: Final = f"it is nested more than {MAX_DEPTH} deep"
+TOO_LONG: Final = f"it has a whole number of more than {MAX_DIGITS:,} digits"
+
+
+def beyond_bounds(raw: bytes, *, deepest: int = MAX_DEPTH) -> str | None:
+    """Say what about a JSON text is beyond the bounds; `None` if nothing is."""
+    if is_deeper(raw, deepest):
+        return TOO_DEEP
+    # Python itself refuses to write longer numbers, unless the process has raised its limit.
+    if len(raw) <= MAX_DIGITS or 0 < sys.get_int_max_str_digits() <= MAX_DIGITS:
+        return None
+    return None if _LONG.search(b" ".join(_unescaped(raw).split(b'"')[::2])) is None else TOO_LONG
+
+
+def is_deeper(raw: bytes, deepest: int) -> bool:
+    """Whether lists and objects are nested deeper in a JSON text."""
+    if len(raw) <= deepest or raw.count(b"[") + raw.count(b"{") <= deepest:
+        return False
+    # Only brackets outside strings are left, and pairs of them are removed from the inside out.
+    marks = _unescaped(raw).translate(_SQUARE, _ALL_ELSE).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    for _ in range(deepest):
+        if not brackets:
+            return False
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
+
+
+def _unescaped(raw: bytes) -> bytes:
+    """Return a JSON text in which each quote begins or ends a string."""
+    return raw.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in raw else raw

@@ -6,14 +6,11 @@ import math
 import re
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
+from fractions import Fraction
+from typing import NoReturn, Protocol, TypeAlias
 
 from duetime.errors import InvalidDuration, InvalidTime
 from duetime.model.text import shown
-
-if TYPE_CHECKING:
-    from fractions import Fraction
-
 
 Instant: TypeAlias = int
 Micros: TypeAlias = int
@@ -25,28 +22,25 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST: Instant = 0
 _FIRST_SHOWN = datetime(1, 1, 2, tzinfo=UTC)
 _LAST_SHOWN = datetime(9999, 12, 30, tzinfo=UTC)
-"""A day from the ends of the calendar, so that they can be shown in any zone."""
+"""A day from the ends of the calendar, so that both can be shown in any zone."""
 LATEST: Instant = (datetime(9000, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 
 
 def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
     """Turn an aware datetime into an instant; raise `InvalidTime` for anything else."""
     if not isinstance(moment, datetime):
-        text = f"{what} must be an aware datetime, not {type(moment).__name__}"
-        raise InvalidTime(text)
+        raise InvalidTime(f"{what} must be an aware datetime, not {type(moment).__name__}")
     if moment.utcoffset() is None:
-        text = (
+        raise InvalidTime(
             f"{what} {moment.isoformat()} has no time zone; "
             "pass an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
         )
-        raise InvalidTime(text)
     try:
         instant = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
     except OverflowError:
         instant = LATEST + 1
     if not EARLIEST <= instant <= LATEST:
-        text = f"{what} {moment.isoformat()} is out of range; it must lie between 1970 and 9000"
-        raise InvalidTime(text)
+        raise InvalidTime(f"{what} {moment.isoformat()} is out of range; it must lie between 1970 and 9000")
     return instant
 
 
@@ -104,7 +98,7 @@ def parse_duration(value: Duration, *, what: str) -> Micros:
     elif isinstance(value, float) and not math.isfinite(value):
         _refuse_duration(what, f"must be finite, not {value}")
     else:
-        # Judged before it is multiplied: a number that is far too long must not become work.
+        # A number that is far too long is refused before it is multiplied.
         micros = round(value * SECOND) if abs(value) <= LONGEST_DURATION else LONGEST_DURATION + 1
     if micros < 0 or (isinstance(value, (int, float)) and value < 0):
         _refuse_duration(what, f"must not be negative, not {shown(value)}")
@@ -127,7 +121,7 @@ def _parse_text(text: str, what: str) -> Micros:
     if len(text) > _LONGEST_TEXT:
         _refuse_duration(what, f"is a text of {len(text)} characters")
     position, previous = 0, WEEK + 1
-    total: Fraction | int = 0
+    total = Fraction(0)
     while match := _DURATION_PART.match(text, position):
         number, unit = match.groups()
         size = _UNITS.get(unit)
@@ -137,22 +131,13 @@ def _parse_text(text: str, what: str) -> Micros:
             )
         if size >= previous:
             _refuse_duration(what, f"{text!r} must name each unit once, the largest first")
-        total += _exact_number(number) * size
+        total += Fraction(number) * size
         position, previous = match.end(), size
     if position != len(text) or not text:
         _refuse_duration(
             what, f"cannot be {text!r}; a text is numbers with units ({', '.join(_SHORT_UNITS)})"
         )
     return round(total)
-
-
-def _exact_number(number: str) -> Fraction | int:
-    """Read a decimal number without rounding it; whole ones, which most are, need no fractions."""
-    if "." not in number:
-        return int(number)
-    from fractions import Fraction
-
-    return Fraction(number)
 
 
 def _refuse_duration(what: str, problem: str) -> NoReturn:

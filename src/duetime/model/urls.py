@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, unquote
 
 from duetime.errors import ConfigError
 from duetime.model.text import shown
@@ -26,7 +27,7 @@ _PORTS: Final = range(1, 65_536)
 _HIDDEN: Final = "***"
 _SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
 """What is in the names of options whose values are not shown."""
-# Neither goes back over what it has read: lines of any length are searched.
+# Neither pattern backtracks, so lines of any length can be searched.
 _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
 """In quotes, as in a line of source code, a password may contain spaces."""
 _OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[\w%.-]{1,60})=)[^\s&]*")
@@ -89,10 +90,10 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
     user, colon, password = (parts.login or "").partition(":")
     found = DatabaseUrl(
         scheme=parts.scheme,
-        user=unquoted(user) or None,
-        password=unquoted(password) if colon else None,
+        user=unquote(user) or None,
+        password=unquote(password) if colon else None,
         hosts=parse_hosts(parts.hosts),
-        path=unquoted(parts.path),
+        path=unquote(parts.path),
         options=parse_options(parts.query, options),
     )
     if "\0" in "".join((found.user or "", found.password or "", found.path, *found.options.values())):
@@ -102,9 +103,7 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
 
 def parse_hosts(text: str) -> tuple[UrlHost, ...]:
     """Read hosts and their ports, parted by commas."""
-    if not text:
-        return ()
-    places = text.split(",")
+    places = text.split(",") if text else []
     if len(places) > 1 and not all(places):
         raise ConfigError("the URL has an empty place in its list of hosts; write host1:port,host2:port")
     return tuple(map(_host, places))
@@ -112,10 +111,6 @@ def parse_hosts(text: str) -> tuple[UrlHost, ...]:
 
 def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
     """Read the part behind the question mark; refuse unknown names and empty values."""
-    if not query:
-        return {}
-    from urllib.parse import parse_qsl
-
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
@@ -125,15 +120,6 @@ def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
         if not value:
             raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
     return options
-
-
-def unquoted(text: str) -> str:
-    """Return a text with its percent-encoded characters decoded."""
-    if "%" not in text:
-        return text
-    from urllib.parse import unquote
-
-    return unquote(text)
 
 
 def redact(url: str) -> str:
@@ -195,7 +181,7 @@ def _host(place: str) -> UrlHost:
     else:
         name, _, port = place.partition(":")
         good = ":" not in port
-    name = unquoted(name)
+    name = unquote(name)
     if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable() and _resolvable(name)):
         raise ConfigError(
             f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
@@ -219,11 +205,11 @@ def _resolvable(name: str) -> bool:
 
 def _redacted_option(pair: str) -> str:
     name, equals, _ = pair.partition("=")
-    return f"{name}{equals}{_HIDDEN}" if equals and _SECRETS.search(unquoted(name)) else pair
+    return f"{name}{equals}{_HIDDEN}" if equals and _SECRETS.search(unquote(name)) else pair
 
 
 def _redacted_match(found: re.Match[str]) -> str:
-    return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquoted(found["name"])) else found[0]
+    return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquote(found["name"])) else found[0]
 
 
 def _redacted_login(found: re.Match[str]) -> str:

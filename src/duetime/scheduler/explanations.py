@@ -17,10 +17,16 @@ from duetime.model.explain.facts import (
 )
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
-from duetime.model.invalid_rows import row_problem, unreadable_row, with_blanks
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import LiveWorkers, StoredJob, StoredWorker
+from duetime.model.stored import (
+    LiveWorkers,
+    StoredJob,
+    StoredWorker,
+    row_problem,
+    unreadable_row,
+    with_blanks,
+)
 from duetime.model.text import list_with_total, short_list
 from duetime.model.time import LATEST, MINUTE, Instant, to_datetime
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger

@@ -10,12 +10,11 @@ from typing import Any, Self
 import msgspec
 
 from duetime.model.job import JobId, OnCrash, split_tags
-from duetime.model.json_bounds import MAX_READ, is_deeper
 from duetime.model.limits import Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
-from duetime.model.text import shown
+from duetime.model.text import MAX_READ, is_deeper, shown
 from duetime.model.time import Instant, Micros, to_datetime
 from duetime.model.worker import Command, CommandId, WorkerId, WorkerState
 

@@ -36,7 +36,7 @@ class ScheduleDefinition:
     options: ScheduleOptions
 
     def __post_init__(self) -> None:
-        from duetime.model.schedule.overlap import check_turns
+        from duetime.model.schedule.firing import check_turns
 
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from duetime.errors import InvalidOption, StoreError, StoreUnavailable
-from duetime.model.invalid_rows import row_problem
 from duetime.model.schedule.actions import declare
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.stored import row_problem
 from duetime.model.text import check_text, shown
 from duetime.model.time import Instant
 from duetime.scheduler.lookup import check_not_moved, schedule_not_found

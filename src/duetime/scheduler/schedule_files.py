@@ -20,7 +20,6 @@ from duetime.errors import (
     MissingDriver,
 )
 from duetime.model.job import JobTerms
-from duetime.model.json_bounds import MAX_DEPTH, beyond_bounds, is_deeper
 from duetime.model.schedule.actions import SCHEDULE_FIELDS
 from duetime.model.schedule.crontab import read_crontab, write_crontab
 from duetime.model.schedule.files import (
@@ -32,7 +31,7 @@ from duetime.model.schedule.files import (
 )
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import TaskOptions
-from duetime.model.text import shown
+from duetime.model.text import MAX_DEPTH, beyond_bounds, is_deeper, shown
 from duetime.model.time import Instant
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
 from duetime.runtime.running.arguments import Arguments

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidOption
 from duetime.model.audit import StoredAuditEntry
-from duetime.model.invalid_rows import with_blanks
 from duetime.model.job import FOREVER, JobTerms
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
+from duetime.model.stored import with_blanks
 from duetime.model.time import to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show

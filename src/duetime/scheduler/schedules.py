@@ -14,9 +14,9 @@ from duetime.model.audit import AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
 from duetime.model.schedule.backfill import MOST_BACKFILLED, gives_way, span_cuts, to_backfill
+from duetime.model.schedule.firing import in_turn
 from duetime.model.schedule.occurrences import backfill_job, scheduled_job, upcoming_occurrences
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options, with_options
-from duetime.model.schedule.overlap import in_turn
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
@@ -196,7 +196,7 @@ class Schedules:
         schedule = with_current_gate(await self._stored(name), self._registry.handlers)
         if args is not None or kwargs is not None:
             schedule = self._with_arguments(schedule, *call_arguments(args, kwargs))
-        job = scheduled_job(schedule, None, due_at=None, in_turn=in_turn(schedule, beside=True))
+        job = scheduled_job(schedule, None, due_at=None, in_turn=in_turn(schedule, several=True))
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)
         entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
@@ -365,7 +365,7 @@ async def backfill_occurrences(
     missing = [occurrence for occurrence in wanted if occurrence not in made]
     enqueued = len(missing)
     if not dry_run:
-        turns = in_turn(schedule, beside=True)
+        turns = in_turn(schedule, several=True)
         jobs = [backfill_job(schedule, occurrence, in_turn=turns) for occurrence in missing]
         detail = {"start": start, "end": end}
         # One entry for all: it is kept once, with the first that is stored.

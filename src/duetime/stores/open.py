@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from urllib.parse import unquote
 
 from duetime.errors import ConfigError, MissingDriver
 from duetime.model.text import check_namespace, shown
@@ -17,7 +18,6 @@ from duetime.model.urls import (
     parse_url,
     redact,
     scheme_of,
-    unquoted,
 )
 from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, ServerTimeouts
 
@@ -98,7 +98,7 @@ def _sqlite_path(rest: str) -> str | None:
             "the URL names a host, and SQLite has none; write sqlite:///jobs.db for a file here, or "
             "sqlite:////var/lib/jobs.db from the root"
         )
-    path = os.path.expanduser(unquoted(rest[1:]))
+    path = os.path.expanduser(unquote(rest[1:]))
     if "\0" in path:
         raise ConfigError("the URL has a NUL (%00) in it, which no file name has; remove it")
     return path.rstrip("/") or "/"

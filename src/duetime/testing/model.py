@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duetime.errors import KeyTaken
-from duetime.model.job import JobId, Key, NewJob, Token, join_tags
-from duetime.model.keys import KeyDecision, KeyHolder, decide_key
-from duetime.model.outcome import CrashSuspect, Settlement, blamed_job
+from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, Token, decide_key, join_tags
+from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, cancel_beats
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant, Micros
@@ -289,7 +288,7 @@ class JobModel:
             self.tries.append((job.record.id, job.record.fence, sent.attempt))
         stopped = sent.state is State.PENDING and job.record.cancel_requested_at is not None
         back = sent.state is State.PENDING and not stopped
-        asked = job.record.cancel_requested_at is not None and sent.state in (State.PENDING, State.CANCELLED)
+        asked = job.record.cancel_requested_at is not None and cancel_beats(sent.state)
         columns = ("failures", "crashes", "blames", "result", "result_error", "error", "traceback")
         job.change(
             state=State.CANCELLED if stopped else sent.state,

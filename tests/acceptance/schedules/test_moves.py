@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Scheduler
 from duetime.cli import output as confirming
-from duetime.model.schedule import parking
+from duetime.model.schedule import actions
 from duetime.scheduler.schedule_changes import change_existing
 from tests.acceptance.kit import duetime, from_json
 from tests.acceptance.schedules.kit import names, put, shown
@@ -63,7 +63,7 @@ def test_a_resume_tells_that_what_is_parked_stays_so(store_url: str) -> None:
             await change_existing(
                 scheduler.store,
                 "nightly",
-                lambda before, now: parking.park(replace(before, owner="code"), now=now),
+                lambda before, now: actions.park(replace(before, owner="code"), now=now),
             )
 
     asyncio.run(park())

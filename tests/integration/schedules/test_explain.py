@@ -14,7 +14,7 @@ import pytest
 from duetime import Scheduler, at, cron, every
 from duetime.errors import ScheduleNotFound
 from duetime.model.retention import Retention
-from duetime.model.schedule.parking import park
+from duetime.model.schedule.actions import park
 from duetime.model.time import SECOND, from_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.runtime.upkeep.firing import ScheduleFirer

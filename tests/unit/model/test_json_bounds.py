@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.json_bounds import MAX_DEPTH, MAX_DIGITS, beyond_bounds, is_deeper
+from duetime.model.text import MAX_DEPTH, MAX_DIGITS, beyond_bounds, is_deeper
 
 _TEXTS = st.text(alphabet='[]{}"\\a\n')
 _VALUES = st.recursive(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.job import IfExists, Key
-from duetime.model.keys import KeyDecision, KeyHolder, decide_key
+from duetime.model.job import IfExists, Key, KeyDecision, KeyHolder, decide_key
 from duetime.model.states import State
 
 NOW = 1_000

@@ -117,8 +117,8 @@ def test_a_job_that_asks_for_retries_where_the_task_has_none_gets_the_usual_wait
 
 
 def test_an_empty_list_means_none() -> None:
-    assert retry_policy([]) == Listed(())
-    assert Listed(()).delay(1, random.Random()) == 0
+    assert retry_policy([]) == Listed(0, ())
+    assert Listed(0, ()).delay(1, random.Random()) == 0
 
 
 def test_a_policy_is_taken_as_it_is() -> None:
@@ -145,5 +145,5 @@ def test_what_is_no_policy_is_refused_with_examples(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, True, MAX_RETRIES + 1])
 def test_a_number_out_of_range_is_refused(value: int) -> None:
-    with pytest.raises(InvalidOption, match="retries must be a whole number from 0 to 10000"):
+    with pytest.raises(InvalidOption, match="retries must be a whole number from 0 to 10,000"):
         retry_policy(value)

@@ -127,6 +127,7 @@ def test_odd_names_are_refused(scheduler: Scheduler, name: str) -> None:
         {"priority": 10},
         {"priority": -1},
         {"priority": True},
+        {"priority": 5.0},
         {"queue": "no spaces"},
         {"retries": -1},
         {"retries": "many"},

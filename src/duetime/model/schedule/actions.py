@@ -1,14 +1,14 @@
-"""What becomes of a schedule that is declared, put, edited, paused, resumed or deleted, or whose next run is skipped."""
+"""What becomes of a schedule that is declared, put, edited, paused, resumed, deleted or parked, or skips its next run."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from duetime.errors import InvalidTime, NothingToSkip
-from duetime.model.audit import AuditEntry
+from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.job import NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
@@ -19,7 +19,8 @@ from duetime.model.schedule.occurrences import (
     skipped_record,
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
-from duetime.model.time import Instant, in_words, to_datetime
+from duetime.model.stored import StoredWorker
+from duetime.model.time import SECOND, Instant, Micros, in_words, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text
 
@@ -27,14 +28,16 @@ SCHEDULE_FIELDS: Final = (
     "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
     "misfire", "misfire_window", "misfire_limit", "pause_after",
 )  # fmt: skip
-"""What a schedule says beside its trigger."""
+"""What a schedule says besides its trigger."""
 
 CHANGED: Final = "schedule changed"
-
 EDITED: Final = "edited"
+PARKED_REASON: Final = "no code declares it any more"
+UNDECLARED_GRACE: Final[Micros] = 600 * SECOND
+"""How long a schedule stays without a declaration: longer than a program is down that is deployed or restarted."""
 
-# Nothing is left for later where somebody asks once.
-_SEARCH_PATIENCE = 5
+_SEARCH_FACTOR = 5
+"""How much longer a search may be than one that is repeated soon: this one is made only once."""
 
 
 def put(
@@ -81,7 +84,7 @@ def revise(
     """
     missed: tuple[NewJob, ...] = ()
     if times is None and before.parked_at is not None and now - before.parked_at <= after.misfire_window:
-        # As after an outage: what has fallen due meanwhile is late, and its misfire policy says what becomes of it.
+        # As after an outage: what has fallen due meanwhile is late, and the misfire policy decides about it.
         after = replace(after, next_at=_next(after, after.fired_through))
     elif times is not None or after.parked_at != before.parked_at:
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
@@ -95,9 +98,9 @@ def revise(
         entry=AuditEntry(verb=verb, target=before.name, who=who, detail=detail),
         jobs=missed,
         withdraw=CHANGED,
-        # What a new trigger has before what was planted for the old one is not lost, so it goes on from now.
+        # The new trigger may have occurrences before the jobs planted for the old one; none of them is lost.
         again=times is None or after.fired_through > now,
-        # Or a change a moment before an occurrence would swallow it.
+        # Otherwise a change a moment before an occurrence would drop it.
         held=False,
     )
 
@@ -114,8 +117,9 @@ def pause(
 ) -> ScheduleUpdate:
     """Return what to write so that a schedule does not fire; what it has planted is taken back."""
     if until is not None and until <= now:
-        text = f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until somebody resumes"
-        raise InvalidTime(text)
+        raise InvalidTime(
+            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until someone resumes"
+        )
     after = replace(
         before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
     )
@@ -146,8 +150,7 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     upcoming = before.next_at if planted is None else planted
     why = standstill(before) or (None if upcoming is not None else "over")
     if why is not None or upcoming is None:
-        text = f"schedule {before.name!r} is {why}, so nothing of it is about to run"
-        raise NothingToSkip(text)
+        raise NothingToSkip(f"schedule {before.name!r} is {why}, so nothing of it is about to run")
     trigger = trigger_from_text(before.trigger)
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
@@ -183,7 +186,7 @@ def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> 
     """Return a schedule that goes on from now by the trigger of `times`; one that is parked waits for its code."""
     going = replace(schedule, trigger=times.trigger, made=0, fired_through=now, next_at=times.next_at)
     if times.next_at is not None and times.next_at == schedule.fired_through:
-        # Planted or skipped, so it is not to be made once more.
+        # It was planted or skipped, so it is not made once more.
         going = _from_now_on(going, now=times.next_at)
     return going if going.parked_at is None else replace(going, next_at=None)
 
@@ -197,20 +200,20 @@ def _from_now_on(schedule: StoredSchedule, *, now: Instant) -> StoredSchedule:
 
 def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
     trigger = trigger_if_readable(schedule.trigger)
-    # Whoever can read it puts the time right: so let them look at once.
+    # A process that can read the trigger corrects the time, so it is to look at once.
     return instant if trigger is None else next_look_after(trigger, instant, made=schedule.made)
 
 
 def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[NewJob, ...]:
     """Return the one record of what has come and not run since the schedule last fired, if there is any."""
     trigger = trigger_if_readable(schedule.trigger)
-    # What a trigger of a later version has missed cannot be told; one that has made all its jobs has missed none.
+    # No one can tell what a trigger of a later version has missed; one that has made all its jobs has missed none.
     if trigger is None or jobs_left(trigger, made=schedule.made) == 0:
         return ()
-    found = passed_occurrences(trigger, after=schedule.fired_through, until=now, patience=_SEARCH_PATIENCE)
+    found = passed_occurrences(trigger, after=schedule.fired_through, until=now, factor=_SEARCH_FACTOR)
     if found.earlier is None:
         return ()
-    # Where there are more than can be walked over, they are told with the last of them, if not with their number.
+    # If there are too many to count, the record has their last one, though not their number.
     last = trigger.last(schedule.fired_through, now) or found.earlier.last
     return (skipped_record(schedule, replace(found.earlier, last=last), reason=reason),)
 
@@ -240,7 +243,7 @@ def declare(
     same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
     times = None if same else new
     change = revise(before, after, times, verb="declare", who=who, now=now)
-    # The code may have come to what operators have made of it.
+    # The code may now declare what operators have already changed.
     return ScheduleUpdate(before=before, after=after) if change is None else change
 
 
@@ -259,5 +262,50 @@ def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
         return as_it_is
     if not isinstance(said, dict):
         return as_it_is
-    # Earlier versions kept the spec of the trigger alone.
+    # Earlier versions stored only the spec of the trigger.
     return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}
+
+
+class CodeSchedule(NamedTuple):
+    """A schedule that code has declared."""
+
+    name: str
+    task: str
+    parked: bool
+
+
+def undeclared(
+    schedules: Iterable[CodeSchedule], *, declared: Collection[str], tasks: Collection[str]
+) -> frozenset[str]:
+    """Return the schedules that no code declares, among those whose task is known here.
+
+    Where the task is not known either, other code may be about to start, and the schedule keeps its place.
+    """
+    return frozenset(
+        one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
+    )
+
+
+def undeclared_by_workers(
+    names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant
+) -> frozenset[str]:
+    """Return those schedules that no worker has declared for long; none while a worker does not say what it declares."""
+    recent = [
+        worker.declares
+        for worker in workers
+        if worker.state == "alive" or worker.lease_until > now - UNDECLARED_GRACE
+    ]
+    said = [declares for declares in recent if declares is not None]
+    return frozenset() if len(said) < len(recent) else names.difference(*said)
+
+
+def park(before: StoredSchedule, *, now: Instant) -> ScheduleUpdate | None:
+    """Return what to write so that a schedule waits for code that declares it; `None` when it waits already, or no code owns it."""
+    if before.owner != "code" or before.parked_at is not None:
+        return None
+    return ScheduleUpdate(
+        before=before,
+        after=replace(before, parked_at=now, next_at=None),
+        entry=AuditEntry(verb="park", target=before.name, who=ITSELF, detail={"reason": PARKED_REASON}),
+        withdraw="schedule parked",
+    )

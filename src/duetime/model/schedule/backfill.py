@@ -98,7 +98,7 @@ def record_span(record: StoredJob) -> OccurrenceSpan | None:
 
 
 def span_without(span: OccurrenceSpan, taken: Sequence[Instant], trigger: Trigger) -> list[OccurrenceSpan]:
-    """Return what is left of a span around occurrences in it that get jobs, in order.
+    """Return what is left of a span when some occurrences in it get jobs, in order.
 
     Its ends and its number are what was written, whatever the trigger says now; in between, the trigger tells.
     """

@@ -140,10 +140,9 @@ def _entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
     words = line.split()
     count = _time_words(words)
     if len(words) <= count:
-        text = (
+        raise InvalidTrigger(
             f'no task in "{line}"; write a time, a task and its arguments, e.g. "0 3 * * * shop.tidy days=7"'
         )
-        raise InvalidTrigger(text)
     *_, rest = line.split(maxsplit=count)
     task, _, arguments = rest.partition(" ")
     entry = {

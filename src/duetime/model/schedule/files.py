@@ -12,12 +12,21 @@ from typing import Any, Final, NamedTuple, cast
 from duetime.errors import InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model.audit import AuditEntry
 from duetime.model.job import FOREVER, JobTerms, OnCrash
-from duetime.model.json_bounds import MAX_DEPTH, TOO_DEEP, is_deeper
 from duetime.model.schedule.actions import put
+from duetime.model.schedule.occurrences import MOST_IN_A_SPAN
 from duetime.model.schedule.options import ScheduleOptions, ScheduleOptionValues, schedule_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import check_on_crash
-from duetime.model.text import check_name, check_reason, check_text, shown
+from duetime.model.text import (
+    MAX_DEPTH,
+    TOO_DEEP,
+    check_name,
+    check_reason,
+    check_text,
+    check_whole,
+    is_deeper,
+    shown,
+)
 from duetime.model.time import (
     LONGEST_DURATION,
     Instant,
@@ -38,7 +47,7 @@ TRIGGER_KEYS: Final = frozenset(
 )
 
 _KINDS = ("cron", "every", "at", "rrule", "trigger")
-_BESIDE = {"cron": {"tz", "start"}, "every": {"tz", "start"}, "rrule": {"tz", "start"}}
+_GOES_WITH = {"cron": {"tz", "start"}, "every": {"tz", "start"}, "rrule": {"tz", "start"}}
 _STEPS = re.compile(r"(?:(\d{1,4}) ?(?:years?|y))? ?(?:(\d{1,4}) ?(?:months?|mo))?")
 _YEAR = 12
 _EXAMPLE = "2030-01-31T09:00:00+01:00"
@@ -60,13 +69,11 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
     given = [kind for kind in _KINDS if entry.get(kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
-        text = f"a schedule has one of {', '.join(_KINDS)}; this has {found}"
-        raise InvalidTrigger(text)
+        raise InvalidTrigger(f"a schedule has one of {', '.join(_KINDS)}; this has {found}")
     (kind,) = given
-    for beside in ("tz", "start"):
-        if entry.get(beside) is not None and beside not in _BESIDE.get(kind, ()):
-            text = f"{beside} does not go with {kind}"
-            raise InvalidTrigger(text)
+    for key in ("tz", "start"):
+        if entry.get(key) is not None and key not in _GOES_WITH.get(kind, ()):
+            raise InvalidTrigger(f"{key} does not go with {kind}")
     trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
     jitter = entry.get("jitter")
     return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
@@ -147,7 +154,7 @@ def _every(entry: Mapping[str, Any]) -> Trigger:
 
 
 def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
-    """Return a trigger with the range and the number of jobs that are written beside it."""
+    """Return a trigger with the range and the number of jobs that are written with it."""
     start = None if entry.get("rrule") is not None else _moment(entry, "start")
     end, times = _moment(entry, "end"), entry.get("times")
     if start is not None or end is not None:
@@ -247,8 +254,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
 def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     """Check what a file has for one schedule; raises one of the errors for invalid values."""
     if unknown := sorted(set(entry) - _KEYS):
-        text = f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}")
     name = check_name(_required(entry, "name"), what="schedule name")
     on_crash, gate = entry.get("on_crash"), entry.get("gate")
     return WantedSchedule(
@@ -258,9 +264,9 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
         trigger=read_trigger(entry, name=name),
         options=_options(entry),
         on_crash=None if on_crash is None else check_on_crash(on_crash),
-        gate=None if gate is None else _text(gate, what="gate"),
+        gate=None if gate is None else check_text(gate, what="gate"),
         pause=_read_pause(entry["paused"]) if entry.get("paused") is not None else None,
-        made=_count(entry.get("made", 0), what="made"),
+        made=check_whole(entry.get("made", 0), 0, MOST_IN_A_SPAN, what="made"),
     )
 
 
@@ -289,7 +295,7 @@ def _read_pause(value: object) -> WrittenPause | None:
     reason, by, until = given.get("reason"), given.get("by"), given.get("until")
     return WrittenPause(
         reason=None if reason is None else check_reason(reason),
-        by=None if by is None else _text(by, what="paused.by"),
+        by=None if by is None else check_text(by, what="paused.by"),
         until=None if until is None else read_moment(until, what="paused.until"),
     )
 
@@ -297,8 +303,7 @@ def _read_pause(value: object) -> WrittenPause | None:
 def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
     values = {key: entry[key] for key in sorted(_OPTIONS & entry.keys())}
     if not isinstance(values.get("tags", []), list):
-        text = f"tags must be a list, not {shown(values['tags'])}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"tags must be a list, not {shown(values['tags'])}")
     for key in _TTLS:
         if values.get(key) == _FOREVER:
             values[key] = None
@@ -320,38 +325,21 @@ def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
     if isinstance(value, tuple):
         return cast("tuple[str, ...]", value)
     if not isinstance(value, Mapping):
-        text = f"arguments must be an object with the names of parameters, not {shown(value)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"arguments must be an object with the names of parameters, not {shown(value)}")
     return cast("Mapping[str, Any]", value)
 
 
 def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
     said = cast("Mapping[str, Any]", value)
     if not isinstance(value, Mapping) or set(said) - keys:
-        text = f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}")
     return said
 
 
 def _required(entry: Mapping[str, Any], key: str) -> Any:
     if key not in entry:
-        text = f"{key} is missing"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{key} is missing")
     return entry[key]
-
-
-def _text(value: object, *, what: str) -> str:
-    if not isinstance(value, str):
-        text = f"{what} must be text, not {shown(value)}"
-        raise InvalidOption(text)
-    return check_text(value, what=what)
-
-
-def _count(value: object, *, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        text = f"{what} must be a whole number from 0, not {shown(value)}"
-        raise InvalidOption(text)
-    return value
 
 
 def _length(micros: Micros | None) -> str | None:

@@ -1,11 +1,13 @@
-"""The decision what a due schedule makes, with the misfire rule."""
+"""The decision what a due schedule makes, by its policies for misfires and overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
+from typing import Final, NamedTuple
 
+from duetime.errors import InvalidOption
 from duetime.model.job import NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
@@ -17,14 +19,15 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.overlap import admit, in_turn, may_plant
-from duetime.model.schedule.record import Firing, StoredSchedule
+from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
 MISFIRED = "misfire"
 OVERLAPPED = "overlap"
 PAUSED = "paused"
+TAKES_TURNS: Final[frozenset[Overlap]] = frozenset({"queue_one", "queue_all", "cancel_running"})
+"""The policies under which jobs wait for each other."""
 
 
 def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
@@ -42,10 +45,10 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
 
 
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-    """Return what puts a next time right that the trigger no longer has; `None` where it still has it.
+    """Return what corrects a next time that the trigger no longer has; `None` if it still has it.
 
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
-    that has come to the end of its number of jobs stays there, also if whoever made them did not count.
+    that has come to the end of its number of jobs stays there, even if the code that made them did not count.
     """
     if schedule.paused_at is not None or schedule.parked_at is not None:
         return None
@@ -58,7 +61,7 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
 
 
 def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:
-    """Tell whether a schedule is looked at in time for what its trigger says, and has ended if that is proved."""
+    """Tell whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
     if not isinstance(found, NoOccurrence):
         return next_at == found
     if found.proved:
@@ -80,7 +83,7 @@ def _decide(
 
 
 def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Micros) -> Firing | None:
-    """Let a schedule go on that was paused until now; what passed meanwhile shares one record."""
+    """Resume a schedule that was paused until now; what passed meanwhile shares one record."""
     if schedule.paused_until is None or schedule.paused_until > now:
         return None
     floor = max(schedule.fired_through, schedule.paused_until - 1)
@@ -99,7 +102,7 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
 
 
 def _pause(schedule: StoredSchedule) -> Firing:
-    """Leave what is due for the day the schedule goes on."""
+    """Pause the schedule; what is due waits until it is resumed."""
     failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
     return Firing(
         name=schedule.name,
@@ -113,13 +116,13 @@ def _pause(schedule: StoredSchedule) -> Firing:
 
 
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
-    """Run what the policies let run of all that has fallen due, and account for the rest in few records."""
+    """Make jobs of the occurrences that have fallen due, as far as the policies let them run, and few records of the rest."""
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
     if (most := jobs_left(trigger, made=schedule.made)) is not None:
         wanted = min(wanted, most)
     due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.latest:
-        # There are more than are walked over in one go, or the search found none yet.
+        # There are more than one walk can pass, or the search has not found one yet.
         return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRED)))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
     missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
@@ -145,7 +148,7 @@ def _records(schedule: StoredSchedule, span: OccurrenceSpan | None, reason: str)
 
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
-    turns = in_turn(schedule, beside=len(occurrences) > 1)
+    turns = in_turn(schedule, several=len(occurrences) > 1)
     return tuple(
         scheduled_job(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
         for occurrence in occurrences
@@ -170,3 +173,63 @@ def _firing(
         jobs=jobs,
         cancels=cancels,
     )
+
+
+class Admitted(NamedTuple):
+    """Which occurrences in a row get a job, and those before and behind them that do not."""
+
+    before: Sequence[Instant]
+    run: Sequence[Instant]
+    behind: Sequence[Instant]
+
+
+def admit(schedule: StoredSchedule, occurrences: Sequence[Instant]) -> Admitted:
+    """Choose the occurrences that get a job now."""
+    if schedule.overlap == "cancel_running":
+        # Each of them would cancel the one before.
+        return Admitted(occurrences[:-1], occurrences[-1:], [])
+    room = _room(schedule)
+    return Admitted([], occurrences[:room], [] if room is None else occurrences[room:])
+
+
+def may_plant(schedule: StoredSchedule) -> bool:
+    """Whether a job can be stored ahead of its time: not if a job that is live now may forbid it then."""
+    if not schedule.live:
+        return True
+    if schedule.pause_after is not None or schedule.overlap == "cancel_running":
+        return False
+    return _room(schedule) != 0
+
+
+def in_turn(schedule: StoredSchedule, *, several: bool) -> bool:
+    """Whether jobs are to wait for each other: by the policy, or since several are made at once."""
+    return schedule.overlap in TAKES_TURNS or (several and schedule.overlap == "skip")
+
+
+def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool) -> None:
+    """Refuse policies under which the jobs of a limited task would have to wait at two gates."""
+    if not limited:
+        return
+    if overlap in TAKES_TURNS:
+        raise InvalidOption(
+            f"overlap={overlap!r} does not go with limit= or rate=, which task {task} has: a job waits for one thing; "
+            "use overlap='skip' or 'allow', or take the limit off the task"
+        )
+    if misfire == "all" and overlap == "skip":
+        raise InvalidOption(
+            f"misfire='all' runs what was missed one after the other, which does not go with limit= or rate=, which "
+            f"task {task} has; use overlap='allow' to leave it to the limit, or misfire='latest'"
+        )
+
+
+def _room(schedule: StoredSchedule) -> int | None:
+    """How many jobs may be made; `None` for any number."""
+    match schedule.overlap:
+        case "skip":
+            return 0 if schedule.live else None
+        case "queue_one":
+            return max(0, 2 - schedule.live)
+        case "queue_all":
+            return max(0, 1 + (schedule.overlap_limit or 0) - schedule.live)
+        case _:
+            return None

@@ -17,7 +17,7 @@ from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.preview import Upcoming, preview
 
 MOST_IN_A_SPAN: Final = 2**31 - 1
-"""What every database can write; only weeks of a pause have more, of a schedule that comes every millisecond."""
+"""The largest number that every database can store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,8 @@ def scheduled_job(
     terms = JobTerms.from_text(schedule.terms)
     if in_turn and terms.gate is None:
         terms = replace(terms, gate=schedule_gate(schedule.name))
-    return NewJob(
-        id=new_job_id(),
-        task=schedule.task,
-        payload=schedule.payload,
-        due_at=due_at,
-        queue=schedule.queue,
-        priority=schedule.priority,
-        on_crash=schedule.on_crash,
-        retries=schedule.retries,
-        timeout=schedule.timeout,
-        schedule=schedule.name,
-        occurrence=occurrence,
-        terms=terms,
+    return _job_of(schedule, occurrence, due_at=due_at)._replace(
+        on_crash=schedule.on_crash, retries=schedule.retries, timeout=schedule.timeout, terms=terms
     )
 
 
@@ -59,19 +48,22 @@ def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool
 
 def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
     """Return the one record of occurrences that do not run."""
+    count = min(span.count, MOST_IN_A_SPAN)
+    return _job_of(schedule, span.last, due_at=span.last)._replace(
+        state=State.SKIPPED, reason=reason, span_first=span.first, span_count=count
+    )
+
+
+def _job_of(schedule: StoredSchedule, occurrence: Instant | None, *, due_at: Instant | None) -> NewJob:
     return NewJob(
         id=new_job_id(),
         task=schedule.task,
         payload=schedule.payload,
-        due_at=span.last,
+        due_at=due_at,
         queue=schedule.queue,
         priority=schedule.priority,
         schedule=schedule.name,
-        occurrence=span.last,
-        state=State.SKIPPED,
-        reason=reason,
-        span_first=span.first,
-        span_count=min(span.count, MOST_IN_A_SPAN),
+        occurrence=occurrence,
     )
 
 
@@ -105,10 +97,10 @@ def searched_until(trigger: Trigger, next_at: Instant | None) -> Instant | None:
 MOST_WALKED: Final = 2_000
 """How many occurrences are walked over at a time where a trigger cannot count them."""
 MOST_STEPS: Final = 5_000
-"""How many steps such a walk takes: a few tens of milliseconds, in which nothing else runs in the process."""
+"""How many steps such a walk takes at most: a few tens of milliseconds, in which nothing else runs in the process."""
 
 _SPARE = 100
-"""How many more than are wanted are walked over, rather than counted once more."""
+"""How many more occurrences than wanted are walked over before it is worth to count once more."""
 
 
 class PassedOccurrences(NamedTuple):
@@ -121,11 +113,11 @@ class PassedOccurrences(NamedTuple):
 
 
 def passed_occurrences(
-    trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, patience: int = 1
+    trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, factor: int = 1
 ) -> PassedOccurrences:
     """Return the occurrences in `after < occurrence <= until`, the last `latest` of them one by one.
 
-    `patience` multiplies how far they are walked over, where they cannot be counted.
+    `factor` multiplies how far they are walked over, where they cannot be counted.
     """
     walked, through = _walk(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
@@ -135,17 +127,17 @@ def passed_occurrences(
     # A search that ran out of steps may have missed the latest.
     whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
     if count is None or not whole:
-        return _by_walking(trigger, walked, until, latest=latest, patience=patience)
+        return _by_walking(trigger, walked, until, latest=latest, factor=factor)
     last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
     return PassedOccurrences(OccurrenceSpan(walked[0], last, count - latest), listed, until)
 
 
 def _by_walking(
-    trigger: Trigger, walked: list[Instant], until: Instant, *, latest: int, patience: int
+    trigger: Trigger, walked: list[Instant], until: Instant, *, latest: int, factor: int
 ) -> PassedOccurrences:
-    # As many more as may be wanted: so what is in the span of a walk that was cut off is not among the latest.
-    most = MOST_WALKED * patience + latest
-    search = SearchBudget(until, MOST_STEPS * patience)
+    # The span of a walk that was cut off leaves out the last ones, because they may be among the latest.
+    most = MOST_WALKED * factor + latest
+    search = SearchBudget(until, MOST_STEPS * factor)
     whole = False
     while len(walked) <= most and not whole:
         following = trigger.seek(walked[-1], search)
@@ -182,7 +174,7 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
     if number == 1 and (last := trigger.last(after, until)) is not None:
         return [last]
     reach: Micros = SECOND
-    # From the end backwards: to count over a short stretch takes less than over a long one.
+    # From the end backwards, because counting over a short time is cheaper.
     while (there := trigger.count(until - reach, until) or 0) < number and after < until - reach:
         reach *= 2
     low, high = max(after, until - reach), until

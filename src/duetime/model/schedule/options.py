@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypedDict, cast, get_args
+from typing import Any, cast, get_args
 
 from duetime.errors import InvalidOption
-from duetime.model.callbacks import GivenCallback, overlay
+from duetime.model.callbacks import overlay
 from duetime.model.job import JobTerms
-from duetime.model.schedule.overlap import check_turns
+from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.record import (
     DEFAULT_MISFIRE_LIMIT,
     DEFAULT_MISFIRE_WINDOW,
@@ -18,8 +18,8 @@ from duetime.model.schedule.record import (
     Overlap,
     StoredSchedule,
 )
-from duetime.model.task import JobOptions, JobOptionValues, job_options
-from duetime.model.text import shown
+from duetime.model.task import CommonOptionValues, JobOptions, JobOptionValues, check_known, job_options
+from duetime.model.text import check_choice, check_whole
 from duetime.model.time import LONGEST_DURATION, SECOND, Duration, Micros, describe_duration, parse_duration
 
 DEFAULT_OVERLAP_LIMIT = 10
@@ -28,7 +28,7 @@ MOST_MISSED = 10_000
 MOST_FAILURES = 100
 
 SHORTEST_WINDOW: Micros = SECOND
-"""A job is late by some milliseconds always; with a shorter window, what comes in time would count as missed."""
+"""Every job is late by some milliseconds; with a shorter window, jobs in time would count as missed."""
 _WINDOWS: dict[Misfire, Micros] = {
     "latest": DEFAULT_MISFIRE_WINDOW,
     "all": LONGEST_DURATION,
@@ -38,7 +38,7 @@ _WINDOWS: dict[Misfire, Micros] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """What a schedule does beside its trigger."""
+    """What a schedule does besides having its trigger."""
 
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
@@ -50,8 +50,8 @@ class ScheduleOptions:
     """What its jobs ask for; `None` leaves it to the task."""
 
 
-class ScheduleOptionValues(TypedDict, total=False):
-    """What users may write for a schedule beside its trigger, its task and its arguments."""
+class ScheduleOptionValues(CommonOptionValues, total=False):
+    """What users may write for a schedule besides its trigger, its task and its arguments."""
 
     overlap: Overlap
     overlap_limit: int
@@ -63,17 +63,11 @@ class ScheduleOptionValues(TypedDict, total=False):
     priority: int
     retries: int | None
     timeout: Duration | None
-    tags: Sequence[str]
     expires: Duration | None
-    result_ttl: Duration | None
-    failure_ttl: Duration | None
-    on_success: GivenCallback
-    on_failure: GivenCallback
-    on_cancel: GivenCallback
 
 
 TASKS_OWN = frozenset({"retries", "timeout", "expires"})
-"""What `None` leaves to the task."""
+"""Options for which `None` leaves the choice to the task."""
 POLICIES = frozenset(
     {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
 )
@@ -81,12 +75,9 @@ POLICIES = frozenset(
 
 def schedule_options(values: ScheduleOptionValues, *, owner: object | None = None) -> ScheduleOptions:
     """Check what a user wrote for a schedule; callbacks must be of the same owner, if one is given."""
-    known = ScheduleOptionValues.__optional_keys__
-    if unknown := sorted(set(values) - known):
-        text = f"unknown option {unknown[0]!r}; a schedule takes {', '.join(sorted(known))}"
-        raise InvalidOption(text)
-    overlap = _choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
-    misfire: Misfire = _choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
+    check_known(values, ScheduleOptionValues.__optional_keys__, where="a schedule takes")
+    overlap = check_choice(values.get("overlap", "skip"), get_args(Overlap), what="overlap")
+    misfire: Misfire = check_choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
     window = values.get("misfire_window")
     after = values.get("pause_after")
     rest = {
@@ -100,7 +91,7 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
         misfire=misfire,
         misfire_window=_WINDOWS[misfire] if window is None else _window(window),
         misfire_limit=_misfire_limit(values, misfire),
-        pause_after=None if after is None else _whole(after, MOST_FAILURES, what="pause_after"),
+        pause_after=None if after is None else check_whole(after, 1, MOST_FAILURES, what="pause_after"),
         job=job_options(cast("JobOptionValues", rest), owner=owner),
     )
 
@@ -108,18 +99,18 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
 def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None:
     if overlap == "queue_all":
         given = values.get("overlap_limit", DEFAULT_OVERLAP_LIMIT)
-        return _whole(given, MOST_WAITING, what="overlap_limit")
+        return check_whole(given, 1, MOST_WAITING, what="overlap_limit")
     if "overlap_limit" in values:
-        text = f"overlap_limit= is for overlap='queue_all', not {overlap!r}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"overlap_limit= is for overlap='queue_all', not {overlap!r}")
     return None
 
 
 def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
     if "misfire_limit" in values and misfire != "all":
-        text = f"misfire_limit= is for misfire='all', not {misfire!r}"
-        raise InvalidOption(text)
-    return _whole(values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), MOST_MISSED, what="misfire_limit")
+        raise InvalidOption(f"misfire_limit= is for misfire='all', not {misfire!r}")
+    return check_whole(
+        values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), 1, MOST_MISSED, what="misfire_limit"
+    )
 
 
 def _window(value: Duration) -> Micros:
@@ -128,20 +119,6 @@ def _window(value: Duration) -> Micros:
         text = f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}"
         raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
     return window
-
-
-def _choice(value: object, choices: Sequence[str], *, what: str) -> Any:
-    if value not in choices:
-        text = f"{what} must be one of {', '.join(map(repr, choices))}, not {shown(value)}"
-        raise InvalidOption(text)
-    return value
-
-
-def _whole(value: object, most: int, *, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        text = f"{what} must be a whole number from 1 to {most:,}, not {shown(value)}"
-        raise InvalidOption(text)
-    return value
 
 
 def with_options(

@@ -29,7 +29,7 @@ class StoredSchedule:
     trigger: str
     """The trigger's spec as JSON, with its anchor."""
     declared: str
-    """What the code that owns it has declared, as `model.declaring` writes it; empty when no code does."""
+    """What the code that owns it has declared, as `declaration` writes it; empty when no code does."""
     owner: Owner = "code"
     queue: str = DEFAULT_QUEUE
     priority: int = DEFAULT_PRIORITY
@@ -37,7 +37,7 @@ class StoredSchedule:
     retries: int | None = None
     timeout: Micros | None = None
     terms: str | None = None
-    """What its jobs carry, as `Terms.to_text` writes it."""
+    """What its jobs carry, as `JobTerms.to_text` writes it."""
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
     """How many jobs may wait with `queue_all`."""
@@ -74,7 +74,7 @@ class StoredSchedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleUpdate:
-    """A compare-and-set of a schedule, with what goes in beside it."""
+    """A compare-and-set of a schedule, with what is stored together with it."""
 
     before: StoredSchedule | None
     """As it was read: written only if it has neither been changed nor fired since. `None`: it must not exist."""
@@ -102,7 +102,7 @@ class ScheduleUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """A compare-and-set of a schedule's place in time, with the jobs that go in beside it."""
+    """A compare-and-set of a schedule's place in time, with the jobs that are stored together with it."""
 
     name: str
     rev: int
@@ -124,7 +124,7 @@ class Firing:
         return sum(not job.state.terminal for job in self.jobs)
 
     def entries(self) -> list[AuditEntry]:
-        """Return what it does to its schedule beside moving it on."""
+        """Return what it does to its schedule besides moving it on."""
         said = [("resume", "its time was over")] if self.resumes else []
         if self.pause is not None:
             said.append(("pause", self.pause))

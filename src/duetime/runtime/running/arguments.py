@@ -13,8 +13,7 @@ import msgspec
 import msgspec.inspect
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
-from duetime.model.json_bounds import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, TOO_LONG, beyond_bounds
-from duetime.model.text import shown
+from duetime.model.text import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, TOO_LONG, beyond_bounds, shown
 
 MAX_PAYLOAD = 256 * 1024
 

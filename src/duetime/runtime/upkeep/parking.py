@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from duetime.model.schedule.parking import CodeSchedule, park, undeclared, undeclared_by_workers
+from duetime.model.schedule.actions import CodeSchedule, park, undeclared, undeclared_by_workers
 from duetime.model.text import short_list
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.service import HealthObserver, Service

@@ -11,7 +11,7 @@ from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
-from duetime.model.schedule.parking import CodeSchedule
+from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from duetime.model.invalid_rows import checked_claim, unreadable_row
 from duetime.model.job import Claim, JobId, Token
+from duetime.model.stored import checked_claim, unreadable_row
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from duetime.errors import KeyTaken
-from duetime.model.job import JobId, Key, NewJob
-from duetime.model.keys import KeyDecision, KeyHolder, decide_key
+from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key
 from duetime.model.states import State
 from duetime.model.time import Instant
 from duetime.stores.redis.rows import job_fields

@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.errors import KeyTaken, StoreUnavailable
-from duetime.model.job import JobId, Key, NewJob
-from duetime.model.keys import KeyDecision, KeyHolder, decide_key
+from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key
 from duetime.model.states import State
 from duetime.model.time import Instant
 from duetime.stores.base.values import ArgumentsMismatch

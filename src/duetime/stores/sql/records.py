@@ -9,13 +9,19 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from duetime.model.ids import first_id_of
-from duetime.model.invalid_rows import row_problem, unreadable_row, with_blanks
 from duetime.model.job import JobId, join_tags
 from duetime.model.queues import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.retention import as_of
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored import (
+    StoredAttempt,
+    StoredJob,
+    StoredWorker,
+    row_problem,
+    unreadable_row,
+    with_blanks,
+)
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
 from duetime.stores.base import JobFilter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
-from duetime.model.schedule.parking import CodeSchedule
+from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros

@@ -10,9 +10,9 @@ from typing import Final
 import msgspec
 
 from duetime.errors import StoreMoved
-from duetime.model.invalid_rows import with_blanks
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import CrashSuspect, blamed_job
+from duetime.model.stored import with_blanks
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats

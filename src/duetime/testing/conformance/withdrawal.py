@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from duetime.model.outcome import Released, Snoozed
+from duetime.model.schedule.actions import park
 from duetime.model.schedule.firing import fire
-from duetime.model.schedule.parking import park
 from duetime.model.schedule.record import ScheduleUpdate
 from duetime.model.states import State
 from duetime.model.time import SECOND, Instant

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 from duetime.model.audit import AuditEntry
-from duetime.model.schedule.parking import CodeSchedule
+from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.stores.base import Hint, JobFilter, Store

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidOption
-from duetime.model.schedule.overlap import Admitted, admit, check_turns, in_turn, may_plant
+from duetime.model.schedule.firing import Admitted, admit, check_turns, in_turn, may_plant
 from tests.unit.model.schedule.firing_kit import record
 
 
@@ -70,7 +70,7 @@ def test_a_job_is_planted_only_where_the_instant_cannot_decide_otherwise(
 def test_jobs_wait_for_each_other_where_they_must_not_run_side_by_side(
     overlap: str, beside: bool, turns: bool
 ) -> None:
-    assert in_turn(record(overlap=overlap), beside=beside) is turns
+    assert in_turn(record(overlap=overlap), several=beside) is turns
 
 
 @pytest.mark.parametrize("overlap", ["queue_one", "queue_all", "cancel_running"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from duetime.model.audit import ITSELF
-from duetime.model.schedule.parking import (
+from duetime.model.schedule.actions import (
     UNDECLARED_GRACE,
     CodeSchedule,
     park,

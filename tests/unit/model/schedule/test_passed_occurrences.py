@@ -64,7 +64,7 @@ def test_it_tells_what_a_walk_over_everything_finds(
         occurrence = rule.after(occurrence)
     # There may be more occurrences than are walked over in one go.
     trigger = Counted(rule=rule, can_count=can_count)
-    found = passed_occurrences(trigger, after=after, until=until, latest=latest, patience=2)
+    found = passed_occurrences(trigger, after=after, until=until, latest=latest, factor=2)
     earlier = everything[: max(0, len(everything) - latest)]
     span = OccurrenceSpan(earlier[0], earlier[-1], len(earlier)) if earlier else None
     assert found == PassedOccurrences(span, everything[len(earlier) :], until)

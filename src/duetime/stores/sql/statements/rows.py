@@ -83,7 +83,7 @@ def unpack_claims(packed: str) -> list[Claim]:
         return _decode_claims(packed)
     except msgspec.ValidationError:
         # A row that was edited by hand is handed out, too, to fail alone.
-        from duetime.model.invalid_rows import checked_claim
+        from duetime.model.stored import checked_claim
 
         return [checked_claim(Claim(*row)) for row in _decode_rows(packed)]
 
@@ -205,7 +205,7 @@ def read_claim(row: Row) -> Claim:
 
 def read_checked_claim(row: Row) -> Claim:
     """Do the same for a row of a database that takes any value in any column."""
-    from duetime.model.invalid_rows import checked_claim
+    from duetime.model.stored import checked_claim
 
     return checked_claim(read_claim(row))
 
