@@ -7,7 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
@@ -24,7 +24,7 @@ from duetime.stores.redis.address import RedisAddress, close_client
 from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
 from duetime.stores.redis.hints import RedisHintSender
 from duetime.stores.redis.library import function_library
-from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues, pack, read_job
+from duetime.stores.redis.rows import NamedValues, ServerAnswer, pack, read_answer, read_job
 
 
 class KeptConnections:
@@ -85,19 +85,8 @@ def _packed_command(words: Iterable[str | bytes | int]) -> bytes:
     return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))
 
 
-Answer = TypeVar("Answer")
-Told_co = TypeVar("Told_co", covariant=True)
-
 _MOST_LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
-
-
-class AnswerDecoder(Protocol[Told_co]):
-    """Reads an answer."""
-
-    def decode(self, packed: bytes, /) -> Told_co:
-        """Return what was packed."""
-        ...
 
 
 class FunctionCalls:
@@ -168,23 +157,20 @@ class FunctionCalls:
         if blocking is not None:
             blocking.close()
 
-    async def read(
-        self, verb: str, decoder: AnswerDecoder[Answer], request: object = None, *, rows: int = 1
-    ) -> Answer:
+    async def read(self, verb: str, request: object = None, *, rows: int = 1) -> ServerAnswer:
         """Make a call that changes nothing; again on a new connection when no answer came."""
-        return _decode(decoder, await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
+        return read_answer(await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
 
     async def write(
         self,
         verb: str,
-        decoder: AnswerDecoder[Answer],
         request: object = None,
         *,
         hints: Iterable[Hint] = (),
         since: Instant | None = None,
         rows: int = 1,
         repeatable: bool = False,
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Make a call, and pass hints on with it; with `since`, only if that instant has come by the server's clock.
 
         The server decides for other processes, and its answer for this one. A call that is repeatable is made again on a
@@ -194,7 +180,7 @@ class FunctionCalls:
         self._fail(f"before:{verb}")
         said = self._voice.with_call(told)
         packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
-        answer = _decode(decoder, packed)
+        answer = read_answer(packed)
         self._fail(f"after:{verb}")
         if told and _has_come(since, answer):
             self._voice.behind_call(told, said=said)
@@ -205,12 +191,11 @@ class FunctionCalls:
     def write_blocking(
         self,
         verb: str,
-        decoder: AnswerDecoder[Answer],
         request: object,
         *,
         hints: Iterable[Hint],
         since: Instant | None,
-    ) -> Answer | None:
+    ) -> ServerAnswer | None:
         """Make a call that is repeatable in the thread of a caller who may wait; None where an event loop has to."""
         client, told = self._for_threads(), tuple(hints)
         if client is None:
@@ -224,7 +209,7 @@ class FunctionCalls:
                 return None
             raise translate(error, str(self.address)) from error
         self._fail(f"after:{verb}")
-        answer = _decode(decoder, packed)
+        answer = read_answer(packed)
         if _has_come(since, answer):
             for hint in told:
                 self.subscribers.notify(hint)
@@ -401,19 +386,9 @@ async def _server_info(server: Any) -> dict[str, Any]:
     return told
 
 
-def _has_come(since: Instant | None, answer: Any) -> bool:
+def _has_come(since: Instant | None, answer: ServerAnswer) -> bool:
     """Whether an instant has come by the server's clock, which is among the facts of its answer."""
-    return since is None or since <= answer[0]["now"]
-
-
-def _decode(decoder: AnswerDecoder[Answer], answer: bytes) -> Answer:
-    """Read an answer, also when somebody has edited a row."""
-    try:
-        return decoder.decode(answer)
-    except UnicodeDecodeError:
-        from duetime.stores.redis.rows import with_readable_text
-
-        return decoder.decode(with_readable_text(answer))
+    return since is None or since <= answer.facts["now"]
 
 
 async def _load_library(client: Any) -> None:
@@ -443,7 +418,7 @@ class RedisStorePart:
         """Make a call again and again, each from where the last one has stopped, until there is no more."""
         after: NamedValues = {}
         while True:
-            facts, found = await self._calls.read(verb, ANSWER_DECODER, asked | after)
+            facts, found = await self._calls.read(verb, asked | after)
             yield facts, found
             if "last" not in facts:
                 return

@@ -17,7 +17,6 @@ from duetime.stores.base import Hint
 if TYPE_CHECKING:
     from duetime.stores.redis.connection import FunctionCalls
 
-
 _SAME_HINT_EVERY: Final = 0.002
 """The shortest time between two hints of one process that say the same, in seconds: each one wakes every worker."""
 _WAIT_FOR_A_CALL: Final = 0.001

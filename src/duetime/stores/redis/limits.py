@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim
 from duetime.model.limits import Gate, gate_rule, gate_schedule
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId
 from duetime.stores.base import ClaimRequest, LimitedClaims, QueueOutlook
-from duetime.stores.redis.claims import CLAIMS_DECODER
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues
-
-if TYPE_CHECKING:
-    from duetime.model.explain.facts import LimitFacts
-
+from duetime.stores.redis.rows import NamedValues
+from duetime.stores.redis.runs import read_claims
 
 _LOOK_AGAIN_AFTER: Final[Micros] = SECOND // 2
 """When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
@@ -191,7 +188,7 @@ class RedisLimits(RedisStorePart):
         pruned, after = 0, ""
         for _ in range(_LOOKS_PER_CLAIM):
             facts, _ = await self._calls.write(
-                "prune_gates", ANSWER_DECODER, {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
+                "prune_gates", {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
             )
             pruned, after = pruned + facts["gone"], facts["last"]
             if not after:
@@ -200,7 +197,7 @@ class RedisLimits(RedisStorePart):
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
         """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
-        facts, _ = await self._calls.read("outlook", ANSWER_DECODER, {"queue": queue, "gate": gate})
+        facts, _ = await self._calls.read("outlook", {"queue": queue, "gate": gate})
         limits = tuple(_limit_facts(found, facts["now"]) for found in facts["limits"])
         return QueueOutlook(facts["now"], facts.get("paused_at"), facts.get("paused_reason"), limits)
 
@@ -220,7 +217,7 @@ class RedisLimits(RedisStorePart):
             "steps": _STEPS_PER_LOOK,
             "latest": _LATEST_JOBS_PER_LOOK,
         }
-        facts, _ = await self._calls.read("survey", ANSWER_DECODER, request)
+        facts, _ = await self._calls.read("survey", request)
         found = read_survey(facts, demand)
         # Gates that were found open are left behind all the same, or the first ones would starve the last.
         walk.after = found.cut
@@ -249,12 +246,11 @@ class RedisLimits(RedisStorePart):
                 for job in chosen
             ],
         }
-        claims = await self._calls.write("seize", CLAIMS_DECODER, request, rows=len(chosen))
+        claims = read_claims(await self._calls.write("seize", request, rows=len(chosen)))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
 
 def _limit_facts(found: Mapping[str, Any], now: Instant) -> LimitFacts:
-    from duetime.model.explain.facts import LimitFacts
 
     kind, name, count = found["kind"], found["name"], found.get("rate_count")
     gate = Gate(found.get("most"), count, found.get("rate_period") or 0)

@@ -124,14 +124,14 @@ verb('claim', WRITES, function(demand)
         local readable, fence = pcall(take_from_line, job, demand)
         if readable then
           taken = taken + 1
-          rows.tell(told, job, fence)
+          told[taken] = rows.packed_claim(job, fence)
         else
           rows.set_aside(job.id, 'claim', job.line)
         end
       end
     end
   end
-  return reply({claim_id = demand.claim_id, claims = told})
+  return reply({claim_id = demand.claim_id}, told)
 end)
 
 local CLAIM_ID = {'claim_id'}
@@ -141,7 +141,7 @@ verb('claims_under', READS, function(asked)
   for _, id in ipairs(rows.held(asked.worker)) do
     local held = rows.glance(id, CLAIM_ID)
     local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
-    if job then rows.tell(told, job, job.fence) end
+    if job then told[#told + 1] = rows.packed_claim(job, job.fence) end
   end
-  return reply({claim_id = asked.claim_id, claims = told})
+  return reply({claim_id = asked.claim_id}, told)
 end)

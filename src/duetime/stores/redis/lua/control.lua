@@ -5,9 +5,13 @@ verb('get', READS, function(asked)
 end)
 
 -- A job, why its end was asked for, and its last claim: what a decision about it needs.
+local STANDING = {}
+for place = 1, #JOB do STANDING[place] = JOB[place] end
+STANDING[#JOB + 1], STANDING[#JOB + 2] = 'cancel_reason', 'claim_id'
+
 local function pack_standing(id)
   local job = rows.read_whole(id)
-  return job and '\147' .. rows.packed(job, JOB) .. cmsgpack.pack(job.cancel_reason or nil, job.claim_id or nil)
+  return job and rows.packed(job, STANDING)
 end
 
 verb('standing', READS, function(asked)
@@ -15,7 +19,6 @@ verb('standing', READS, function(asked)
   for _, id in ipairs(asked.ids) do found[#found + 1] = pack_standing(id) end
   return reply({}, found)
 end)
-
 
 -- Cancel a job that waits, with the job that it calls back; flag one that a worker has.
 local function cancel(id, asked)

@@ -37,7 +37,7 @@ function jobs.store_all(list)
   return ids
 end
 
-local HOLDER = {'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
+local HOLDER = {'asked', 'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
 
 -- Return who answers for a request: its own job where that is stored already, else whoever has its key.
 local function holder_of(want)
@@ -49,8 +49,11 @@ local function holders(asked)
   local found = {}
   for _, want in ipairs(asked) do
     local id = holder_of(want)
-    local row = id and rows.pack(id, HOLDER)
-    if row then found[#found + 1] = '\146' .. cmsgpack.pack(want.id) .. row end
+    local row = id and rows.read(id)
+    if row and STATES[row.state] then
+      row.asked = want.id
+      found[#found + 1] = rows.packed(row, HOLDER)
+    end
   end
   return found
 end
@@ -123,20 +126,7 @@ local function store_alike(alike)
   end
 end
 
--- Store one job on which nothing else depends, as most are: its line, its delay, its id, its arguments, its due time if it
--- has one, and its other fields.
-local function store_alone(asked)
-  local line, delay, id, payload, dated = unpack(asked, 1, 5)
-  local name = key('job', id)
-  if redis.call('EXISTS', name) == 0 then
-    local due_at = dated and string.format('%d', dated) or delay == 0 and moment or string.format('%d', now + delay)
-    rows.add_alone(id, name, line, due_at, payload, unpack(asked, 6))
-  end
-  return dated and reply({}) or NOTHING
-end
-
 verb('enqueue', WRITES, function(asked)
-  if asked[1] then return store_alone(asked) end
   for _, new in ipairs(asked.jobs or {}) do check(new) end
   audit.add(asked.entries)
   if not asked.alike then return reply({ids = jobs.store_all(asked.jobs)}) end

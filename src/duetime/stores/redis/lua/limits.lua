@@ -161,12 +161,10 @@ local function as_chosen(job, want)
     and not queues.paused(want.queue) and queues.limited(want.queue) == want.limited
 end
 
--- Hand out a job that is still what was chosen, and tell of it; return whether it is.
-local function seize(id, want, asked, told)
+-- Hand out a job that is still what was chosen, and return the claim as a row.
+local function seize(id, want, asked)
   local job = rows.insist(id)
-  if not as_chosen(job, want) then return false end
-  rows.tell(told, job, claims.take(job, asked))
-  return true
+  return as_chosen(job, want) and rows.packed_claim(job, claims.take(job, asked))
 end
 
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
@@ -176,7 +174,9 @@ verb('seize', WRITES, function(asked)
   local gates, halls = still_open(asked.gates, 'gatehouse', running_at), still_open_queues(asked.queues)
   for _, want in ipairs(asked.jobs) do
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
-    if passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked, told) then
+    local claim = passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked)
+    if claim then
+      told[#told + 1] = claim
       count_start(gates[want.gate])
       count_start(want.limited and halls[want.queue])
     end
@@ -188,7 +188,7 @@ verb('seize', WRITES, function(asked)
   for name, barrier in pairs(halls) do
     if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
   end
-  return reply({claim_id = asked.claim_id, claims = told})
+  return reply({claim_id = asked.claim_id}, told)
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}

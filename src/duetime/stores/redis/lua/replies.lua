@@ -24,9 +24,6 @@ local function reply(facts, rows)
   return '\146' .. cmsgpack.pack(facts) .. array(#rows) .. table.concat(rows)
 end
 
--- The answer where there is nothing to tell.
-local NOTHING = '\146\128\144'
-
 -- What is to be told to whoever listens, each once, with who says it.
 local said
 

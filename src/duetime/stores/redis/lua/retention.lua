@@ -1,7 +1,7 @@
 -- What goes when its time is over.
 
 local PRUNABLE = {
-  'id', 'state', 'finished_at', 'result_ttl', 'failure_ttl', 'keep_key', 'key_until', 'schedule', 'occurrence',
+  'id', 'state', 'finished_at', 'result_ttl', 'failure_ttl', 'keep_key', 'key_until', 'schedule', 'occurrence', 'has_more',
 }
 
 -- Whether the result or the error of a job is there.
@@ -20,7 +20,8 @@ verb('prunable', READS, function(asked)
     local job = rows.glance(id, PRUNABLE)
     if job and job.finished_at and STATES[job.state] then
       if redis.pcall('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
-      found[#found + 1] = '\146' .. rows.packed(job, PRUNABLE) .. cmsgpack.pack(has_more(id))
+      job.has_more = has_more(id)
+      found[#found + 1] = rows.packed(job, PRUNABLE)
     end
   end
   return reply({last = last}, found)

@@ -127,12 +127,6 @@ function rows.packed(row, columns)
   return pack_row(values, #columns)
 end
 
--- Pack a job as a row of columns; nothing in place of one that there is not, or of whose state nobody can tell.
-function rows.pack(id, columns)
-  local row = rows.read(id)
-  return row and STATES[row.state] and rows.packed(row, columns)
-end
-
 -- Whether a job can be listed, which somebody may have edited.
 function rows.sound(job)
   return STATES[job.state] and job.queue and job.task and job.priority and job.due_at
@@ -241,22 +235,6 @@ function rows.add_to_line(id, name, line, due_at, payload, columns)
   enlist('claim', line, id, due_at)
 end
 
--- List a job; return the error where somebody has put something else in place of the list.
-local function entered(name, score, id)
-  local answer = redis.pcall('ZADD', name, score, id)
-  return type(answer) == 'table' and answer or nil
-end
-
--- Do the same for the only job of a call, without gathering what is to change.
-function rows.add_alone(id, name, line, due_at, payload, ...)
-  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment, ...)
-  local failed = {
-    entered(key('claim', line), due_at, id), entered(key('lines'), ZERO, line), entered(key('jobs'), ZERO, id),
-    entered(key('live'), ZERO, id),
-  }
-  for _, why in pairs(failed) do error(why) end
-end
-
 -- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells, and where it is.
 function rows.read_in_line(id, line)
   local name = key('job', id)
@@ -277,12 +255,14 @@ function rows.hand_out(job, demand)
   if job.schedule then index('running', job.schedule, job.id, ZERO) end
 end
 
--- Tell of a claim on a job, behind what is told of others: all in one list, since a table for each takes longer.
-function rows.tell(told, job, fence)
-  local last = #told
-  told[last + 1], told[last + 2], told[last + 3] = job.id, fence, job.due_at
-  told[last + 4], told[last + 5], told[last + 6] = job.line, job.payload or '', job.extras or ''
-  return told
+-- Return what a worker is told of a claim on a job.
+function rows.claim_words(job, fence)
+  return job.id, fence, job.due_at, job.line, job.payload or '', job.extras or ''
+end
+
+-- Pack a claim on a job as a row.
+function rows.packed_claim(job, fence)
+  return array(6) .. cmsgpack.pack(rows.claim_words(job, fence))
 end
 
 -- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job.

@@ -4,7 +4,7 @@ local SCHEDULE = {
   'name', 'task', 'payload', 'trigger', 'declared', 'owner', 'queue', 'priority', 'on_crash', 'retries', 'timeout',
   'terms', 'overlap', 'overlap_limit', 'misfire', 'misfire_window', 'misfire_limit', 'pause_after', 'paused_at',
   'paused_reason', 'paused_by', 'paused_until', 'parked_at', 'fired_through', 'next_at', 'made', 'streak_from', 'rev',
-  'created_at', 'updated_at',
+  'created_at', 'updated_at', 'live', 'streak',
 }
 local SCHEDULE_TEXTS = {
   name = true, task = true, payload = true, trigger = true, declared = true, owner = true, queue = true,
@@ -37,8 +37,8 @@ local function pack_schedules(names)
   for _, name in ipairs(names) do
     local row = read_schedule(name)
     if row then
-      packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
-        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row, name))
+      row.live, row.streak = redis.call('ZCARD', key('live', name)), streak(row, name)
+      packed[#packed + 1] = rows.packed(row, SCHEDULE)
     end
   end
   return packed

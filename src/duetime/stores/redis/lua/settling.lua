@@ -2,18 +2,17 @@
 
 local settling, reports = {}, {}
 
-
 -- Return a job if a claim on it is the last one, whether it still holds or was settled.
 function settling.claimed(token)
   local job = rows.read(token.id)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
 end
 
-local STANDING = {'fence', 'claim_id', 'state'}
+local LAST_CLAIM = {'fence', 'claim_id', 'state'}
 
 -- Return the state of a job, without the rest of it, if a claim on it is the last one.
 function settling.standing(token)
-  local job = rows.glance(token.id, STANDING)
+  local job = rows.glance(token.id, LAST_CLAIM)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job.state or nil
 end
 

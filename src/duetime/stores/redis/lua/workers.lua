@@ -134,8 +134,9 @@ local function adopt(id, asked, worker)
   if job.state ~= 'running' then return rows.unlist(id, 'held', worker) end
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
-  local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
-  return '\147' .. cmsgpack.pack(rows.tell({}, job, change.fence)) .. before
+  local words = {rows.claim_words(job, change.fence)}
+  words[7], words[8] = job.worker or '', job.started_at or nil
+  return pack_row(words, 8)
 end
 
 -- Mark workers dead whose lease is over, and take over what workers that do not live have: so much, or all that one of
