@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
 
-from duetime.errors import NotOpen
-from duetime.failpoints import InjectedFault, failpoint
+from duetime.errors import NotOpen, StoreUnusable
+from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant
@@ -23,7 +26,6 @@ from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
 from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
 from duetime.stores.redis.hints import RedisHintSender
-from duetime.stores.redis.library import function_library
 from duetime.stores.redis.rows import NamedValues, ServerAnswer, pack, read_answer, read_job
 
 
@@ -64,7 +66,7 @@ class KeptConnections:
                     await line.disconnect(nowait=True)
                 # Also reconnects one that was lost, for example by the call before.
                 await self._pool.ensure_connection(line)
-                await line.send_packed_command(_packed_command(words))
+                await line.send_command(*words, check_health=False)
                 return await line.read_response(disable_decoding=True)
             finally:
                 self._free.append(line)
@@ -79,10 +81,79 @@ class KeptConnections:
         return line
 
 
-def _packed_command(words: Iterable[str | bytes | int]) -> bytes:
-    """Write a command down, which takes the client three times as long, since it is prepared for more kinds of words."""
-    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))
+_FOLDER: Final = Path(__file__).parent / "lua"
+_FILES: Final = (
+    "keys",
+    "replies",
+    "indexes",
+    "rows",
+    "asides",
+    "store",
+    "audit",
+    "jobs",
+    "queues",
+    "commands",
+    "workers",
+    "claims",
+    "settling",
+    "reports",
+    "looks",
+    "limits",
+    "pulses",
+    "control",
+    "reads",
+    "retention",
+    "schedules",
+    "moving",
+)
+"""In this order: each uses what stands before it."""
+_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
+"""Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
+
+
+class FunctionLibrary(NamedTuple):
+    """A library as the server takes it; its name tells one version of the code from another."""
+
+    name: str
+
+    @property
+    def source(self) -> str:
+        """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
+        try:
+            parts = tuple(_read_parts())
+        except FileNotFoundError:
+            parts = ()
+        # Else every process of this version would run what another one means by the same names.
+        if _library_name(parts) != self.name:
+            raise StoreUnusable(
+                "the Redis server lacks the functions of Duetime, and their files have changed since this process began, "
+                "as by an upgrade; restart the process"
+            )
+        return "".join((f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n", *parts))
+
+    def function(self, verb: str) -> str:
+        """Return the name that a verb has in the server."""
+        return f"{self.name}_{verb}"
+
+
+@cache
+def function_library() -> FunctionLibrary:
+    """Return the library; versions that differ live side by side in one server."""
+    return FunctionLibrary(_library_name(_read_parts()))
+
+
+def _library_name(parts: Iterable[str]) -> str:
+    body = hashlib.sha256()
+    for part in parts:
+        body.update(part.encode())
+    return f"duetime_{body.hexdigest()[:12]}"
+
+
+def _read_parts() -> Iterator[str]:
+    """Read the files one by one."""
+    for name in _FILES:
+        text = (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")
+        yield f"do\n{text}end\n\n" if name in _APART else f"{text}\n"
 
 
 _MOST_LOADS: Final = 3
@@ -135,10 +206,8 @@ class FunctionCalls:
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
         if self._client is None:
-            try:
+            with self._translated():
                 client = self._client = self.address.client()
-            except Exception as error:
-                raise translate(error, str(self.address)) from error
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
                 self._lines = KeptConnections(client.connection_pool, most=self.address.pool)
@@ -177,11 +246,13 @@ class FunctionCalls:
         new connection when no answer came. `rows` is how many it reads or writes, which gives it time.
         """
         told = tuple(hints)
-        self._fail(f"before:{verb}")
+        with self._translated():
+            failpoint(f"before:{verb}")
         said = self._voice.with_call(told)
         packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
         answer = read_answer(packed)
-        self._fail(f"after:{verb}")
+        with self._translated():
+            failpoint(f"after:{verb}")
         if told and _has_come(since, answer):
             self._voice.behind_call(told, said=said)
             for hint in told:
@@ -200,15 +271,16 @@ class FunctionCalls:
         client, told = self._for_threads(), tuple(hints)
         if client is None:
             return None
-        self._fail(f"before:{verb}")
         words = self._words("FCALL", verb, request, told, since)
-        try:
-            packed: bytes = self._answered(client, words)
-        except Exception as error:
-            if is_missing(error):
-                return None
-            raise translate(error, str(self.address)) from error
-        self._fail(f"after:{verb}")
+        with self._translated():
+            failpoint(f"before:{verb}")
+            try:
+                packed: bytes = self._answered(client, words)
+            except ResponseError as error:
+                if is_missing(error):
+                    return None
+                raise
+            failpoint(f"after:{verb}")
         answer = read_answer(packed)
         if _has_come(since, answer):
             for hint in told:
@@ -218,19 +290,17 @@ class FunctionCalls:
     async def servers(self) -> dict[str, Mapping[str, Any]]:
         """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
         client: Any = self.client
-        try:
+        with self._translated():
             async with self.patience.one_try():
                 if not isinstance(client, RedisCluster):
                     return {"": await _server_info(client)}
                 await client.initialize()
                 return {node.name: await _server_info(node) for node in client.get_primaries()}
-        except Exception as error:
-            raise translate(error, str(self.address)) from error
 
     async def transport(self) -> Any:
         """Return what a connection to the server, or to one of a cluster, is made of."""
         client: Any = self.client
-        try:
+        with self._translated():
             if not isinstance(client, RedisCluster):
                 connection: Any = await client.connection_pool.get_connection()
                 await client.connection_pool.release(connection)
@@ -239,8 +309,6 @@ class FunctionCalls:
                 node: Any = client.get_primaries()[0]
                 await _server_info(node)
                 connection = node._free[-1]  # noqa: SLF001 -- no public name leads to it
-        except Exception as error:
-            raise translate(error, str(self.address)) from error
         return connection._writer.transport  # noqa: SLF001 -- the same
 
     def _for_threads(self) -> Any:
@@ -249,11 +317,12 @@ class FunctionCalls:
                 self._blocking = self.address.blocking_client()
             return self._blocking
 
-    def _fail(self, place: str) -> None:
-        """Let a test have a call fail as one does whose connection is lost."""
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Raise errors of the driver, and those that a test injects, as those of a store."""
         try:
-            failpoint(place)
-        except InjectedFault as error:
+            yield
+        except Exception as error:
             raise translate(error, str(self.address)) from error
 
     async def _publish(self, hint: Hint) -> None:

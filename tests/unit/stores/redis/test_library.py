@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from duetime.errors import StoreUnusable
-from duetime.stores.redis import library as libraries
-from duetime.stores.redis.library import function_library
+from duetime.stores.redis import connection as libraries
+from duetime.stores.redis.connection import function_library
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The functions' files, of an installation that may change."""
     folder = tmp_path / "lua"
     shutil.copytree(libraries._FOLDER, folder)
-    monkeypatch.setattr(libraries, "_FOLDER", str(folder))
+    monkeypatch.setattr(libraries, "_FOLDER", folder)
     return folder
 
 
