@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
 
-from duetime.errors import NotOpen, StoreUnusable
+from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.stored import StoredJob
@@ -40,16 +40,16 @@ class KeptConnections:
         self._pool = pool
         self._turns = asyncio.Semaphore(most)
         self._free: list[Any] = []
-        self._doubtful: set[Any] = set()
+        self._suspect: set[Any] = set()
         self._closed = False
 
     def close(self) -> None:
-        """Make no more calls, not even those that wait for their turn; the lines themselves are the pool's to close."""
+        """Make no more calls, not even those that wait for their turn; the connections themselves are the pool's to close."""
         self._closed = True
 
     def give_up(self) -> None:
-        """Connect the unused lines anew before they are used: where one does not answer, the others may be dead as well."""
-        self._doubtful.update(self._free)
+        """Connect the unused connections anew before they are used: where one does not answer, the others may be dead as well."""
+        self._suspect.update(self._free)
 
     async def call(self, *words: Any, within: float | None) -> Any:
         """Return what the server answers; raises `TimeoutError` if that takes longer.
@@ -59,26 +59,26 @@ class KeptConnections:
         async with self._turns, asyncio.timeout(within):
             if self._closed:
                 raise NotOpen("the store is not open")
-            line: Any = self._free.pop() if self._free else await self._new()
+            connection: Any = self._free.pop() if self._free else await self._new()
             try:
-                if line in self._doubtful:
-                    self._doubtful.discard(line)
-                    await line.disconnect(nowait=True)
+                if connection in self._suspect:
+                    self._suspect.discard(connection)
+                    await connection.disconnect(nowait=True)
                 # Also reconnects one that was lost, for example by the call before.
-                await self._pool.ensure_connection(line)
-                await line.send_command(*words, check_health=False)
-                return await line.read_response(disable_decoding=True)
+                await self._pool.ensure_connection(connection)
+                await connection.send_command(*words, check_health=False)
+                return await connection.read_response(disable_decoding=True)
             finally:
-                self._free.append(line)
+                self._free.append(connection)
                 if self._closed:
                     # It may have been connected after all were closed.
-                    await line.disconnect(nowait=True)
+                    await connection.disconnect(nowait=True)
 
     async def _new(self) -> Any:
-        line: Any = await self._pool.get_connection()
+        connection: Any = await self._pool.get_connection()
         # The time is measured here, for the call as a whole.
-        line.socket_timeout = None
-        return line
+        connection.socket_timeout = None
+        return connection
 
 
 _FOLDER: Final = Path(__file__).parent / "lua"
@@ -115,45 +115,16 @@ class FunctionLibrary(NamedTuple):
     """A library as the server takes it; its name tells one version of the code from another."""
 
     name: str
-
-    @property
-    def source(self) -> str:
-        """The text, read anew: few servers lack it, and who keeps it has a tenth of a megabyte more."""
-        try:
-            parts = tuple(_read_parts())
-        except FileNotFoundError:
-            parts = ()
-        # Else every process of this version would run what another one means by the same names.
-        if _library_name(parts) != self.name:
-            raise StoreUnusable(
-                "the Redis server lacks the functions of Duetime, and their files have changed since this process began, "
-                "as by an upgrade; restart the process"
-            )
-        return "".join((f"#!lua name={self.name}\nlocal LIBRARY = '{self.name}'\n", *parts))
-
-    def function(self, verb: str) -> str:
-        """Return the name that a verb has in the server."""
-        return f"{self.name}_{verb}"
+    source: str
 
 
 @cache
 def function_library() -> FunctionLibrary:
     """Return the library; versions that differ live side by side in one server."""
-    return FunctionLibrary(_library_name(_read_parts()))
-
-
-def _library_name(parts: Iterable[str]) -> str:
-    body = hashlib.sha256()
-    for part in parts:
-        body.update(part.encode())
-    return f"duetime_{body.hexdigest()[:12]}"
-
-
-def _read_parts() -> Iterator[str]:
-    """Read the files one by one."""
-    for name in _FILES:
-        text = (_FOLDER / f"{name}.lua").read_text(encoding="utf-8")
-        yield f"do\n{text}end\n\n" if name in _APART else f"{text}\n"
+    texts = {name: (_FOLDER / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES}
+    body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
+    name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
+    return FunctionLibrary(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
 
 
 _MOST_LOADS: Final = 3
@@ -175,20 +146,20 @@ class FunctionCalls:
         self.tag = f"{{{namespace}}}"
         self.sender: str = new_token() if family is None else family.sender
         self.subscribers: HintSubscribers = HintSubscribers() if family is None else family.subscribers
-        self.patience: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.patience
+        self.timeouts: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.timeouts
         self._namespace = namespace
         self._clock = clock
         self._client: Any = None
         """Not told to the type checkers, to whom half of it is unknown."""
-        self._lines: KeptConnections | None = None
+        self._connections: KeptConnections | None = None
         """To one server; where the primary has to be asked for, calls go by the client."""
         self._turns: asyncio.Semaphore
         """For those calls: to wait for a free connection is not counted into their time."""
         self._blocking: Any = None
         """For threads without an event loop; there is none before the first asks."""
         # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
-        self._making = threading.RLock()
-        self._voice = RedisHintSender(self._publish)
+        self._blocking_lock = threading.RLock()
+        self._hint_sender = RedisHintSender(self._publish)
         self._forget: Callable[[], None] = lambda: None
         self._giving_up: asyncio.Task[None] | None = None
 
@@ -206,20 +177,20 @@ class FunctionCalls:
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
         if self._client is None:
-            with self._translated():
+            with self.translated():
                 client = self._client = self.address.client()
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
-                self._lines = KeptConnections(client.connection_pool, most=self.address.pool)
-            self._forget = self.patience.watch(self._give_up)
+                self._connections = KeptConnections(client.connection_pool, most=self.address.pool)
+            self._forget = self.timeouts.watch(self._give_up)
 
     async def close(self) -> None:
         """Let go of every connection."""
         self._forget()
-        await self._voice.close()
-        client, self._client, lines, self._lines = self._client, None, self._lines, None
-        if lines is not None:
-            lines.close()
+        await self._hint_sender.close()
+        client, self._client, connections, self._connections = self._client, None, self._connections, None
+        if connections is not None:
+            connections.close()
         if client is not None:
             await close_client(client)
         blocking, self._blocking = self._blocking, None
@@ -246,15 +217,14 @@ class FunctionCalls:
         new connection when no answer came. `rows` is how many it reads or writes, which gives it time.
         """
         told = tuple(hints)
-        with self._translated():
+        with self.translated():
             failpoint(f"before:{verb}")
-        said = self._voice.with_call(told)
-        packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
-        answer = read_answer(packed)
-        with self._translated():
+            said = self._hint_sender.with_call(told)
+            packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
             failpoint(f"after:{verb}")
+        answer = read_answer(packed)
         if told and _has_come(since, answer):
-            self._voice.behind_call(told, said=said)
+            self._hint_sender.after_call(told, said=said)
             for hint in told:
                 self.subscribers.tell(hint)
         return answer
@@ -272,7 +242,7 @@ class FunctionCalls:
         if client is None:
             return None
         words = self._words("FCALL", verb, request, told, since)
-        with self._translated():
+        with self.translated():
             failpoint(f"before:{verb}")
             try:
                 packed: bytes = self._answered(client, words)
@@ -290,8 +260,8 @@ class FunctionCalls:
     async def servers(self) -> dict[str, Mapping[str, Any]]:
         """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
         client: Any = self.client
-        with self._translated():
-            async with self.patience.one_try():
+        with self.translated():
+            async with self.timeouts.one_try():
                 if not isinstance(client, RedisCluster):
                     return {"": await _server_info(client)}
                 await client.initialize()
@@ -300,7 +270,7 @@ class FunctionCalls:
     async def transport(self) -> Any:
         """Return what a connection to the server, or to one of a cluster, is made of."""
         client: Any = self.client
-        with self._translated():
+        with self.translated():
             if not isinstance(client, RedisCluster):
                 connection: Any = await client.connection_pool.get_connection()
                 await client.connection_pool.release(connection)
@@ -312,25 +282,28 @@ class FunctionCalls:
         return connection._writer.transport  # noqa: SLF001 -- the same
 
     def _for_threads(self) -> Any:
-        with self._making:
+        with self._blocking_lock:
             if self._blocking is None and self._client is not None:
                 self._blocking = self.address.blocking_client()
             return self._blocking
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def translated(self) -> Iterator[None]:
         """Raise errors of the driver, and those that a test injects, as those of a store."""
         try:
             yield
         except Exception as error:
-            raise translate(error, str(self.address)) from error
+            translated = translate(error, str(self.address))
+            if translated is error:
+                raise
+            raise translated from error
 
     async def _publish(self, hint: Hint) -> None:
         try:
-            async with self.patience.one_try(repeatable=True):
+            async with self.timeouts.one_try(repeatable=True):
                 await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
         except TimeoutError:
-            self.patience.lose()
+            self.timeouts.lose()
 
     async def _call(
         self,
@@ -344,7 +317,7 @@ class FunctionCalls:
         repeatable: bool,
     ) -> bytes:
         words = self._words(command, verb, request, hints, since)
-        within = self.patience.deadline(rows, repeatable=repeatable).first
+        within = self.timeouts.deadline(rows, repeatable=repeatable).first
         loads = 0
         while True:
             try:
@@ -360,16 +333,16 @@ class FunctionCalls:
 
     async def _send(self, words: tuple[Any, ...], *, within: float | None) -> bytes:
         """Make a call once; a connection that does not answer in time is not the only one that is given up."""
-        client, lines = self.client, self._lines
+        client, connections = self.client, self._connections
         began = time.monotonic()
         try:
-            if lines is not None:
-                answer: bytes = await lines.call(*words, within=within)
+            if connections is not None:
+                answer: bytes = await connections.call(*words, within=within)
             else:
                 async with self._turns, asyncio.timeout(within):
                     answer = await client.execute_command(*words)
         except BaseException as error:
-            self.patience.heed(error, waited=time.monotonic() - began)
+            self.timeouts.heed(error, waited=time.monotonic() - began)
             if self._giving_up is not None and isinstance(error, TimeoutError):
                 await asyncio.wait({self._giving_up})
             raise
@@ -377,8 +350,8 @@ class FunctionCalls:
 
     def _give_up(self) -> None:
         """Have the unused connections made anew."""
-        if self._lines is not None:
-            self._lines.give_up()
+        if self._connections is not None:
+            self._connections.give_up()
         if self._client is not None:
             self._giving_up = asyncio.create_task(self._disconnect(self._client), name="duetime-give-up")
         if self._blocking is not None:
@@ -400,7 +373,7 @@ class FunctionCalls:
             if not is_unanswered(error):
                 raise
             if is_silence(error):
-                self.patience.lose()
+                self.timeouts.lose()
                 _disconnect_unused(client)
             answer = client.execute_command(*words)
         return answer
@@ -413,7 +386,7 @@ class FunctionCalls:
         packed = pack(request)
         return (
             command,
-            function_library().function(verb),
+            f"{function_library().name}_{verb}",
             1,
             self.tag,
             now,
@@ -425,7 +398,7 @@ class FunctionCalls:
 
     async def _reload(self) -> None:
         try:
-            async with self.patience.one_try():
+            async with self.timeouts.one_try():
                 await _load_library(self.client)
         except Exception as error:
             raise await self._refused(error) from error

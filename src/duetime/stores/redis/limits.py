@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from duetime.model.explain.facts import LimitFacts
@@ -18,7 +18,7 @@ from duetime.stores.redis.rows import NamedValues
 from duetime.stores.redis.runs import read_claims
 
 _LOOK_AGAIN_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
+"""When to look again at a gate that a job without a gate keeps shut: no one is told when that one has ended."""
 
 
 @dataclass(slots=True)
@@ -29,16 +29,15 @@ class RedisLimit:
     rule: Gate
     running: int
     starts: str | None
+    now: InitVar[Instant]
     task: str = ""
-    free: int = 0
-    again_at: Instant | None = None
+    free: int = field(init=False)
+    again_at: Instant | None = field(init=False)
 
-    def measure(self, now: Instant) -> RedisLimit:
-        """Work out how many may pass."""
+    def __post_init__(self, now: Instant) -> None:
         self.free, self.again_at = self.rule.room(
             running=self.running, starts=read_starts(self.starts), now=now
         )
-        return self
 
     def seen(self) -> dict[str, object]:
         """Return what the decision was made on, and what to remember of it."""
@@ -106,14 +105,14 @@ def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
     waiting: list[LimitedJob] = []
     for found in facts["queues"]:
         rule = Gate(found.get("most"), found.get("count"), found.get("period") or 0)
-        barrier = RedisLimit(found["name"], rule, found["running"], found.get("starts")).measure(now)
+        barrier = RedisLimit(found["name"], rule, found["running"], found.get("starts"), now)
         queues[barrier.name] = barrier
         waiting += _limited_jobs(found, queue=barrier.name, gate=None)
     for found in facts["places"]:
         gate, task = found["gate"], found["task"]
         if gate not in gates:
             rule = gate_rule(gate, task, demand.limits)
-            gates[gate] = RedisLimit(gate, rule, found["running"], found.get("starts"), task).measure(now)
+            gates[gate] = RedisLimit(gate, rule, found["running"], found.get("starts"), now, task)
             if found["running"] > found["passed"]:
                 gates[gate].again_at = now + _LOOK_AGAIN_AFTER
         waiting += _limited_jobs(found, queue=found["queue"], gate=gate)
@@ -196,7 +195,7 @@ class RedisLimits(RedisStorePart):
         return pruned
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
-        """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
+        """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
         facts, _ = await self._calls.read("outlook", {"queue": queue, "gate": gate})
         limits = tuple(_limit_facts(found, facts["now"]) for found in facts["limits"])
         return QueueOutlook(facts["now"], facts.get("paused_at"), facts.get("paused_reason"), limits)

@@ -20,7 +20,6 @@ from duetime.stores.redis.address import RedisAddress
 from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
 from duetime.stores.redis.copying import RedisCopying
-from duetime.stores.redis.errors import translate
 from duetime.stores.redis.hints import RedisHintListener
 from duetime.stores.redis.limits import GateWalk, GateWalkKey, RedisLimits
 from duetime.stores.redis.reads import RedisReads
@@ -326,18 +325,18 @@ def _role(info: ServerInfo) -> DoctorCheck:
 
 
 async def _hint_channel(calls: FunctionCalls) -> DoctorCheck:
-    client: Any = calls.client
     channel = f"{calls.tag}:hints"
     try:
-        # To a worker that there is not.
-        await client.publish(channel, "* worker -")
-    except NoPermissionError:
+        with calls.translated():
+            # To a worker that does not exist.
+            await calls.client.publish(channel, "* worker -")
+    except StoreUnusable as error:
+        if not isinstance(error.__cause__, NoPermissionError):
+            raise
         return DoctorCheck(
             name="hints",
             ok=False,
             detail="the user has no right to the channel for hints: workers look for jobs at intervals instead",
             fix=f"redis-cli ACL SETUSER {calls.address.username or 'default'} '&{channel}'",
         )
-    except Exception as error:
-        raise translate(error, str(calls.address)) from error
     return DoctorCheck(name="hints", ok=True, detail="workers tell each other of new jobs")

@@ -235,7 +235,24 @@ function rows.add_to_line(id, name, line, due_at, payload, columns)
   enlist('claim', line, id, due_at)
 end
 
--- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells, and where it is.
+-- List a job; return the error if the list was replaced by something else.
+local function entered(name, score, id)
+  local answer = redis.pcall('ZADD', name, score, id)
+  return type(answer) == 'table' and answer or nil
+end
+
+-- Do the same for the only job of a call, without gathering what is to change.
+function rows.add_alone(id, name, line, due_at, payload, columns)
+  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment,
+             unpack(columns))
+  local failed = {
+    entered(key('claim', line), due_at, id), entered(key('lines'), ZERO, line), entered(key('jobs'), ZERO, id),
+    entered(key('live'), ZERO, id),
+  }
+  for _, why in pairs(failed) do error(why) end
+end
+
+-- Read a job that waits in a line: of one that no worker has had yet, only what a claim on it tells, and where it is.
 function rows.read_in_line(id, line)
   local name = key('job', id)
   local state, listed, payload, due_at, extras, claim =
