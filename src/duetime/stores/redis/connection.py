@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,7 @@ from redis.exceptions import ReadOnlyError, ResponseError
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
+from duetime.model.job import JobId
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
@@ -26,7 +27,46 @@ from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
 from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
 from duetime.stores.redis.hints import RedisHintSender
-from duetime.stores.redis.rows import NamedValues, ServerAnswer, pack, read_answer, read_job
+from duetime.stores.redis.rows import (
+    JobWithClaim,
+    NamedValues,
+    ServerAnswer,
+    pack,
+    read_answer,
+    read_job,
+    read_job_with_claim,
+)
+
+_FOLDER: Final = Path(__file__).parent / "lua"
+_FILES: Final = (
+    "keys",
+    "replies",
+    "indexes",
+    "rows",
+    "asides",
+    "store",
+    "audit",
+    "jobs",
+    "queues",
+    "commands",
+    "workers",
+    "claims",
+    "settling",
+    "reports",
+    "looks",
+    "limits",
+    "pulses",
+    "control",
+    "reads",
+    "retention",
+    "schedules",
+    "moving",
+)
+"""In this order: each uses what stands before it."""
+_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
+"""Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
+_MOST_LOADS: Final = 3
+"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
 
 
 class KeptConnections:
@@ -81,36 +121,6 @@ class KeptConnections:
         return connection
 
 
-_FOLDER: Final = Path(__file__).parent / "lua"
-_FILES: Final = (
-    "keys",
-    "replies",
-    "indexes",
-    "rows",
-    "asides",
-    "store",
-    "audit",
-    "jobs",
-    "queues",
-    "commands",
-    "workers",
-    "claims",
-    "settling",
-    "reports",
-    "looks",
-    "limits",
-    "pulses",
-    "control",
-    "reads",
-    "retention",
-    "schedules",
-    "moving",
-)
-"""In this order: each uses what stands before it."""
-_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
-"""Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
-
-
 class FunctionLibrary(NamedTuple):
     """A library as the server takes it; its name tells one version of the code from another."""
 
@@ -125,10 +135,6 @@ def function_library() -> FunctionLibrary:
     body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
     name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
     return FunctionLibrary(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
-
-
-_MOST_LOADS: Final = 3
-"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
 
 
 class FunctionCalls:
@@ -171,7 +177,7 @@ class FunctionCalls:
         return self._client
 
     def sibling(self) -> FunctionCalls:
-        """Return the same for another event loop; whoever listens to one hears the hints of both."""
+        """Return the same for another event loop; a listener to one gets the hints of both."""
         return FunctionCalls(self.address, namespace=self._namespace, clock=self._clock, family=self)
 
     async def open(self) -> None:
@@ -406,7 +412,7 @@ class FunctionCalls:
     async def _refused(self, error: Exception) -> Exception:
         """Return what to raise; connections to a server that is a replica by now are given up."""
         if isinstance(error, ReadOnlyError) and isinstance(self.client, Redis):
-            # The address may lead to the new primary, but nobody looks as long as the old one answers.
+            # The address may lead to the new primary, but the driver does not look it up while the old one answers.
             await self.client.connection_pool.disconnect()
         return translate(error, str(self.address))
 
@@ -455,6 +461,14 @@ class RedisStorePart:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+    async def _standing(self, ids: Sequence[JobId]) -> dict[JobId, JobWithClaim]:
+        """Return those of some jobs that exist, with what a decision about their end needs."""
+        if not ids:
+            return {}
+        facts, found = await self._calls.read("standing", {"ids": ids})
+        standings = [read_job_with_claim(row, facts["now"]) for row in found]
+        return {standing.job.id: standing for standing in standings}
 
     async def _walk(self, verb: str, asked: NamedValues) -> AsyncIterator[tuple[NamedValues, list[Any]]]:
         """Make a call again and again, each from where the last one has stopped, until there is no more."""

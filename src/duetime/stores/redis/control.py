@@ -60,14 +60,14 @@ class RedisControl(RedisStorePart):
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         answers: dict[JobId, CancelAnswer] = {}
-        for some in _in_pieces(_without_duplicates(ids)):
+        for some in _in_pieces(list(dict.fromkeys(ids))):
             answers |= await self._cancel(some, reason=reason)
         return answers
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
         answers: dict[JobId, SnoozeAnswer] = {}
-        for some in _in_pieces(_without_duplicates(ids)):
+        for some in _in_pieces(list(dict.fromkeys(ids))):
             request = {"ids": some, "delay": delay, "latest": LATEST}
             facts, _ = await self._calls.write("snooze", request)
             answers |= zip(some, map(SnoozeAnswer, facts["answers"]), strict=True)
@@ -76,7 +76,7 @@ class RedisControl(RedisStorePart):
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
         answers: dict[JobId, ReleaseAnswer] = {}
-        for some in _in_pieces(_without_duplicates(ids)):
+        for some in _in_pieces(list(dict.fromkeys(ids))):
             answers |= await self._release(some, force=force)
         return answers
 
@@ -85,7 +85,7 @@ class RedisControl(RedisStorePart):
         answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
         waiting = list(answers)
         for _ in range(_TRIES):
-            found = {standing.job.id: standing for standing in await self._standing(waiting)}
+            found = await self._standing(waiting)
             answers |= {
                 job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
                 for job_id, standing in found.items()
@@ -124,10 +124,6 @@ class RedisControl(RedisStorePart):
             for standing in (read_job_with_claim(row, facts["now"]) for row in undecided):
                 called[standing.job.id] = callbacks_of_cancelled(standing, reason=reason)
         raise StoreUnavailable("jobs that were to be cancelled changed again and again")
-
-    async def _standing(self, ids: Sequence[JobId]) -> list[JobWithClaim]:
-        facts, found = await self._calls.read("standing", {"ids": ids})
-        return [read_job_with_claim(row, facts["now"]) for row in found]
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
@@ -198,12 +194,8 @@ class RedisControl(RedisStorePart):
         return {name: first for name, first in found}  # noqa: C416 - `dict` would not know the types
 
 
-def _without_duplicates(ids: Iterable[JobId]) -> list[JobId]:
-    return list(dict.fromkeys(ids))
-
-
 def _in_pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
-    """Yield a list in parts, since one call for all of it might keep the server from everybody else."""
+    """Yield a list in parts, since one call for all of it might keep other callers waiting."""
     return (ids[first : first + _JOBS_PER_CALL] for first in range(0, len(ids), _JOBS_PER_CALL))
 
 

@@ -13,6 +13,23 @@ from duetime.stores.redis.rows import NamedValues
 _RECORDS_PER_CALL: Final = 500
 """How many records a call reads at the most."""
 _KEYS_SHOWN: Final = 5
+_KEY_IN_A_FIELD: Final = frozenset({RecordKind.WORKERS, RecordKind.SCHEDULES})
+"""What has its key in a field, too."""
+_TEXT_COLUMNS: Final = frozenset({
+    "name", "task", "paused_reason", "id", "state", "host", "host_key", "pid_started", "version", "queues", "tasks",
+    "declares", "last_error", "payload", "trigger", "declared", "owner", "queue", "on_crash", "terms", "overlap",
+    "misfire", "paused_by", "who", "verb", "target", "detail", "worker", "kind", "job", "reason", "outcome",
+})  # fmt: skip
+"""The columns, of all kinds but jobs, that are text."""
+_COLUMN_DEFAULTS: Final[Mapping[str, object]] = {
+    "running": 0, "done": 0, "failed": 0, "loop_lag": 0, "dropped": 0,
+    "fence": 0, "failures": 0, "crashes": 0, "blames": 0, "span_count": 1, "key_held": 1,
+}  # fmt: skip
+"""What a missing field stands for, where that is not nothing."""
+_DIGITS: Final = 6
+_JOB_COLUMNS: Final = tuple({"key": "unique_key"}.get(name, name) for name in COLUMNS[RecordKind.JOBS])
+_PROGRESS: Final = _JOB_COLUMNS.index("progress")
+(_COMMAND_COLUMNS,) = PART_COLUMNS[RecordKind.WORKERS]
 
 
 class RedisCopying(RedisStorePart):
@@ -46,25 +63,6 @@ class RedisCopying(RedisStorePart):
         """Note that the work goes on elsewhere."""
         await self._calls.write("set_moved", {"note": note})
         self.moved = note
-
-
-_KEY_IN_A_FIELD: Final = frozenset({RecordKind.WORKERS, RecordKind.SCHEDULES})
-"""What has its key in a field, too."""
-_TEXT_COLUMNS: Final = frozenset({
-    "name", "task", "paused_reason", "id", "state", "host", "host_key", "pid_started", "version", "queues", "tasks",
-    "declares", "last_error", "payload", "trigger", "declared", "owner", "queue", "on_crash", "terms", "overlap",
-    "misfire", "paused_by", "who", "verb", "target", "detail", "worker", "kind", "job", "reason", "outcome",
-})  # fmt: skip
-"""The columns, of all kinds but jobs, that are text."""
-_COLUMN_DEFAULTS: Final[Mapping[str, object]] = {
-    "running": 0, "done": 0, "failed": 0, "loop_lag": 0, "dropped": 0,
-    "fence": 0, "failures": 0, "crashes": 0, "blames": 0, "span_count": 1, "key_held": 1,
-}  # fmt: skip
-"""What a missing field stands for, where that is not nothing."""
-_DIGITS: Final = 6
-_JOB_COLUMNS: Final = tuple({"key": "unique_key"}.get(name, name) for name in COLUMNS[RecordKind.JOBS])
-_PROGRESS: Final = _JOB_COLUMNS.index("progress")
-(_COMMAND_COLUMNS,) = PART_COLUMNS[RecordKind.WORKERS]
 
 
 def record_columns(kind: RecordKind) -> NamedValues:

@@ -34,6 +34,14 @@ from duetime.stores.redis.rows import (
     job_fields,
 )
 
+log = logging.getLogger("duetime.store")
+_TRIES: Final = 20
+"""How often a decision is made anew that others have overtaken."""
+_NO_TRANSACTIONS: Final = (
+    "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
+    "whose transaction it is"
+)
+
 
 class NoTransaction:
     """A transaction that cannot begin."""
@@ -41,7 +49,7 @@ class NoTransaction:
     blocking = False
     expired = False
 
-    def keeps_out(self, store: object) -> bool:  # noqa: ARG002 - it keeps out nobody
+    def keeps_out(self, store: object) -> bool:  # noqa: ARG002 - there is no transaction
         """Never: there is none."""
         return False
 
@@ -56,16 +64,6 @@ class NoTransaction:
     async def abandon(self, error: BaseException) -> NoReturn:
         """Refuse: it has not begun."""
         raise TransactionMisused("there is no transaction to roll back") from error
-
-
-log = logging.getLogger("duetime.store")
-
-_TRIES: Final = 20
-"""How often a decision is made anew that others have overtaken."""
-_NO_TRANSACTIONS: Final = (
-    "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
-    "whose transaction it is"
-)
 
 
 class RedisEnqueuing(RedisStorePart):
@@ -181,7 +179,7 @@ def _warn_of_mismatches(made: EnqueuePlan) -> None:
 
 
 class KeyHolders(NamedTuple):
-    """What a look has found: the time, and who answers for each request that somebody answers for."""
+    """What was found: the time, and the job that stands for a request, where there is one."""
 
     now: Instant
     holders: Mapping[JobId, KeyHolder]

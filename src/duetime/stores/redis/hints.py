@@ -22,6 +22,15 @@ _SAME_HINT_EVERY: Final = 0.002
 _WAIT_FOR_A_CALL: Final = 0.001
 """How long one that may be said waits for a call to go with, which costs far less than to be said alone."""
 _CLOSE_WITHIN: Final = 1.0
+log = logging.getLogger("duetime.store")
+_CHECK_EVERY: Final = 15.0
+"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_ANSWER_WITHIN: Final = 5.0
+"""How long it may take to answer."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_CANCEL_AGAIN_AFTER: Final = 0.05
+_ANY_HINT: Final = Hint("any")
 
 
 class RedisHintSender:
@@ -81,18 +90,6 @@ class RedisHintSender:
             # Hints may be lost.
             with contextlib.suppress(Exception):
                 await self._publish(hint)
-
-
-log = logging.getLogger("duetime.store")
-
-_CHECK_EVERY: Final = 15.0
-"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
-_ANSWER_WITHIN: Final = 5.0
-"""How long it may take to answer."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
-_CANCEL_AGAIN_AFTER: Final = 0.05
-_ANY_HINT: Final = Hint("any")
 
 
 class RedisHintListener:

@@ -19,6 +19,13 @@ from duetime.stores.redis.runs import read_claims
 
 _LOOK_AGAIN_AFTER: Final[Micros] = SECOND // 2
 """When to look again at a gate that a job without a gate keeps shut: no one is told when that one has ended."""
+_LOOKS_PER_CLAIM: Final = 20
+"""How many looks past closed gates one claim takes before it answers that it is not through."""
+_STEPS_PER_LOOK: Final = 1_000
+"""How many places and jobs at them one look sees; the next look goes on from there."""
+_LATEST_JOBS_PER_LOOK: Final = 100
+"""How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
+_PRUNED_GATES_PER_CALL: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -130,14 +137,6 @@ def _limited_jobs(found: Mapping[str, Any], *, queue: str, gate: str | None) -> 
         for job in found["jobs"]
     ]
 
-
-_LOOKS_PER_CLAIM: Final = 20
-"""How many looks past closed gates one claim takes before it answers that it is not through."""
-_STEPS_PER_LOOK: Final = 1_000
-"""How many places and jobs at them one look sees; the next look goes on from there."""
-_LATEST_JOBS_PER_LOOK: Final = 100
-"""How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
-_PRUNED_GATES_PER_CALL: Final = 1_000
 
 GateWalkKey: TypeAlias = tuple[WorkerId, tuple[str, ...]]
 

@@ -18,6 +18,14 @@ from duetime.stores.base import JobFilter
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import NamedValues, read_job, read_worker
 
+JOBS_PER_CALL: Final = 500
+"""How many jobs one call looks at."""
+AFTER_ALL_IDS: Final = "\N{TILDE}"
+"""What comes after every id."""
+_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
+_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
+
 
 class RedisReads(RedisStorePart):
     """A part of `RedisStore`."""
@@ -88,15 +96,6 @@ class RedisReads(RedisStorePart):
 
         _, found = await self._calls.read("queues")
         return [read_queue(row) for row in found]
-
-
-JOBS_PER_CALL: Final = 500
-"""How many jobs one call looks at."""
-AFTER_ALL_IDS: Final = "\N{TILDE}"
-"""What comes after every id."""
-_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
-_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
-_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 def search_request(where: JobFilter) -> NamedValues:

@@ -44,7 +44,7 @@ _ANSWER_DECODER: Final = msgspec.msgpack.Decoder(ServerAnswer)
 
 
 def read_answer(packed: bytes) -> ServerAnswer:
-    """Decode an answer. Where somebody has put bytes that are no UTF-8, one replacement character stands for the text."""
+    """Decode an answer. A text that was edited and is not UTF-8 becomes one replacement character."""
     try:
         return _ANSWER_DECODER.decode(packed)
     except UnicodeDecodeError:
@@ -338,7 +338,7 @@ class JobWithClaim(NamedTuple):
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody wants it to end."""
+        """Whether its cancellation was requested."""
         return self.job.cancel_requested_at is not None
 
 

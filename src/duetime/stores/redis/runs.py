@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
@@ -32,7 +32,6 @@ from duetime.stores.redis.rows import (
     log_part_fields,
     progress_fields,
     read_attempt,
-    read_job_with_claim,
     settlement_fields,
     success_words,
     token_fields,
@@ -41,6 +40,9 @@ from duetime.stores.redis.rows import (
 _FIRST_EXTRA: Final = Claim._fields.index("failures")
 _TEXT_EXTRAS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
 _EXTRA_DEFAULTS: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
+_JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
+_TRIES: Final = 20
+"""How often callbacks are made anew because a cancellation of the job was requested meanwhile."""
 
 
 class RescuedClaim(NamedTuple):
@@ -52,7 +54,7 @@ class RescuedClaim(NamedTuple):
 
 
 def read_claims(answer: ServerAnswer) -> list[Claim]:
-    """Read claims; a row that somebody has edited by hand is handed out as it is, to fail alone."""
+    """Read claims; a row that was edited by hand is handed out as it is, to fail alone."""
     claim_id, now = answer.facts.get("claim_id", ""), answer.facts["now"]
     claims: list[Claim] = []
     for job_id, fence, due_at, line, payload, extras in answer.rows:
@@ -151,17 +153,11 @@ def callbacks_of_cancelled(standing: JobWithClaim, *, reason: str) -> list[dict[
 
 
 def claim_that_takes_over(standing: JobWithClaim, *, claim_id: str) -> Claim:
-    """Return the claim that takes a job away from whoever has it."""
+    """Return the claim that takes a job away from its worker."""
     job = standing.job
     same: dict[str, Any] = {name: getattr(job, name) for name in Claim._fields if name in _JOB_FIELDS}
     same["fence"] = job.fence + 1
     return Claim(job_id=job.id, claim_id=claim_id, claimed_at=standing.now, **same)
-
-
-_JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
-
-_TRIES: Final = 20
-"""How often callbacks are made anew because somebody has asked for the end of the job meanwhile."""
 
 
 class RedisRuns(RedisStorePart):
@@ -200,14 +196,14 @@ class RedisRuns(RedisStorePart):
         for _ in range(_TRIES):
             if not waiting and not successes:
                 return frozenset(accepted)
-            ends = await self._ends([change.token for change in waiting if change.calls_back])
+            ends = await self._standing([change.token.job_id for change in waiting if change.calls_back])
             if ends:
                 failpoint("within:settle")
             request = {
                 "changes": [settlement_request(change, ends.get(change.token.job_id)) for change in waiting],
                 "successes": success_words(successes),
             }
-            hints, several = self._settled_hints(waiting), len(waiting) + len(successes)
+            hints, several = _settled_hints(waiting), len(waiting) + len(successes)
             facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))
             accepted.update(change.token for change in successes)
@@ -239,20 +235,11 @@ class RedisRuns(RedisStorePart):
         ]
         return sorted(parts, key=lambda part: (part.fence, part.line))
 
-    async def _ends(self, tokens: Sequence[Token]) -> Mapping[str, JobWithClaim]:
-        """Return what callbacks need to know of jobs that are about to end."""
-        if not tokens:
-            return {}
-        facts, found = await self._calls.read("standing", {"ids": [token.job_id for token in tokens]})
-        return {
-            standing.job.id: standing
-            for standing in (read_job_with_claim(row, facts["now"]) for row in found)
-        }
 
-    def _settled_hints(self, settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
-        if any(map(leaves_work, settlements)):
-            return (Hint("jobs"),)
-        return (Hint("limits"),) if any(change.limited for change in settlements) else ()
+def _settled_hints(settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
+    if any(map(leaves_work, settlements)):
+        return (Hint("jobs"),)
+    return (Hint("limits"),) if any(change.limited for change in settlements) else ()
 
 
 def _at_places(places: Sequence[int], settlements: Sequence[Settlement]) -> list[Settlement]:

@@ -31,6 +31,8 @@ log = logging.getLogger("duetime.store")
 
 STORED_VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
+ServerInfo: TypeAlias = Mapping[str, Any]
+_OLDEST_VERSION: Final = 7
 
 
 class RedisStore(
@@ -205,11 +207,6 @@ class RedisStore(
         except StoreError as error:
             return DoctorCheck.refused("writes", error)
         return DoctorCheck(name="writes", ok=True, detail="the server takes changes")
-
-
-ServerInfo: TypeAlias = Mapping[str, Any]
-
-_OLDEST_VERSION: Final = 7
 
 
 async def check_settings(calls: FunctionCalls) -> list[DoctorCheck]:

@@ -1,4 +1,4 @@
--- Jobs that are asked for: stored once, whoever asks how often.
+-- New jobs: each is stored once, however often the request is repeated.
 
 local jobs = {}
 
@@ -30,35 +30,28 @@ function jobs.store(new)
   return new.id
 end
 
--- Store requests; nobody asks whether they have keys.
+-- Store jobs without regard to unique keys.
 function jobs.store_all(list)
-  local ids = {}
-  for place, new in ipairs(list or {}) do ids[place] = jobs.store(new) end
-  return ids
+  return collect(list or {}, jobs.store)
 end
 
 local HOLDER = {'asked', 'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
 
--- Return who answers for a request: its own job where that is stored already, else whoever has its key.
+-- Return the job that stands for a request: its own if it is stored already, else the one that has its key.
 local function holder_of(want)
   if redis.call('EXISTS', key('job', want.id)) == 1 then return want.id end
   return redis.call('HGET', key('keys'), joined(want.task, want.unique_key)) or nil
 end
 
-local function holders(asked)
-  local found = {}
-  for _, want in ipairs(asked) do
-    local id = holder_of(want)
-    local row = id and rows.read(id)
-    if row and STATES[row.state] then
-      row.asked = want.id
-      found[#found + 1] = rows.packed(row, HOLDER)
-    end
-  end
-  return found
+local function pack_holder(want)
+  local id = holder_of(want)
+  local row = id and rows.read(id)
+  if not (row and STATES[row.state]) then return nil end
+  row.asked = want.id
+  return rows.packed(row, HOLDER)
 end
 
--- Whether each key is in the hands that a decision was made on: of a job in a state, or of nobody.
+-- Whether each key is as it was when it was decided: held by the same job in the same state, or free.
 local function as_seen(asked)
   for _, want in ipairs(asked) do
     local id = holder_of(want)
@@ -137,7 +130,7 @@ end)
 
 -- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.
 verb('place', WRITES, function(asked)
-  if not as_seen(asked.keys) then return reply({done = false}, holders(asked.keys)) end
+  if not as_seen(asked.keys) then return reply({done = false}, collect(asked.keys, pack_holder)) end
   for _, step in ipairs(asked.steps) do
     if step.job then check(step.job) end
   end

@@ -72,7 +72,7 @@ local columns_of_claim = remembering(function(claim)
   return {fence = tonumber(fence), claim_id = claim_id}
 end)
 
--- Return what makes a row have the columns of its extras; `false` where somebody has put something else.
+-- Return what makes a row have the columns of its extras; `false` if they were edited and cannot be read.
 local having_extras = remembering(function(extras)
   local readable, told = pcall(cjson.decode, extras)
   if not readable or type(told) ~= 'table' then return false end
@@ -100,7 +100,7 @@ local function completed(row, id)
   return setmetatable(row, having or ABSENT)
 end
 
--- Read a job, by column; nothing in place of a job that there is not, or where somebody has put something else.
+-- Read a job, by column; nil if it does not exist, or if its key holds something else.
 function rows.read(id)
   local values = redis.pcall('HGETALL', key('job', id))
   if #values == 0 then return nil end
@@ -127,18 +127,18 @@ function rows.packed(row, columns)
   return pack_row(values, #columns)
 end
 
--- Whether a job can be listed, which somebody may have edited.
+-- Whether a job can be listed; it may have been edited by hand.
 function rows.sound(job)
   return STATES[job.state] and job.queue and job.task and job.priority and job.due_at
 end
 
--- Read a job; nothing in place of one that cannot be listed, as of one that there is not.
+-- Read a job; nil if it does not exist or cannot be listed.
 function rows.read_sound(id)
   local job = rows.read(id)
   return job and rows.sound(job) and job or nil
 end
 
--- Read a job as people are shown it; nothing in place of one that lacks what every job has.
+-- Read a job to show it; nil if it lacks what every job has.
 function rows.read_whole(id)
   local job = rows.read_sound(id)
   return job and job.payload and job.created_at and job or nil
@@ -263,7 +263,7 @@ function rows.read_in_line(id, line)
   return setmetatable({id = id, line = line, payload = payload, due_at = due_at, extras = extras, fresh = name}, having)
 end
 
--- Hand out a job that waits in a line and that nobody has had yet.
+-- Hand out a job that waits in a line and that no worker has had yet.
 function rows.hand_out(job, demand)
   redis.call('HSET', job.fresh, 'state', 'running', 'claim', demand.claim, 'worker', demand.worker,
              unpack(demand.started))
@@ -327,12 +327,12 @@ function rows.remove(id)
   return true
 end
 
--- List a job no more where it is not to be.
+-- Remove a job from one list.
 function rows.unlist(id, name, part)
   index(name, part, id, false)
 end
 
--- List a job no more in one place, that cannot be read or listed, so that it keeps nobody else from work.
+-- Remove a job that cannot be read from one list, so that it does not hold up others, and set it aside.
 function rows.set_aside(id, name, part)
   index(name, part, id, false)
   if name == 'gate' then index('gated', '', id, false) end
@@ -347,7 +347,7 @@ function rows.list_anew(id, job)
   if job.schedule then move(OF_SCHEDULED, id, NONE, job) end
 end
 
--- Do something with a job that is listed in a place; nothing where somebody has edited it so that it cannot be done.
+-- Do something with a job that is listed in a place; set it aside if it was edited so that this fails.
 function rows.with(id, name, part, deed, ...)
   local done, answer = pcall(deed, id, ...)
   if done then return answer end
@@ -361,7 +361,7 @@ function rows.held(worker)
   return ids
 end
 
--- List what runs of a queue that has a limit from now on; of those that have none, nobody asks.
+-- List the running jobs of a queue that has just got a limit; for queues without one there is no such list.
 function rows.list_busy(queue)
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
     for _, id in ipairs(rows.held(worker)) do
