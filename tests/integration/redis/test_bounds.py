@@ -15,10 +15,9 @@ from duetime.model.limits import Gate
 from duetime.model.states import State
 from duetime.model.time import SECOND
 from duetime.stores.base import CancelAnswer, ClaimRequest, ReleaseAnswer, SnoozeAnswer
-from duetime.stores.redis import jobs as enqueuing
-from duetime.stores.redis import jobs as operating
+from duetime.stores.redis import control
+from duetime.stores.redis import enqueue as enqueuing
 from duetime.stores.redis import limits as limiting
-from duetime.stores.redis import queues as queueing
 from duetime.stores.redis import workers as working
 from duetime.stores.redis.limits import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
@@ -109,7 +108,7 @@ async def test_a_rescue_takes_over_the_jobs_of_some_workers_at_a_time_and_blames
 async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_are(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "_PURGE_LOOKS_AT", 10)
+    monkeypatch.setattr(control, "_PURGE_LOOKS_AT", 10)
     await store.enqueue([job(terms=GATED, queue="other") for _ in range(35)])
     await store.enqueue([job(task=f"task-{n % 3}") for n in range(15)] + [job(terms=GATED) for _ in range(5)])
     before = clock.now()
@@ -126,7 +125,7 @@ async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_
 async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queueing, "_PURGE_LOOKS_AT", 3)
+    monkeypatch.setattr(control, "_PURGE_LOOKS_AT", 3)
     due = clock.now() - SECOND
     ids = await store.enqueue([job(due_at=due + 1) for _ in range(12)])
     before = clock.now()
@@ -182,7 +181,7 @@ async def test_a_look_at_limits_tells_of_some_jobs_however_many_gates_have_new_o
         told.append([each.gate for each in found.waiting])
         return found
 
-    monkeypatch.setattr(limiting, "survey", survey)
+    monkeypatch.setattr(limiting, "read_survey", survey)
     await hire(store, "w1")
     gates = [f"gate:{n}" for n in range(10)]
     for due in (clock.now() - SECOND, clock.now()):
@@ -256,7 +255,7 @@ async def test_a_lost_answer_is_looked_up_among_what_the_worker_has(store: Redis
 async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
     store: RedisStore, client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operating, "_JOBS_PER_CALL", 10)
+    monkeypatch.setattr(control, "_JOBS_PER_CALL", 10)
     await hire(store, "w1")
     ids = await store.enqueue([job() for _ in range(25)])
     assert len(await take(store)) == 25
@@ -274,7 +273,7 @@ async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
 async def test_more_jobs_than_can_be_stored_in_one_go_are_refused_and_none_is_stored(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(enqueuing, "LARGEST", 10)
+    monkeypatch.setattr(enqueuing, "MOST_JOBS", 10)
     assert len(await store.enqueue([job() for _ in range(10)])) == 10
     for key in (None, Key(value="k")):
         jobs = [job(key=key) for _ in range(11)]

@@ -44,7 +44,7 @@ async def test_an_error_that_nobody_has_thought_of_does_not_end_the_listening(
 ) -> None:
     async with opened(redis_url) as store, opened(redis_url) as other, listening(store) as heard:
         with monkeypatch.context() as broken:
-            broken.setattr(RedisHintListener, "_hear", lambda *_: 1 / 0)
+            broken.setattr(RedisHintListener, "_receive", lambda *_: 1 / 0)
             await put(other)
             await until(lambda: not store.hears_others, what="a store that knows it")
         await until(lambda: store.hears_others, what="a store that hears again")

@@ -51,7 +51,7 @@ MOST_JOBS_BLOCKING: Final = 100
 _LARGEST_POOL: Final = 1_000
 _CERTIFICATE_DEMANDS: Final = ("required", "optional", "none")
 _EXTRA_CONNECTIONS: Final = 2
-"""Connections beside those for calls: one that listens, and one to ask for settings or to load functions by."""
+"""More connections than those for calls: one that listens, and one to ask for settings or to load functions by."""
 _DEFAULT_SENTINEL_PORT: Final = 26379
 _DEFAULT_PORT: Final = 6379
 
@@ -193,11 +193,11 @@ class RedisAddress:
 
 
 class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
-    """Connections to the present primary; whoever finds none free waits for one."""
+    """Connections to the present primary; a call that finds none free waits."""
 
 
 class _Cluster(RedisCluster):
-    """A cluster; whoever finds no connection free waits for one."""
+    """A cluster; a call that finds no connection free waits."""
 
     RedisClusterRequestTTL = 1
     """No call follows its keys on their way to another server: it would find some of them there, and not the rest."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
 
 from duetime.errors import NotOpen
-from duetime.failpoints import InjectedFault, failpoint
+from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
+from duetime.model.job import JobId
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
@@ -23,8 +27,46 @@ from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
 from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
 from duetime.stores.redis.hints import RedisHintSender
-from duetime.stores.redis.library import function_library
-from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues, pack, read_job
+from duetime.stores.redis.rows import (
+    JobWithClaim,
+    NamedValues,
+    ServerAnswer,
+    pack,
+    read_answer,
+    read_job,
+    read_job_with_claim,
+)
+
+_FOLDER: Final = Path(__file__).parent / "lua"
+_FILES: Final = (
+    "keys",
+    "replies",
+    "indexes",
+    "rows",
+    "asides",
+    "store",
+    "audit",
+    "jobs",
+    "queues",
+    "commands",
+    "workers",
+    "claims",
+    "settling",
+    "reports",
+    "looks",
+    "limits",
+    "pulses",
+    "control",
+    "reads",
+    "retention",
+    "schedules",
+    "moving",
+)
+"""In this order: each uses what stands before it."""
+_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
+"""Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
+_MOST_LOADS: Final = 3
+"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
 
 
 class KeptConnections:
@@ -38,16 +80,16 @@ class KeptConnections:
         self._pool = pool
         self._turns = asyncio.Semaphore(most)
         self._free: list[Any] = []
-        self._doubtful: set[Any] = set()
+        self._suspect: set[Any] = set()
         self._closed = False
 
     def close(self) -> None:
-        """Make no more calls, not even those that wait for their turn; the lines themselves are the pool's to close."""
+        """Make no more calls, not even those that wait for their turn; the connections themselves are the pool's to close."""
         self._closed = True
 
     def give_up(self) -> None:
-        """Connect the unused lines anew before they are used: where one does not answer, the others may be dead as well."""
-        self._doubtful.update(self._free)
+        """Connect the unused connections anew before they are used: where one does not answer, the others may be dead as well."""
+        self._suspect.update(self._free)
 
     async def call(self, *words: Any, within: float | None) -> Any:
         """Return what the server answers; raises `TimeoutError` if that takes longer.
@@ -57,47 +99,42 @@ class KeptConnections:
         async with self._turns, asyncio.timeout(within):
             if self._closed:
                 raise NotOpen("the store is not open")
-            line: Any = self._free.pop() if self._free else await self._new()
+            connection: Any = self._free.pop() if self._free else await self._new()
             try:
-                if line in self._doubtful:
-                    self._doubtful.discard(line)
-                    await line.disconnect(nowait=True)
+                if connection in self._suspect:
+                    self._suspect.discard(connection)
+                    await connection.disconnect(nowait=True)
                 # Also reconnects one that was lost, for example by the call before.
-                await self._pool.ensure_connection(line)
-                await line.send_packed_command(_packed_command(words))
-                return await line.read_response(disable_decoding=True)
+                await self._pool.ensure_connection(connection)
+                await connection.send_command(*words, check_health=False)
+                return await connection.read_response(disable_decoding=True)
             finally:
-                self._free.append(line)
+                self._free.append(connection)
                 if self._closed:
                     # It may have been connected after all were closed.
-                    await line.disconnect(nowait=True)
+                    await connection.disconnect(nowait=True)
 
     async def _new(self) -> Any:
-        line: Any = await self._pool.get_connection()
+        connection: Any = await self._pool.get_connection()
         # The time is measured here, for the call as a whole.
-        line.socket_timeout = None
-        return line
+        connection.socket_timeout = None
+        return connection
 
 
-def _packed_command(words: Iterable[str | bytes | int]) -> bytes:
-    """Write a command down, which takes the client three times as long, since it is prepared for more kinds of words."""
-    texts = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))
+class FunctionLibrary(NamedTuple):
+    """A library as the server takes it; its name tells one version of the code from another."""
+
+    name: str
+    source: str
 
 
-Answer = TypeVar("Answer")
-Told_co = TypeVar("Told_co", covariant=True)
-
-_MOST_LOADS: Final = 3
-"""How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
-
-
-class AnswerDecoder(Protocol[Told_co]):
-    """Reads an answer."""
-
-    def decode(self, packed: bytes, /) -> Told_co:
-        """Return what was packed."""
-        ...
+@cache
+def function_library() -> FunctionLibrary:
+    """Return the library; versions that differ live side by side in one server."""
+    texts = {name: (_FOLDER / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES}
+    body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
+    name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
+    return FunctionLibrary(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
 
 
 class FunctionCalls:
@@ -115,20 +152,20 @@ class FunctionCalls:
         self.tag = f"{{{namespace}}}"
         self.sender: str = new_token() if family is None else family.sender
         self.subscribers: HintSubscribers = HintSubscribers() if family is None else family.subscribers
-        self.patience: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.patience
+        self.timeouts: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.timeouts
         self._namespace = namespace
         self._clock = clock
         self._client: Any = None
         """Not told to the type checkers, to whom half of it is unknown."""
-        self._lines: KeptConnections | None = None
+        self._connections: KeptConnections | None = None
         """To one server; where the primary has to be asked for, calls go by the client."""
         self._turns: asyncio.Semaphore
         """For those calls: to wait for a free connection is not counted into their time."""
         self._blocking: Any = None
         """For threads without an event loop; there is none before the first asks."""
         # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
-        self._making = threading.RLock()
-        self._voice = RedisHintSender(self._publish)
+        self._blocking_lock = threading.RLock()
+        self._hint_sender = RedisHintSender(self._publish)
         self._forget: Callable[[], None] = lambda: None
         self._giving_up: asyncio.Task[None] | None = None
 
@@ -140,64 +177,60 @@ class FunctionCalls:
         return self._client
 
     def sibling(self) -> FunctionCalls:
-        """Return the same for another event loop; whoever listens to one hears the hints of both."""
+        """Return the same for another event loop; a listener to one gets the hints of both."""
         return FunctionCalls(self.address, namespace=self._namespace, clock=self._clock, family=self)
 
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
         if self._client is None:
-            try:
+            with self.translated():
                 client = self._client = self.address.client()
-            except Exception as error:
-                raise translate(error, str(self.address)) from error
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
-                self._lines = KeptConnections(client.connection_pool, most=self.address.pool)
-            self._forget = self.patience.watch(self._give_up)
+                self._connections = KeptConnections(client.connection_pool, most=self.address.pool)
+            self._forget = self.timeouts.watch(self._give_up)
 
     async def close(self) -> None:
         """Let go of every connection."""
         self._forget()
-        await self._voice.close()
-        client, self._client, lines, self._lines = self._client, None, self._lines, None
-        if lines is not None:
-            lines.close()
+        await self._hint_sender.close()
+        client, self._client, connections, self._connections = self._client, None, self._connections, None
+        if connections is not None:
+            connections.close()
         if client is not None:
             await close_client(client)
         blocking, self._blocking = self._blocking, None
         if blocking is not None:
             blocking.close()
 
-    async def read(
-        self, verb: str, decoder: AnswerDecoder[Answer], request: object = None, *, rows: int = 1
-    ) -> Answer:
+    async def read(self, verb: str, request: object = None, *, rows: int = 1) -> ServerAnswer:
         """Make a call that changes nothing; again on a new connection when no answer came."""
-        return _decode(decoder, await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
+        return read_answer(await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
 
     async def write(
         self,
         verb: str,
-        decoder: AnswerDecoder[Answer],
         request: object = None,
         *,
         hints: Iterable[Hint] = (),
         since: Instant | None = None,
         rows: int = 1,
         repeatable: bool = False,
-    ) -> Answer:
+    ) -> ServerAnswer:
         """Make a call, and pass hints on with it; with `since`, only if that instant has come by the server's clock.
 
         The server decides for other processes, and its answer for this one. A call that is repeatable is made again on a
         new connection when no answer came. `rows` is how many it reads or writes, which gives it time.
         """
         told = tuple(hints)
-        self._fail(f"before:{verb}")
-        said = self._voice.with_call(told)
-        packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
-        answer = _decode(decoder, packed)
-        self._fail(f"after:{verb}")
+        with self.translated():
+            failpoint(f"before:{verb}")
+            said = self._hint_sender.with_call(told)
+            packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
+            failpoint(f"after:{verb}")
+        answer = read_answer(packed)
         if told and _has_come(since, answer):
-            self._voice.behind_call(told, said=said)
+            self._hint_sender.after_call(told, said=said)
             for hint in told:
                 self.subscribers.tell(hint)
         return answer
@@ -205,26 +238,26 @@ class FunctionCalls:
     def write_blocking(
         self,
         verb: str,
-        decoder: AnswerDecoder[Answer],
         request: object,
         *,
         hints: Iterable[Hint],
         since: Instant | None,
-    ) -> Answer | None:
+    ) -> ServerAnswer | None:
         """Make a call that is repeatable in the thread of a caller who may wait; None where an event loop has to."""
         client, told = self._for_threads(), tuple(hints)
         if client is None:
             return None
-        self._fail(f"before:{verb}")
         words = self._words("FCALL", verb, request, told, since)
-        try:
-            packed: bytes = self._answered(client, words)
-        except Exception as error:
-            if is_missing(error):
-                return None
-            raise translate(error, str(self.address)) from error
-        self._fail(f"after:{verb}")
-        answer = _decode(decoder, packed)
+        with self.translated():
+            failpoint(f"before:{verb}")
+            try:
+                packed: bytes = self._answered(client, words)
+            except ResponseError as error:
+                if is_missing(error):
+                    return None
+                raise
+            failpoint(f"after:{verb}")
+        answer = read_answer(packed)
         if _has_come(since, answer):
             for hint in told:
                 self.subscribers.notify(hint)
@@ -233,19 +266,17 @@ class FunctionCalls:
     async def servers(self) -> dict[str, Mapping[str, Any]]:
         """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
         client: Any = self.client
-        try:
-            async with self.patience.one_try():
+        with self.translated():
+            async with self.timeouts.one_try():
                 if not isinstance(client, RedisCluster):
                     return {"": await _server_info(client)}
                 await client.initialize()
                 return {node.name: await _server_info(node) for node in client.get_primaries()}
-        except Exception as error:
-            raise translate(error, str(self.address)) from error
 
     async def transport(self) -> Any:
         """Return what a connection to the server, or to one of a cluster, is made of."""
         client: Any = self.client
-        try:
+        with self.translated():
             if not isinstance(client, RedisCluster):
                 connection: Any = await client.connection_pool.get_connection()
                 await client.connection_pool.release(connection)
@@ -254,29 +285,31 @@ class FunctionCalls:
                 node: Any = client.get_primaries()[0]
                 await _server_info(node)
                 connection = node._free[-1]  # noqa: SLF001 -- no public name leads to it
-        except Exception as error:
-            raise translate(error, str(self.address)) from error
         return connection._writer.transport  # noqa: SLF001 -- the same
 
     def _for_threads(self) -> Any:
-        with self._making:
+        with self._blocking_lock:
             if self._blocking is None and self._client is not None:
                 self._blocking = self.address.blocking_client()
             return self._blocking
 
-    def _fail(self, place: str) -> None:
-        """Let a test have a call fail as one does whose connection is lost."""
+    @contextlib.contextmanager
+    def translated(self) -> Iterator[None]:
+        """Raise errors of the driver, and those that a test injects, as those of a store."""
         try:
-            failpoint(place)
-        except InjectedFault as error:
-            raise translate(error, str(self.address)) from error
+            yield
+        except Exception as error:
+            translated = translate(error, str(self.address))
+            if translated is error:
+                raise
+            raise translated from error
 
     async def _publish(self, hint: Hint) -> None:
         try:
-            async with self.patience.one_try(repeatable=True):
+            async with self.timeouts.one_try(repeatable=True):
                 await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
         except TimeoutError:
-            self.patience.lose()
+            self.timeouts.lose()
 
     async def _call(
         self,
@@ -290,7 +323,7 @@ class FunctionCalls:
         repeatable: bool,
     ) -> bytes:
         words = self._words(command, verb, request, hints, since)
-        within = self.patience.deadline(rows, repeatable=repeatable).first
+        within = self.timeouts.deadline(rows, repeatable=repeatable).first
         loads = 0
         while True:
             try:
@@ -306,16 +339,16 @@ class FunctionCalls:
 
     async def _send(self, words: tuple[Any, ...], *, within: float | None) -> bytes:
         """Make a call once; a connection that does not answer in time is not the only one that is given up."""
-        client, lines = self.client, self._lines
+        client, connections = self.client, self._connections
         began = time.monotonic()
         try:
-            if lines is not None:
-                answer: bytes = await lines.call(*words, within=within)
+            if connections is not None:
+                answer: bytes = await connections.call(*words, within=within)
             else:
                 async with self._turns, asyncio.timeout(within):
                     answer = await client.execute_command(*words)
         except BaseException as error:
-            self.patience.heed(error, waited=time.monotonic() - began)
+            self.timeouts.heed(error, waited=time.monotonic() - began)
             if self._giving_up is not None and isinstance(error, TimeoutError):
                 await asyncio.wait({self._giving_up})
             raise
@@ -323,8 +356,8 @@ class FunctionCalls:
 
     def _give_up(self) -> None:
         """Have the unused connections made anew."""
-        if self._lines is not None:
-            self._lines.give_up()
+        if self._connections is not None:
+            self._connections.give_up()
         if self._client is not None:
             self._giving_up = asyncio.create_task(self._disconnect(self._client), name="duetime-give-up")
         if self._blocking is not None:
@@ -346,7 +379,7 @@ class FunctionCalls:
             if not is_unanswered(error):
                 raise
             if is_silence(error):
-                self.patience.lose()
+                self.timeouts.lose()
                 _disconnect_unused(client)
             answer = client.execute_command(*words)
         return answer
@@ -359,7 +392,7 @@ class FunctionCalls:
         packed = pack(request)
         return (
             command,
-            function_library().function(verb),
+            f"{function_library().name}_{verb}",
             1,
             self.tag,
             now,
@@ -371,7 +404,7 @@ class FunctionCalls:
 
     async def _reload(self) -> None:
         try:
-            async with self.patience.one_try():
+            async with self.timeouts.one_try():
                 await _load_library(self.client)
         except Exception as error:
             raise await self._refused(error) from error
@@ -379,7 +412,7 @@ class FunctionCalls:
     async def _refused(self, error: Exception) -> Exception:
         """Return what to raise; connections to a server that is a replica by now are given up."""
         if isinstance(error, ReadOnlyError) and isinstance(self.client, Redis):
-            # The address may lead to the new primary, but nobody looks as long as the old one answers.
+            # The address may lead to the new primary, but the driver does not look it up while the old one answers.
             await self.client.connection_pool.disconnect()
         return translate(error, str(self.address))
 
@@ -401,19 +434,9 @@ async def _server_info(server: Any) -> dict[str, Any]:
     return told
 
 
-def _has_come(since: Instant | None, answer: Any) -> bool:
+def _has_come(since: Instant | None, answer: ServerAnswer) -> bool:
     """Whether an instant has come by the server's clock, which is among the facts of its answer."""
-    return since is None or since <= answer[0]["now"]
-
-
-def _decode(decoder: AnswerDecoder[Answer], answer: bytes) -> Answer:
-    """Read an answer, also when somebody has edited a row."""
-    try:
-        return decoder.decode(answer)
-    except UnicodeDecodeError:
-        from duetime.stores.redis.rows import with_readable_text
-
-        return decoder.decode(with_readable_text(answer))
+    return since is None or since <= answer.facts["now"]
 
 
 async def _load_library(client: Any) -> None:
@@ -439,11 +462,19 @@ class RedisStorePart:
                 break
         return found[:limit]
 
+    async def _standing(self, ids: Sequence[JobId]) -> dict[JobId, JobWithClaim]:
+        """Return those of some jobs that exist, with what a decision about their end needs."""
+        if not ids:
+            return {}
+        facts, found = await self._calls.read("standing", {"ids": ids})
+        standings = [read_job_with_claim(row, facts["now"]) for row in found]
+        return {standing.job.id: standing for standing in standings}
+
     async def _walk(self, verb: str, asked: NamedValues) -> AsyncIterator[tuple[NamedValues, list[Any]]]:
         """Make a call again and again, each from where the last one has stopped, until there is no more."""
         after: NamedValues = {}
         while True:
-            facts, found = await self._calls.read(verb, ANSWER_DECODER, asked | after)
+            facts, found = await self._calls.read(verb, asked | after)
             yield facts, found
             if "last" not in facts:
                 return

@@ -17,12 +17,20 @@ from duetime.stores.base import Hint
 if TYPE_CHECKING:
     from duetime.stores.redis.connection import FunctionCalls
 
-
 _SAME_HINT_EVERY: Final = 0.002
 """The shortest time between two hints of one process that say the same, in seconds: each one wakes every worker."""
 _WAIT_FOR_A_CALL: Final = 0.001
 """How long one that may be said waits for a call to go with, which costs far less than to be said alone."""
 _CLOSE_WITHIN: Final = 1.0
+log = logging.getLogger("duetime.store")
+_CHECK_EVERY: Final = 15.0
+"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_ANSWER_WITHIN: Final = 5.0
+"""How long it may take to answer."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_CANCEL_AGAIN_AFTER: Final = 0.05
+_ANY_HINT: Final = Hint("any")
 
 
 class RedisHintSender:
@@ -49,7 +57,7 @@ class RedisHintSender:
                 self._again_at[hint] = now + _SAME_HINT_EVERY
         return {hint: self._held[hint] for hint in due}
 
-    def behind_call(self, hints: Sequence[Hint], *, said: Mapping[Hint, int]) -> None:
+    def after_call(self, hints: Sequence[Hint], *, said: Mapping[Hint, int]) -> None:
         """Take note of what went with a call, and say the others soon, which tell of what is stored by now."""
         # One that was held back since then may be of a job that was stored after this call, and answered before it.
         self._later.difference_update(hint for hint, held in said.items() if held == self._held[hint])
@@ -59,7 +67,7 @@ class RedisHintSender:
                 self._later.add(hint)
                 task = self._tasks.get(hint)
                 if task is None or task.done():
-                    self._tasks[hint] = asyncio.create_task(self._say(hint), name="duetime-voice")
+                    self._tasks[hint] = asyncio.create_task(self._publish_later(hint), name="duetime-hints")
 
     async def close(self) -> None:
         """Say what is left, unless that takes long."""
@@ -69,7 +77,7 @@ class RedisHintSender:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _say(self, hint: Hint) -> None:
+    async def _publish_later(self, hint: Hint) -> None:
         """Say a hint, unless it goes with a call before."""
         loop = asyncio.get_running_loop()
         while hint in self._later:
@@ -84,24 +92,12 @@ class RedisHintSender:
                 await self._publish(hint)
 
 
-log = logging.getLogger("duetime.store")
-
-_CHECK_EVERY: Final = 15.0
-"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
-_ANSWER_WITHIN: Final = 5.0
-"""How long it may take to answer."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
-_CANCEL_AGAIN_AFTER: Final = 0.05
-_ANY_HINT: Final = Hint("any")
-
-
 class RedisHintListener:
-    """One connection that listens while anybody wants to hear, made anew whenever it is lost."""
+    """One connection that listens while there are listeners, and connects anew whenever it is lost."""
 
     def __init__(self, calls: FunctionCalls) -> None:
         self._calls = calls
-        self._ears = 0
+        self._listeners = 0
         self._task: asyncio.Task[None] | None = None
         self.up = False
         """Whether hints of others arrive at present."""
@@ -109,15 +105,15 @@ class RedisHintListener:
     async def hints(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled, of this process at once."""
         with self._calls.subscribers.listening() as subscriber:
-            self._ears += 1
+            self._listeners += 1
             if self._task is None:
                 self._task = asyncio.create_task(self._run(), name="duetime-listen")
             try:
                 async for hint in subscriber.hints():
                     yield hint
             finally:
-                self._ears -= 1
-                if self._ears == 0:
+                self._listeners -= 1
+                if self._listeners == 0:
                     await self.close()
 
     async def close(self) -> None:
@@ -131,62 +127,62 @@ class RedisHintListener:
     async def _run(self) -> None:
         """Listen until cancelled.
 
-        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and whoever
-        relied on hearing must know that it does not.
+        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and a worker
+        that relies on hints must know that none arrive.
         """
         pause = _FIRST_PAUSE
         while True:
             try:
                 await self._listen()
-            except Exception as error:  # noqa: BLE001 - who gives up hears nothing any more, and nobody knows
+            except Exception as error:  # noqa: BLE001 - a listener that gave up would never hear again
                 log.debug("hints of other processes do not arrive at present: %s", error)
             finally:
                 heard = self.up
                 if heard:
-                    self._turn(up=False)
+                    self._set_up(up=False)
             pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
             await asyncio.sleep(pause * random.uniform(0.5, 1))
 
     async def _listen(self) -> None:
         async with asyncio.timeout(None) as scope:
-            forget = self._calls.patience.interrupt(scope)
+            forget = self._calls.timeouts.interrupt(scope)
             try:
-                await self._hear_all()
+                await self._receive_all()
             finally:
                 forget()
 
-    async def _hear_all(self) -> None:
-        async with self._calls.client.pubsub() as heard:
-            await heard.subscribe(f"{self._calls.tag}:hints")
+    async def _receive_all(self) -> None:
+        async with self._calls.client.pubsub() as subscription:
+            await subscription.subscribe(f"{self._calls.tag}:hints")
             while True:
-                message = await _next_message(heard, within=_CHECK_EVERY)
+                message = await _next_message(subscription, within=_CHECK_EVERY)
                 if message is None:
-                    await heard.ping()
-                    message = await _next_message(heard, within=_ANSWER_WITHIN)
+                    await subscription.ping()
+                    message = await _next_message(subscription, within=_ANSWER_WITHIN)
                 if message is None:
-                    self._calls.patience.lose()
+                    self._calls.timeouts.lose()
                     raise TimeoutError("the server does not answer")
                 if message[0] == b"subscribe":
-                    self._turn(up=True)
+                    self._set_up(up=True)
                 elif message[0] == b"message":
-                    self._hear(message[2])
+                    self._receive(message[2])
 
-    def _turn(self, *, up: bool) -> None:
+    def _set_up(self, *, up: bool) -> None:
         self.up = up
         self._calls.subscribers.tell(_ANY_HINT)
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         sender, _, text = data.decode(errors="replace").partition(" ")
         if sender != self._calls.sender:
             self._calls.subscribers.tell(_read_hint(text))
 
 
-async def _next_message(heard: Any, *, within: float) -> Any:
-    """Return what the server says next, straight from the connection; nothing if it says nothing for so many seconds.
+async def _next_message(subscription: Any, *, within: float) -> Any:
+    """Return what the server says next, straight from the connection; `None` if it says nothing within that many seconds.
 
     The client's own way takes twice as long, and an idle worker waits for it whenever a job comes.
     """
-    return await heard.connection.read_response(
+    return await subscription.connection.read_response(
         disable_decoding=True, timeout=within, disconnect_on_error=False
     )
 

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim
 from duetime.model.limits import Gate, gate_rule, gate_schedule
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId
 from duetime.stores.base import ClaimRequest, LimitedClaims, QueueOutlook
-from duetime.stores.redis.claims import CLAIMS_DECODER
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues
-
-if TYPE_CHECKING:
-    from duetime.model.explain.facts import LimitFacts
-
+from duetime.stores.redis.rows import NamedValues
+from duetime.stores.redis.runs import read_claims
 
 _LOOK_AGAIN_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
+"""When to look again at a gate that a job without a gate keeps shut: no one is told when that one has ended."""
+_LOOKS_PER_CLAIM: Final = 20
+"""How many looks past closed gates one claim takes before it answers that it is not through."""
+_STEPS_PER_LOOK: Final = 1_000
+"""How many places and jobs at them one look sees; the next look goes on from there."""
+_LATEST_JOBS_PER_LOOK: Final = 100
+"""How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
+_PRUNED_GATES_PER_CALL: Final = 1_000
 
 
 @dataclass(slots=True)
@@ -32,16 +36,15 @@ class RedisLimit:
     rule: Gate
     running: int
     starts: str | None
+    now: InitVar[Instant]
     task: str = ""
-    free: int = 0
-    again_at: Instant | None = None
+    free: int = field(init=False)
+    again_at: Instant | None = field(init=False)
 
-    def measure(self, now: Instant) -> RedisLimit:
-        """Work out how many may pass."""
+    def __post_init__(self, now: Instant) -> None:
         self.free, self.again_at = self.rule.room(
             running=self.running, starts=read_starts(self.starts), now=now
         )
-        return self
 
     def seen(self) -> dict[str, object]:
         """Return what the decision was made on, and what to remember of it."""
@@ -109,14 +112,14 @@ def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
     waiting: list[LimitedJob] = []
     for found in facts["queues"]:
         rule = Gate(found.get("most"), found.get("count"), found.get("period") or 0)
-        barrier = RedisLimit(found["name"], rule, found["running"], found.get("starts")).measure(now)
+        barrier = RedisLimit(found["name"], rule, found["running"], found.get("starts"), now)
         queues[barrier.name] = barrier
         waiting += _limited_jobs(found, queue=barrier.name, gate=None)
     for found in facts["places"]:
         gate, task = found["gate"], found["task"]
         if gate not in gates:
             rule = gate_rule(gate, task, demand.limits)
-            gates[gate] = RedisLimit(gate, rule, found["running"], found.get("starts"), task).measure(now)
+            gates[gate] = RedisLimit(gate, rule, found["running"], found.get("starts"), now, task)
             if found["running"] > found["passed"]:
                 gates[gate].again_at = now + _LOOK_AGAIN_AFTER
         waiting += _limited_jobs(found, queue=found["queue"], gate=gate)
@@ -134,14 +137,6 @@ def _limited_jobs(found: Mapping[str, Any], *, queue: str, gate: str | None) -> 
         for job in found["jobs"]
     ]
 
-
-_LOOKS_PER_CLAIM: Final = 20
-"""How many looks past closed gates one claim takes before it answers that it is not through."""
-_STEPS_PER_LOOK: Final = 1_000
-"""How many places and jobs at them one look sees; the next look goes on from there."""
-_LATEST_JOBS_PER_LOOK: Final = 100
-"""How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
-_PRUNED_GATES_PER_CALL: Final = 1_000
 
 GateWalkKey: TypeAlias = tuple[WorkerId, tuple[str, ...]]
 
@@ -191,7 +186,7 @@ class RedisLimits(RedisStorePart):
         pruned, after = 0, ""
         for _ in range(_LOOKS_PER_CLAIM):
             facts, _ = await self._calls.write(
-                "prune_gates", ANSWER_DECODER, {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
+                "prune_gates", {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
             )
             pruned, after = pruned + facts["gone"], facts["last"]
             if not after:
@@ -199,8 +194,8 @@ class RedisLimits(RedisStorePart):
         return pruned
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
-        """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
-        facts, _ = await self._calls.read("outlook", ANSWER_DECODER, {"queue": queue, "gate": gate})
+        """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
+        facts, _ = await self._calls.read("outlook", {"queue": queue, "gate": gate})
         limits = tuple(_limit_facts(found, facts["now"]) for found in facts["limits"])
         return QueueOutlook(facts["now"], facts.get("paused_at"), facts.get("paused_reason"), limits)
 
@@ -220,7 +215,7 @@ class RedisLimits(RedisStorePart):
             "steps": _STEPS_PER_LOOK,
             "latest": _LATEST_JOBS_PER_LOOK,
         }
-        facts, _ = await self._calls.read("survey", ANSWER_DECODER, request)
+        facts, _ = await self._calls.read("survey", request)
         found = read_survey(facts, demand)
         # Gates that were found open are left behind all the same, or the first ones would starve the last.
         walk.after = found.cut
@@ -249,12 +244,11 @@ class RedisLimits(RedisStorePart):
                 for job in chosen
             ],
         }
-        claims = await self._calls.write("seize", CLAIMS_DECODER, request, rows=len(chosen))
+        claims = read_claims(await self._calls.write("seize", request, rows=len(chosen)))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
 
 def _limit_facts(found: Mapping[str, Any], now: Instant) -> LimitFacts:
-    from duetime.model.explain.facts import LimitFacts
 
     kind, name, count = found["kind"], found["name"], found.get("rate_count")
     gate = Gate(found.get("most"), count, found.get("rate_period") or 0)

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any, Final
 
+from duetime.model.ids import first_id_of
+from duetime.model.job import join_tags
 from duetime.model.limits import UNLIMITED, Gate
+from duetime.model.queues import LIVE, QueueCensus, Registry, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import JobFilter
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ANSWER_DECODER, read_job, read_worker
+from duetime.stores.redis.rows import NamedValues, read_job, read_worker
 
-if TYPE_CHECKING:
-    from duetime.model.queues import QueueCensus, StateCount, StoredQueue
+JOBS_PER_CALL: Final = 500
+"""How many jobs one call looks at."""
+AFTER_ALL_IDS: Final = "\N{TILDE}"
+"""What comes after every id."""
+_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
+_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 class RedisReads(RedisStorePart):
@@ -23,21 +32,19 @@ class RedisReads(RedisStorePart):
 
     async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first: along the shortest list that has them all."""
-        from duetime.stores.redis.registries import search_request
-
         return await self._records("find", search_request(where), limit=where.limit)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
-        _, found = await self._calls.read("upcoming", ANSWER_DECODER, {"limit": limit})
+        _, found = await self._calls.read("upcoming", {"limit": limit})
         first = [job_id for _, job_id in heapq.nsmallest(limit, found)]
-        facts, records = await self._calls.read("get", ANSWER_DECODER, {"ids": first})
+        facts, records = await self._calls.read("get", {"ids": first})
         jobs = [read_job(row, facts["now"]) for row in records]
         return [job for job in jobs if job.state is State.PENDING]
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
-        facts, found = await self._calls.read("workers", ANSWER_DECODER)
+        facts, found = await self._calls.read("workers")
         known = [worker for fields in found if (worker := read_worker(fields, facts["now"])) is not None]
         return sorted(known, key=lambda worker: (-worker.started_at, worker.id))
 
@@ -53,25 +60,20 @@ class RedisReads(RedisStorePart):
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
-        from duetime.stores.redis import registries as registers
-
         counts: Counter[tuple[str, State]] = Counter()
-        async for _, some in self._walk("tally", {"after": "", "most": registers.JOBS_PER_CALL}):
-            for tally in map(registers.read_tally, some):
+        async for _, some in self._walk("tally", {"after": "", "most": JOBS_PER_CALL}):
+            for tally in map(read_tally, some):
                 counts[tally.queue, tally.state] += tally.jobs
         return counts
 
     async def census(self, *, most: int) -> QueueCensus:
         """Count what is in each queue, up to a bound for each thing that is counted."""
-        from duetime.model.queues import QueueCensus
-        from duetime.stores.redis import registries as registers
-
         queues = await self._queues()
-        _, waiting = await self._calls.read("tally_waiting", ANSWER_DECODER)
-        gates, gated = await self._calls.read("tally_gated", ANSWER_DECODER, {"most": most})
-        _, running = await self._calls.read("tally_running", ANSWER_DECODER)
-        tallies = registers.read_waiting_tallies(waiting, most=most)
-        tallies += map(registers.read_tally, [*gated, *running])
+        _, waiting = await self._calls.read("tally_waiting")
+        gates, gated = await self._calls.read("tally_gated", {"most": most})
+        _, running = await self._calls.read("tally_running")
+        tallies = read_waiting_tallies(waiting, most=most)
+        tallies += map(read_tally, [*gated, *running])
         latest = await self._latest(most)
         return QueueCensus(
             queues=queues,
@@ -82,18 +84,84 @@ class RedisReads(RedisStorePart):
 
     async def _latest(self, most: int) -> list[StateCount]:
         """Count the newest jobs, whatever their state."""
-        from duetime.stores.redis import registries as registers
-
         found: list[StateCount] = []
-        asked = {"back": True, "after": registers.AFTER_ALL_IDS, "most": min(most, registers.JOBS_PER_CALL)}
+        asked = {"back": True, "after": AFTER_ALL_IDS, "most": min(most, JOBS_PER_CALL)}
         async for _, some in self._walk("tally", asked):
-            found += map(registers.read_tally, some)
+            found += map(read_tally, some)
             if sum(tally.jobs for tally in found) >= most:
                 break
         return found
 
     async def _queues(self) -> list[StoredQueue]:
-        from duetime.stores.redis.registries import read_queue
 
-        _, found = await self._calls.read("queues", ANSWER_DECODER)
+        _, found = await self._calls.read("queues")
         return [read_queue(row) for row in found]
+
+
+def search_request(where: JobFilter) -> NamedValues:
+    """Say which jobs are wanted, by which columns that is decided, and along which list they are looked for."""
+    index, part = _index(where)
+    same = {"task": where.task, "queue": where.queue, "schedule": where.schedule, "unique_key": where.key}
+    same = {name: value for name, value in same.items() if value is not None}
+    standings = _standings(where)
+    return {
+        "index": index,
+        "part": part,
+        "back": True,
+        "after": where.before or AFTER_ALL_IDS,
+        "from": None if where.since is None else first_id_of(where.since),
+        "same": same,
+        "since": where.since,
+        "tag": where.tag and join_tags((where.tag,)),
+        "standings": standings,
+        "columns": [
+            *same,
+            *(["created_at"] if where.since is not None else []),
+            *(["tags"] if where.tag is not None else []),
+            *(["state", "due_at", "started_at"] if standings is not None else []),
+        ],
+        "limit": where.limit,
+        "most": JOBS_PER_CALL,
+    }
+
+
+def _index(where: JobFilter) -> tuple[str, str | None]:
+    if where.schedule is not None:
+        return "history", where.schedule
+    if where.state in _LIVE_STATES or where.registry in LIVE:
+        return "live", None
+    seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
+    return ("unsuccessful", None) if seldom else ("jobs", None)
+
+
+def _standings(where: JobFilter) -> dict[str, bool] | None:
+    """Name every state that a job may be in, with whether it is due and whether it has started; `None`: any."""
+    if where.state is None and where.registry is None:
+        return None
+    return {
+        f"{state}|{due:d}|{started:d}": True
+        for state, due, started in product(State, (False, True), (False, True))
+        if where.state in {None, state}
+        and where.registry in {None, registry_of(state, due=due, started=started)}
+    }
+
+
+def read_tally(row: Sequence[Any]) -> StateCount:
+    """Build what was counted of one kind in a queue."""
+    queue, state, count, due, started = row
+    return StateCount(queue, State(state), count, due=due, started=started)
+
+
+def read_waiting_tallies(found: Iterable[tuple[str, int, int]], *, most: int) -> list[StateCount]:
+    """Tell what waits in each queue, what is due and what is not, up to a bound."""
+    told: list[StateCount] = []
+    for queue, due, later in found:
+        told.append(StateCount(queue, State.PENDING, min(due, most), due=True, whole=due < most))
+        told.append(StateCount(queue, State.PENDING, min(later, most), whole=later < most))
+    return told
+
+
+def read_queue(row: Sequence[Any]) -> StoredQueue:
+    """Build what is set for a queue."""
+    name, at, why, at_once, count, period = row
+    return StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(at_once, count, period or 0))

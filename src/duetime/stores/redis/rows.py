@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -15,6 +15,7 @@ from duetime.model.job import NewJob, Token, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
+from duetime.model.schedule.backfill import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
@@ -23,13 +24,43 @@ from duetime.model.time import Instant
 from duetime.model.worker import Command, NewCommand, WorkerInfo
 from duetime.stores.base import ClaimRequest
 
-if TYPE_CHECKING:
-    from duetime.model.schedule.backfill import SpanCut
-
-
 NamedValues = dict[str, Any]
-ANSWER_DECODER: Final = msgspec.msgpack.Decoder(tuple[NamedValues, list[Any]])
-"""For answers whose rows are none, or are looked at one by one."""
+
+EXTRAS: Final = (
+    "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
+    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
+)  # fmt: skip
+"""The columns of a job that share one field, in the order in which they end a claim."""
+
+
+class ServerAnswer(NamedTuple):
+    """What every function answers: facts by name, the time among them, and rows."""
+
+    facts: NamedValues
+    rows: list[Any]
+
+
+_ANSWER_DECODER: Final = msgspec.msgpack.Decoder(ServerAnswer)
+
+
+def read_answer(packed: bytes) -> ServerAnswer:
+    """Decode an answer. A text that was edited and is not UTF-8 becomes one replacement character."""
+    try:
+        return _ANSWER_DECODER.decode(packed)
+    except UnicodeDecodeError:
+        return ServerAnswer(*_readable(packed))
+
+
+def _readable(packed: bytes | msgspec.Raw) -> Any:
+    """Decode what may hold text that is no UTF-8, part by part."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return msgspec.msgpack.decode(packed)
+    with contextlib.suppress(msgspec.ValidationError):
+        return [_readable(each) for each in msgspec.msgpack.decode(packed, type=list[msgspec.Raw])]
+    with contextlib.suppress(msgspec.ValidationError, UnicodeDecodeError):
+        named = msgspec.msgpack.decode(packed, type=dict[str, msgspec.Raw])
+        return {name: _readable(value) for name, value in named.items()}
+    return "\N{REPLACEMENT CHARACTER}"
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -94,15 +125,6 @@ def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
             for word in (job.id, clean_text(job.payload), False if job.due_at is None else job.due_at)
         ],
     }
-
-
-def plain_job_words(job: NewJob) -> list[object] | None:
-    """Name what a lone job says, one after the other; None for one that asks for something special."""
-    if not _asks_little(job):
-        return None
-    line, columns = _kind_fields(job.task, *job[_FIRST_SHARED:_FIRST_SPECIAL])
-    due_at = False if job.due_at is None else job.due_at
-    return [line, job.delay, job.id, clean_text(job.payload), due_at, *columns]
 
 
 def _asks_little(job: NewJob) -> bool:
@@ -219,8 +241,7 @@ def cut_fields(asked: SpanCut) -> dict[str, object]:
 
 def read_schedule(row: Sequence[Any]) -> StoredSchedule:
     """Build a record from the columns of a schedule and what was counted for it."""
-    columns, live, streak = row
-    return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, (*columns, live, streak), strict=True)))
+    return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
 
 
 def demand_fields(asked: ClaimRequest) -> dict[str, object]:
@@ -317,20 +338,20 @@ class JobWithClaim(NamedTuple):
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether somebody wants it to end."""
+        """Whether its cancellation was requested."""
         return self.job.cancel_requested_at is not None
 
 
 def read_job_with_claim(row: Sequence[Any], now: Instant) -> JobWithClaim:
     """Build it from the columns of a job and what comes with them."""
-    columns, reason, claim_id = row
+    *columns, reason, claim_id = row
     return JobWithClaim(read_job(columns, now), reason, claim_id, now)
 
 
 def read_remains(row: Sequence[Any]) -> Remains:
     """Build what decides how long an ended job stays."""
-    (job_id, state, *rest), has_more = row
-    return Remains._make((job_id, State(state), *rest, has_more))
+    job_id, state, *rest, has_more = row
+    return Remains._make((job_id, State(state), *rest, bool(has_more)))
 
 
 def read_attempt(row: Sequence[Any]) -> StoredAttempt:
@@ -390,75 +411,3 @@ _COMMAND_FIELDS: Final = tuple(Command.__dataclass_fields__)
 def read_command(row: Sequence[Any]) -> Command:
     """Build a record from the columns of a command."""
     return Command(**dict(zip(_COMMAND_FIELDS, row, strict=True)))
-
-
-_NUMBER_FORMATS: Final[dict[int, str]] = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
-}  # fmt: skip
-_CONSTANTS: Final = {0xC0: None, 0xC2: False, 0xC3: True}
-
-
-def with_readable_text(packed: bytes) -> bytes:
-    """Return the same answer with replacement characters where its text is no UTF-8."""
-    return _encode(_MessagePackReader(packed).value())
-
-
-class _MessagePackReader:
-    """Reads the part of MessagePack that Redis writes."""
-
-    def __init__(self, packed: bytes) -> None:
-        self._packed = packed
-        self._at = 0
-
-    def value(self) -> Any:
-        """Read the next value."""
-        kind: int = self._number(">B")
-        if kind in _CONSTANTS:
-            return _CONSTANTS[kind]
-        if kind in _NUMBER_FORMATS:
-            return self._number(_NUMBER_FORMATS[kind])
-        for first, past, read in self._short():
-            if first <= kind < past:
-                return read(kind - first)
-        for first, sizes, read in self._long():
-            if first <= kind < first + len(sizes):
-                return read(self._number(sizes[kind - first]))
-        raise ValueError(f"Redis does not write MessagePack of the kind {kind:#x}")
-
-    def _short(self) -> tuple[tuple[int, int, Callable[[int], Any]], ...]:
-        return (
-            (0x00, 0x80, int),
-            (0x80, 0x90, self._map),
-            (0x90, 0xA0, self._list),
-            (0xA0, 0xC0, self._text),
-            (0xE0, 0x100, lambda low: low - 0x20),
-        )
-
-    def _long(self) -> tuple[tuple[int, tuple[str, ...], Callable[[int], Any]], ...]:
-        return (
-            (0xD9, (">B", ">H", ">I"), self._text),
-            (0xDC, (">H", ">I"), self._list),
-            (0xDE, (">H", ">I"), self._map),
-        )
-
-    def _number(self, form: str) -> Any:
-        (number,) = struct.unpack_from(form, self._packed, self._at)
-        self._at += struct.calcsize(form)
-        return number
-
-    def _text(self, length: int) -> str:
-        self._at += length
-        return self._packed[self._at - length : self._at].decode(errors="replace")
-
-    def _list(self, length: int) -> list[Any]:
-        return [self.value() for _ in range(length)]
-
-    def _map(self, length: int) -> dict[Any, Any]:
-        return {self.value(): self.value() for _ in range(length)}
-
-
-EXTRAS: Final = (
-    "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
-    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
-)  # fmt: skip
-"""The columns of a job that share one field, in the order in which they end a claim."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from duetime.errors import StoreUnavailable
 from duetime.model.audit import AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
+from duetime.model.schedule.backfill import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
-from duetime.stores.redis.jobs import RedisEnqueuing, hints_for_jobs
+from duetime.stores.redis.enqueue import RedisEnqueuing, hints_for_jobs
 from duetime.stores.redis.rows import (
-    ANSWER_DECODER,
     NamedValues,
     change_fields,
     cut_fields,
@@ -26,11 +26,7 @@ from duetime.stores.redis.rows import (
     read_job_with_claim,
     read_schedule,
 )
-from duetime.stores.redis.settling import callbacks_of_cancelled
-
-if TYPE_CHECKING:
-    from duetime.model.schedule.backfill import SpanCut
-
+from duetime.stores.redis.runs import callbacks_of_cancelled
 
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
@@ -55,7 +51,7 @@ class RedisSchedules(RedisEnqueuing):
         several = sum(1 + len(change.jobs) for change in changes)
         while True:
             request = {"changes": written, "whole": whole}
-            facts, _ = await self._calls.write("write", ANSWER_DECODER, request, hints=hints, rows=several)
+            facts, _ = await self._calls.write("write", request, hints=hints, rows=several)
             if "crowded" not in facts:
                 return frozenset(facts["names"])
             crowded: list[int] = facts["crowded"]
@@ -66,9 +62,7 @@ class RedisSchedules(RedisEnqueuing):
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
         """Return what is to be fired or to go on now, and when to look again."""
         # One more of each than asked for tells whether others have to wait.
-        facts, found = await self._calls.read(
-            "due_schedules", ANSWER_DECODER, {"ahead": ahead, "limit": limit + 1}
-        )
+        facts, found = await self._calls.read("due_schedules", {"ahead": ahead, "limit": limit + 1})
         schedules = [read_schedule(row) for row in found]
         due = DueSchedules(facts["now"], schedules, facts.get("next_at"), facts.get("resumes_at"))
         return due.up_to(limit)
@@ -88,7 +82,7 @@ class RedisSchedules(RedisEnqueuing):
             }
             hints = hints_for_jobs(job for firing in waiting for job in firing.jobs)
             several = sum(1 + len(firing.jobs) for firing in waiting)
-            facts, found = await self._calls.write("fire", ANSWER_DECODER, request, hints=hints, rows=several)
+            facts, found = await self._calls.write("fire", request, hints=hints, rows=several)
             names |= frozenset(facts["names"])
             undecided = [read_job_with_claim(row, facts["now"]) for row in found]
             called |= {
@@ -103,9 +97,7 @@ class RedisSchedules(RedisEnqueuing):
         withdraw: NamedValues = {"reason": "schedule deleted", "held": True, "drawn": True}
         request: NamedValues = {"name": name, "withdraw": withdraw, "entry": entry_fields(entry)}
         for _ in range(_TRIES):
-            facts, _ = await self._calls.write(
-                "delete_schedule", ANSWER_DECODER, request, hints=[_SCHEDULES_HINT]
-            )
+            facts, _ = await self._calls.write("delete_schedule", request, hints=[_SCHEDULES_HINT])
             if "crowded" not in facts:
                 deleted: bool = facts["deleted"]
                 return deleted
@@ -132,7 +124,7 @@ class RedisSchedules(RedisEnqueuing):
             "entry": entry_fields(entry),
         }
         hints = hints_for_jobs(jobs)
-        facts, _ = await self._calls.write("backfill", ANSWER_DECODER, request, hints=hints, rows=len(made))
+        facts, _ = await self._calls.write("backfill", request, hints=hints, rows=len(made))
         ids: list[JobId] = facts["ids"]
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
         return ids if facts["whole"] else ids or None
@@ -149,7 +141,7 @@ class RedisSchedules(RedisEnqueuing):
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""
-        _, found = await self._calls.read("get_schedules", ANSWER_DECODER, {"names": sorted(names)})
+        _, found = await self._calls.read("get_schedules", {"names": sorted(names)})
         return [read_schedule(row) for row in found]
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
@@ -167,5 +159,5 @@ class RedisSchedules(RedisEnqueuing):
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
         """Return what was done to something, newest first."""
         request = {"target": target, "limit": limit, "before": before}
-        _, found = await self._calls.read("entries", ANSWER_DECODER, request)
+        _, found = await self._calls.read("entries", request)
         return [read_entry(row) for row in found]

@@ -14,9 +14,9 @@ from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
-from duetime.stores.redis.claims import RESCUED_CLAIMS_DECODER, RescuedClaim
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ANSWER_DECODER, NamedValues, command_fields, read_command, worker_fields
+from duetime.stores.redis.rows import NamedValues, command_fields, read_command, worker_fields
+from duetime.stores.redis.runs import RescuedClaim, read_rescued_claims
 
 _RESCUED_PER_CALL: Final = 1_000
 """How many jobs one call takes over, if no dead worker had more."""
@@ -31,7 +31,7 @@ class RedisWorkers(RedisStorePart):
         """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
         request = {"worker": worker_fields(worker), "lease": lease}
         # Others watch its process from now on, to be there when it dies.
-        facts, _ = await self._calls.write("register", ANSWER_DECODER, request, hints=[Hint("workers")])
+        facts, _ = await self._calls.write("register", request, hints=[Hint("workers")])
         if "moved" in facts:
             raise StoreMoved(facts["moved"])
         now: Instant = facts["now"]
@@ -44,7 +44,7 @@ class RedisWorkers(RedisStorePart):
         said = {name: value for name, value in asdict(stats).items() if value is not None}
         asked = None if wants is None else asdict(wants)
         request = {"worker": worker, "lease": lease, "stats": said, "wants": asked}
-        facts, held = await self._calls.write("pulse", ANSWER_DECODER, request)
+        facts, held = await self._calls.write("pulse", request)
         sight = None
         if wants is not None:
             sight = PulseFindings(
@@ -57,39 +57,39 @@ class RedisWorkers(RedisStorePart):
 
     async def attend(self, worker: WorkerId) -> Pulse:
         """Answer as `pulse` does without renewing anything."""
-        return _read_pulse(*await self._calls.read("attend", ANSWER_DECODER, {"worker": worker}))
+        return _read_pulse(*await self._calls.read("attend", {"worker": worker}))
 
     async def retire(self, worker: WorkerId) -> None:
         """Mark a worker as stopped."""
-        await self._calls.write("retire", ANSWER_DECODER, {"worker": worker})
+        await self._calls.write("retire", {"worker": worker})
 
     async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
         """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
         request = {"worker": worker, "host_key": host_key, "soon": soon}
-        _, found = await self._calls.read("peers", ANSWER_DECODER, request)
+        _, found = await self._calls.read("peers", request)
         return [PeerWorker(*row) for row in found]
 
     async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
         """Mark living workers as dead and return those that were alive until now."""
         if not workers:
             return []
-        facts, _ = await self._calls.write("bury", ANSWER_DECODER, {"workers": workers})
+        facts, _ = await self._calls.write("bury", {"workers": workers})
         return list(facts["dead"])
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
-        found, _ = await self._calls.read("forsaken", ANSWER_DECODER)
+        found, _ = await self._calls.read("forsaken")
         if found["aside"]:
-            await self._calls.write("reconsider", ANSWER_DECODER, {"most": _RECONSIDERED_PER_CALL})
+            await self._calls.write("reconsider", {"most": _RECONSIDERED_PER_CALL})
         request = {"worker": worker, "claim_id": claim_id, "most": _RESCUED_PER_CALL}
         dead: list[WorkerId] = []
         adopted: list[RescuedClaim] = []
         more: bool = found["orphans"]
         while more:
-            facts, some = await self._calls.write("rescue", RESCUED_CLAIMS_DECODER, request)
-            dead += facts["dead"]
-            adopted += some
-            more = facts["more"]
+            answer = await self._calls.write("rescue", request)
+            dead += answer.facts["dead"]
+            adopted += read_rescued_claims(answer)
+            more = answer.facts["more"]
         suspects = _suspected_jobs(adopted)
         return RescueResult(
             dead,
@@ -100,6 +100,36 @@ class RedisWorkers(RedisStorePart):
                 for claim, before, started_at in adopted
             ],
         )
+
+    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+        """Tell workers that are alive, and hint them."""
+        if not commands:
+            return []
+        request = {"commands": [command_fields(command) for command in commands]}
+        _, found = await self._calls.write("send", request)
+        stored = [read_command(row) for row in found]
+        for worker in {command.worker for command in stored}:
+            self._calls.subscribers.notify(Hint("worker", worker))
+        return stored
+
+    async def take_commands(self, worker: WorkerId) -> list[Command]:
+        """Return what a worker was told and has not answered, oldest first."""
+        _, found = await self._calls.write("take_commands", {"worker": worker})
+        return [read_command(row) for row in found]
+
+    async def finish_command(self, command: CommandId, outcome: str) -> None:
+        """Record what came of a command."""
+        await self._calls.write("finish_command", {"id": command, "outcome": clean_text(outcome)})
+
+    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
+        """Return the commands that exist, in the order asked."""
+        _, found = await self._calls.read("commands", {"ids": ids})
+        return [read_command(row) for row in found]
+
+    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
+        """Return what a worker was told last, newest first."""
+        _, found = await self._calls.read("commands_of", {"worker": worker, "limit": limit})
+        return [read_command(row) for row in found]
 
 
 def _read_pulse(
@@ -127,39 +157,3 @@ def _suspected_jobs(adopted: Iterable[RescuedClaim]) -> frozenset[JobId]:
         if before and (started_at is not None or claim.due_at <= claim.claimed_at):
             started[before].append(CrashSuspect(claim.job_id, claim.crashes))
     return frozenset(job_id for group in started.values() if (job_id := blamed_job(group)) is not None)
-
-
-class RedisCommands(RedisStorePart):
-    """A part of `RedisStore`."""
-
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
-        """Tell workers that are alive, and hint them."""
-        if not commands:
-            return []
-        request = {"commands": [command_fields(command) for command in commands]}
-        _, found = await self._calls.write("send", ANSWER_DECODER, request)
-        stored = [read_command(row) for row in found]
-        for worker in {command.worker for command in stored}:
-            self._calls.subscribers.notify(Hint("worker", worker))
-        return stored
-
-    async def take_commands(self, worker: WorkerId) -> list[Command]:
-        """Return what a worker was told and has not answered, oldest first."""
-        _, found = await self._calls.write("take_commands", ANSWER_DECODER, {"worker": worker})
-        return [read_command(row) for row in found]
-
-    async def finish_command(self, command: CommandId, outcome: str) -> None:
-        """Record what came of a command."""
-        await self._calls.write(
-            "finish_command", ANSWER_DECODER, {"id": command, "outcome": clean_text(outcome)}
-        )
-
-    async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
-        """Return the commands that exist, in the order asked."""
-        _, found = await self._calls.read("commands", ANSWER_DECODER, {"ids": ids})
-        return [read_command(row) for row in found]
-
-    async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
-        """Return what a worker was told last, newest first."""
-        _, found = await self._calls.read("commands_of", ANSWER_DECODER, {"worker": worker, "limit": limit})
-        return [read_command(row) for row in found]

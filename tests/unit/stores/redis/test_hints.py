@@ -22,7 +22,7 @@ class Said:
     def call(self, *hints: Hint) -> list[Hint]:
         """Make a call with hints, and return those that went with it."""
         said = self.voice.with_call(hints)
-        self.voice.behind_call(hints, said=said)
+        self.voice.after_call(hints, said=said)
         return list(said)
 
 
@@ -59,7 +59,7 @@ async def test_one_that_was_held_back_meanwhile_is_not_covered_by_a_call_that_wa
     with one_moment():
         slow = said.voice.with_call([JOBS])
         assert said.call(JOBS) == []
-    said.voice.behind_call([JOBS], said=slow)
+    said.voice.after_call([JOBS], said=slow)
     await said.voice.close()
     assert said.hints == [JOBS]
 
@@ -85,7 +85,7 @@ async def test_a_hint_that_cannot_be_given_fails_nobody() -> None:
     voice = RedisHintSender(publish)
     for _ in range(2):
         voice.with_call([JOBS])
-        voice.behind_call([JOBS], said={})
+        voice.after_call([JOBS], said={})
         await voice.close()
     assert tried == [JOBS, JOBS]
 
@@ -101,7 +101,7 @@ async def test_nothing_is_being_said_any_more_when_it_has_ended() -> None:
 
     voice = RedisHintSender(publish)
     voice.with_call([JOBS])
-    voice.behind_call([JOBS], said={})
+    voice.after_call([JOBS], said={})
     await began.wait()
     await voice.close()
     assert ended

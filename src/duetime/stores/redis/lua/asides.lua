@@ -1,17 +1,17 @@
--- What somebody has edited: left out where people look, and looked at again once it was set aside, since it may be mended.
+-- Jobs that were edited by hand: they are left out of lists, and looked at again later, since they may be mended.
 
 local asides = {}
 
--- How long a job is left alone that could not be read.
-local PATIENCE = 60 * 1000000
+-- How long a job that could not be read is left alone.
+local LOOK_AGAIN_AFTER = 60 * 1000000
 
--- Return some of the jobs that were not looked at for long.
+-- Return some of the jobs that were not looked at for a while.
 function asides.due(most)
-  local before = string.format('%d', now - PATIENCE)
+  local before = string.format('%d', now - LOOK_AGAIN_AFTER)
   return redis.call('ZRANGE', key('aside'), '-inf', before, 'BYSCORE', 'LIMIT', 0, most)
 end
 
--- Forget a job that somebody has deleted, as far as it is known where it was listed.
+-- Forget a job that was deleted by hand, wherever it is known to be listed.
 local function forget_traces(id)
   for _, name in ipairs({'jobs', 'live', 'unsuccessful', 'gated'}) do rows.unlist(id, name, '') end
   redis.call('DEL', key('attempts', id), key('logs', id))
@@ -47,7 +47,5 @@ function rows.pack_job(id)
 end
 
 function rows.pack_jobs(ids)
-  local packed = {}
-  for _, id in ipairs(ids) do packed[#packed + 1] = rows.pack_job(id) end
-  return packed
+  return collect(ids, rows.pack_job)
 end

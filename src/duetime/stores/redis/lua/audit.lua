@@ -42,10 +42,8 @@ verb('entries', READS, function(asked)
     if not place then return reply({}) end
     first = place + 1
   end
-  local found = {}
-  for _, id in ipairs(redis.call('ZRANGE', name, first, first + asked.limit - 1, 'REV')) do
+  return reply({}, collect(redis.call('ZRANGE', name, first, first + asked.limit - 1, 'REV'), function(id)
     local at, who, did, target, detail = unpack(redis.call('HMGET', key('entry', id), unpack(ENTRY)))
-    if at then found[#found + 1] = pack_row({id, tonumber(at), who, did, target, detail}, 6) end
-  end
-  return reply({}, found)
+    return at and pack_row({id, tonumber(at), who, did, target, detail}, 6)
+  end))
 end)

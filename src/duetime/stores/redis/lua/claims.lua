@@ -27,8 +27,8 @@ local function may_be_held(job, demand)
   return job.on_crash == 'retry' and job.crashes == 0 and (demand.ahead == 0 or not job.unique_key)
 end
 
--- Read on in a line: so many of its jobs that are due in a stretch of time, with their due times where these are compared
--- with others', since a number takes Redis longer to tell than all the rest.
+-- Read on in a line: the next of its jobs that are due in a stretch of time; with their due times only if several lines
+-- are compared, since Redis takes long to write numbers.
 local function read_on(head, demand)
   local from = demand.ahead == 0 and '-inf' or past(now)
   head.found = redis.call('ZRANGE', key('claim', head.line), from, string.format('%d', now + demand.ahead), 'BYSCORE',
@@ -124,24 +124,22 @@ verb('claim', WRITES, function(demand)
         local readable, fence = pcall(take_from_line, job, demand)
         if readable then
           taken = taken + 1
-          rows.tell(told, job, fence)
+          told[taken] = rows.packed_claim(job, fence)
         else
           rows.set_aside(job.id, 'claim', job.line)
         end
       end
     end
   end
-  return reply({claim_id = demand.claim_id, claims = told})
+  return reply({claim_id = demand.claim_id}, told)
 end)
 
 local CLAIM_ID = {'claim_id'}
 
 verb('claims_under', READS, function(asked)
-  local told = {}
-  for _, id in ipairs(rows.held(asked.worker)) do
+  return reply({claim_id = asked.claim_id}, collect(rows.held(asked.worker), function(id)
     local held = rows.glance(id, CLAIM_ID)
     local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
-    if job then rows.tell(told, job, job.fence) end
-  end
-  return reply({claim_id = asked.claim_id, claims = told})
+    return job and rows.packed_claim(job, job.fence)
+  end))
 end)

@@ -7,19 +7,14 @@ local COMMAND = {
 }
 local COMMAND_NUMBERS = {created_at = true, taken_at = true, done_at = true}
 
-local function pack_commands(ids)
-  local packed = {}
-  for _, id in ipairs(ids) do
-    local values = redis.call('HMGET', key('command', id), unpack(COMMAND))
-    if values[1] then
-      for place, name in ipairs(COMMAND) do
-        values[place] = values[place] and (COMMAND_NUMBERS[name] and tonumber(values[place]) or values[place]) or nil
-      end
-      values[#COMMAND] = values[#COMMAND] == '1'
-      packed[#packed + 1] = pack_row(values, #COMMAND)
-    end
+local function pack_command(id)
+  local values = redis.call('HMGET', key('command', id), unpack(COMMAND))
+  if not values[1] then return nil end
+  for place, name in ipairs(COMMAND) do
+    values[place] = values[place] and (COMMAND_NUMBERS[name] and tonumber(values[place]) or values[place]) or nil
   end
-  return packed
+  values[#COMMAND] = values[#COMMAND] == '1'
+  return pack_row(values, #COMMAND)
 end
 
 local function answer(id, outcome)
@@ -41,29 +36,23 @@ function commands.wait(worker)
 end
 
 verb('send', WRITES, function(asked)
-  local ids = {}
-  for place, new in ipairs(asked.commands) do
-    ids[place] = new.id
+  for _, new in ipairs(asked.commands) do
     local lease = tonumber(redis.call('ZSCORE', key('leases'), new.worker) or -1)
     if lease >= now and redis.call('EXISTS', key('command', new.id)) == 0 then
-      local fields = {'created_at', now}
-      for name, value in pairs(new) do
-        fields[#fields + 1] = name
-        fields[#fields + 1] = value
-      end
-      redis.call('HSET', key('command', new.id), unpack(fields))
+      new.created_at = now
+      write(key('command', new.id), new, NONE)
       redis.call('ZADD', key('commands', new.worker), now, new.id)
       redis.call('ZADD', key('told', new.worker), now, new.id)
       hint('worker', new.worker)
     end
   end
-  return reply({}, pack_commands(ids))
+  return reply({}, collect(asked.commands, function(new) return pack_command(new.id) end))
 end)
 
 verb('take_commands', WRITES, function(asked)
   local ids = redis.call('ZRANGE', key('told', asked.worker), 0, -1)
   for _, id in ipairs(ids) do redis.call('HSETNX', key('command', id), 'taken_at', now) end
-  return reply({}, pack_commands(ids))
+  return reply({}, collect(ids, pack_command))
 end)
 
 verb('finish_command', FREES, function(asked)
@@ -77,9 +66,10 @@ verb('finish_command', FREES, function(asked)
 end)
 
 verb('commands', READS, function(asked)
-  return reply({}, pack_commands(asked.ids))
+  return reply({}, collect(asked.ids, pack_command))
 end)
 
 verb('commands_of', READS, function(asked)
-  return reply({}, pack_commands(redis.call('ZRANGE', key('commands', asked.worker), 0, asked.limit - 1, 'REV')))
+  local ids = redis.call('ZRANGE', key('commands', asked.worker), 0, asked.limit - 1, 'REV')
+  return reply({}, collect(ids, pack_command))
 end)

@@ -5,17 +5,18 @@ verb('get', READS, function(asked)
 end)
 
 -- A job, why its end was asked for, and its last claim: what a decision about it needs.
+local STANDING = {}
+for place = 1, #JOB do STANDING[place] = JOB[place] end
+STANDING[#JOB + 1], STANDING[#JOB + 2] = 'cancel_reason', 'claim_id'
+
 local function pack_standing(id)
   local job = rows.read_whole(id)
-  return job and '\147' .. rows.packed(job, JOB) .. cmsgpack.pack(job.cancel_reason or nil, job.claim_id or nil)
+  return job and rows.packed(job, STANDING)
 end
 
 verb('standing', READS, function(asked)
-  local found = {}
-  for _, id in ipairs(asked.ids) do found[#found + 1] = pack_standing(id) end
-  return reply({}, found)
+  return reply({}, collect(asked.ids, pack_standing))
 end)
-
 
 -- Cancel a job that waits, with the job that it calls back; flag one that a worker has.
 local function cancel(id, asked)
@@ -50,7 +51,7 @@ verb('cancel', FREES, function(asked)
   return reply({answers = answers, workers = told}, undecided)
 end)
 
--- Put off what nobody has claimed.
+-- Postpone jobs that no worker has claimed.
 verb('snooze', WRITES, function(asked)
   local answers = {}
   for place, id in ipairs(asked.ids) do
@@ -85,7 +86,7 @@ verb('release', FREES, function(asked)
   return reply({moved = moved})
 end)
 
--- Return the rank of whatever comes behind a member of a set by score, where that member may be gone by now.
+-- Return the rank of what comes behind a member of a set by score, where that member may be gone by now.
 local function rank_behind(name, after)
   local low = redis.call('ZCOUNT', name, '-inf', '(' .. after.score)
   local past_all = low + redis.call('ZCOUNT', name, after.score, after.score)
@@ -102,7 +103,7 @@ local function onward(name, after, most)
   return redis.call('ZRANGE', name, first, first + most - 1, 'WITHSCORES')
 end
 
--- Return what lists the jobs of a queue that nobody has claimed, or those of whatever queue; all, or from one on.
+-- Return the lists of unclaimed jobs: those of a queue, and the one of all queues; all lists, or those from one on.
 local function waiting_lists(queue, from)
   local lists, line = {}, from and string.match(from, '^claim:(.*)$') or queue .. '|'
   if from ~= 'gated' then
@@ -116,7 +117,7 @@ end
 
 local PURGEABLE = {'queue', 'created_at'}
 
--- Look at some jobs that nobody has claimed for those of a queue that were stored before; tell where to look on.
+-- Among some unclaimed jobs, find those of a queue that were stored before; tell where to look on.
 verb('purgeable', READS, function(asked)
   local found, looked_at, after = {}, 0, asked.after
   for _, list in ipairs(waiting_lists(asked.queue, after.list)) do

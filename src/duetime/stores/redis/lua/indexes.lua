@@ -54,7 +54,7 @@ local OF_SCHEDULED = {
   end},
 }
 
--- Who lists the parts that an index has at present.
+-- The indexes that list the parts of another index.
 local REGISTRIES = {claim = 'lines', gate = 'places', held = 'holders'}
 
 -- The indexes that are put in order when they are read: to list them without an order takes half the time.
@@ -72,8 +72,8 @@ local NONE = {}
 -- What is to change in the indexes: by index, part and job, its score, or `false` where it leaves.
 local changes = {}
 
--- What is to change beside that, of jobs that change once in a call: by index and part who comes, each behind its score, and
--- who leaves, in their order. Neighbours are listed faster one behind the other.
+-- The same for jobs that change once in a call: by index and part, those to add, each behind its score, and those to
+-- remove, in their order. Neighbours are listed faster one behind the other.
 local coming, leaving = {}, {}
 
 local function part_of(all, name, part)
@@ -136,7 +136,7 @@ local function list_coming(name, part, added) list(name, part, added, NONE) end
 local function list_leaving(name, part, removed) list(name, part, NONE, removed) end
 
 -- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
--- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that somebody has
+-- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that was
 -- replaced by something else keeps no other from being written, and nothing is left for the next call.
 function rows.flush()
   if not (next(coming) or next(leaving) or next(changes)) then

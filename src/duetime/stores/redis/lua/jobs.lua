@@ -1,4 +1,4 @@
--- Jobs that are asked for: stored once, whoever asks how often.
+-- New jobs: each is stored once, however often the request is repeated.
 
 local jobs = {}
 
@@ -30,32 +30,28 @@ function jobs.store(new)
   return new.id
 end
 
--- Store requests; nobody asks whether they have keys.
+-- Store jobs without regard to unique keys.
 function jobs.store_all(list)
-  local ids = {}
-  for place, new in ipairs(list or {}) do ids[place] = jobs.store(new) end
-  return ids
+  return collect(list or {}, jobs.store)
 end
 
-local HOLDER = {'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
+local HOLDER = {'asked', 'id', 'state', 'payload', 'finished_at', 'keep_key', 'key_until'}
 
--- Return who answers for a request: its own job where that is stored already, else whoever has its key.
+-- Return the job that stands for a request: its own if it is stored already, else the one that has its key.
 local function holder_of(want)
   if redis.call('EXISTS', key('job', want.id)) == 1 then return want.id end
   return redis.call('HGET', key('keys'), joined(want.task, want.unique_key)) or nil
 end
 
-local function holders(asked)
-  local found = {}
-  for _, want in ipairs(asked) do
-    local id = holder_of(want)
-    local row = id and rows.pack(id, HOLDER)
-    if row then found[#found + 1] = '\146' .. cmsgpack.pack(want.id) .. row end
-  end
-  return found
+local function pack_holder(want)
+  local id = holder_of(want)
+  local row = id and rows.read(id)
+  if not (row and STATES[row.state]) then return nil end
+  row.asked = want.id
+  return rows.packed(row, HOLDER)
 end
 
--- Whether each key is in the hands that a decision was made on: of a job in a state, or of nobody.
+-- Whether each key is as it was when it was decided: held by the same job in the same state, or free.
 local function as_seen(asked)
   for _, want in ipairs(asked) do
     local id = holder_of(want)
@@ -114,29 +110,17 @@ local function store_alike(alike)
   local told, names = alike.rows, {}
   for place = 1, #told, ALIKE do names[#names + 1] = key('job', told[place]) end
   local fresh, soonest = all_fresh(names), string.format('%d', now + alike.delay)
+  local add = #names == 1 and rows.add_alone or rows.add_to_line
   for place, name in ipairs(names) do
     if fresh or redis.call('EXISTS', name) == 0 then
       local id, payload, due_at = unpack(told, (place - 1) * ALIKE + 1, place * ALIKE)
       due_at = due_at and string.format('%d', due_at) or soonest
-      rows.add_to_line(id, name, alike.line, due_at, payload, alike.columns)
+      add(id, name, alike.line, due_at, payload, alike.columns)
     end
   end
 end
 
--- Store one job on which nothing else depends, as most are: its line, its delay, its id, its arguments, its due time if it
--- has one, and its other fields.
-local function store_alone(asked)
-  local line, delay, id, payload, dated = unpack(asked, 1, 5)
-  local name = key('job', id)
-  if redis.call('EXISTS', name) == 0 then
-    local due_at = dated and string.format('%d', dated) or delay == 0 and moment or string.format('%d', now + delay)
-    rows.add_alone(id, name, line, due_at, payload, unpack(asked, 6))
-  end
-  return dated and reply({}) or NOTHING
-end
-
 verb('enqueue', WRITES, function(asked)
-  if asked[1] then return store_alone(asked) end
   for _, new in ipairs(asked.jobs or {}) do check(new) end
   audit.add(asked.entries)
   if not asked.alike then return reply({ids = jobs.store_all(asked.jobs)}) end
@@ -146,7 +130,7 @@ end)
 
 -- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.
 verb('place', WRITES, function(asked)
-  if not as_seen(asked.keys) then return reply({done = false}, holders(asked.keys)) end
+  if not as_seen(asked.keys) then return reply({done = false}, collect(asked.keys, pack_holder)) end
   for _, step in ipairs(asked.steps) do
     if step.job then check(step.job) end
   end

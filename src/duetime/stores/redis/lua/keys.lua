@@ -8,7 +8,7 @@
 --   {ns}:jobs                     zset   all jobs, by id
 --   {ns}:claim:<line>             zset   what can be claimed, by due time; a line is queue|priority|task
 --   {ns}:lines                    zset   the lines that are not empty, by name
---   {ns}:aside                    zset   what cannot be read, because somebody has edited it, by when it was last looked at
+--   {ns}:aside                    zset   jobs that were edited and cannot be read, by when they were last looked at
 --   {ns}:gated                    zset   what waits at gates, by due time
 --   {ns}:gate:<place>             zset   what waits at one gate, by due time; a place is task|gate|queue|priority
 --   {ns}:places                   zset   the places where something waits, by name
@@ -80,6 +80,13 @@ local function set_of(list)
   local set = {}
   for _, each in ipairs(list or {}) do set[each] = true end
   return set
+end
+
+-- Return what a function makes of each value of a list, without what it makes nothing of.
+local function collect(list, make, ...)
+  local made = {}
+  for _, each in ipairs(list) do made[#made + 1] = make(each, ...) or nil end
+  return made
 end
 
 -- Redis hands no more than some thousands of values to one command.

@@ -37,8 +37,8 @@ local function survey_queue(name, tasks, most)
     if tasks[task] then listed(due(key('claim', line), most), waiting, priority, line) end
   end
   return {
-    name = name, most = facts.most or nil, count = facts.rate_count or nil, period = facts.rate_period or nil,
-    starts = facts.starts or nil, running = running_in(name), jobs = waiting,
+    name = name, most = facts.most, count = facts.rate_count, period = facts.rate_period, starts = facts.starts,
+    running = running_in(name), jobs = waiting,
   }
 end
 
@@ -69,7 +69,7 @@ local function latest_places(most)
   return found, #ids < most
 end
 
--- Look at the places of some tasks, one after another, behind where the last look stopped, until so many steps are taken:
+-- Look at the places of some tasks, one after another, behind where the last look stopped, until `left` steps are taken:
 -- one for each place, and one for each job that is told of. Return the last place if there may be more.
 local function walk_on(asked, left, look)
   local reached = asked.after == ''
@@ -110,7 +110,7 @@ verb('survey', READS, function(asked)
   return reply(answer)
 end)
 
--- Remember so many of the last starts.
+-- Remember the last `keep` starts.
 local function note_starts(name, keep, count)
   local starts = {}
   for start in string.gmatch(redis.call('HGET', name, 'starts') or '', '%d+') do starts[#starts + 1] = start end
@@ -134,8 +134,8 @@ local function still_open_queues(list)
   local open = still_open(list, 'queue', running_in)
   for name, barrier in pairs(open) do
     local now_set = queues.read(name)
-    local same = (now_set.most or nil) == barrier.most and (now_set.rate_count or nil) == barrier.count
-      and (now_set.rate_period or nil) == barrier.period
+    local same = now_set.most == barrier.most and now_set.rate_count == barrier.count
+      and now_set.rate_period == barrier.period
     if not same then open[name] = nil end
   end
   return open
@@ -161,12 +161,10 @@ local function as_chosen(job, want)
     and not queues.paused(want.queue) and queues.limited(want.queue) == want.limited
 end
 
--- Hand out a job that is still what was chosen, and tell of it; return whether it is.
-local function seize(id, want, asked, told)
+-- Hand out a job that is still what was chosen, and return the claim as a row.
+local function seize(id, want, asked)
   local job = rows.insist(id)
-  if not as_chosen(job, want) then return false end
-  rows.tell(told, job, claims.take(job, asked))
-  return true
+  return as_chosen(job, want) and rows.packed_claim(job, claims.take(job, asked))
 end
 
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
@@ -176,7 +174,9 @@ verb('seize', WRITES, function(asked)
   local gates, halls = still_open(asked.gates, 'gatehouse', running_at), still_open_queues(asked.queues)
   for _, want in ipairs(asked.jobs) do
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
-    if passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked, told) then
+    local claim = passes and rows.with(want.id, want.gate and 'gate' or 'claim', want.part, seize, want, asked)
+    if claim then
+      told[#told + 1] = claim
       count_start(gates[want.gate])
       count_start(want.limited and halls[want.queue])
     end
@@ -188,7 +188,7 @@ verb('seize', WRITES, function(asked)
   for name, barrier in pairs(halls) do
     if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
   end
-  return reply({claim_id = asked.claim_id, claims = told})
+  return reply({claim_id = asked.claim_id}, told)
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}
@@ -224,20 +224,18 @@ verb('prune_gates', FREES, function(asked)
   return reply({gone = gone, last = #names == asked.stretch and names[#names] or ''})
 end)
 
--- Tell what, beside workers, decides whether jobs are handed out: limits as they were last seen.
+-- Tell what else than workers decides whether jobs are handed out: limits as they were last seen.
 verb('outlook', READS, function(asked)
   local queue = queues.read(asked.queue)
-  local found = {paused_at = queue.paused_at or nil, paused_reason = queue.paused_reason or nil, limits = {}}
+  local found = {paused_at = queue.paused_at, paused_reason = queue.paused_reason, limits = {}}
   local gate = asked.gate and read_gate(asked.gate)
   if gate then
     gate.kind, gate.name, gate.running = 'task', asked.gate, running_at(asked.gate)
     table.insert(found.limits, gate)
   end
   if queue.most or queue.rate_count then
-    table.insert(found.limits, {
-      kind = 'queue', name = asked.queue, most = queue.most or nil, rate_count = queue.rate_count or nil,
-      rate_period = queue.rate_period or nil, starts = queue.starts or nil, running = running_in(asked.queue),
-    })
+    queue.kind, queue.name, queue.running = 'queue', asked.queue, running_in(asked.queue)
+    table.insert(found.limits, queue)
   end
   return reply(found)
 end)

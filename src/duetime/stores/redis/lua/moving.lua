@@ -1,6 +1,6 @@
--- Whole records, for those who move everything to another store.
+-- Whole records, for a copy to another store.
 
--- The kinds of records beside jobs: the hash of each, and how its key comes into the indexes and out of them.
+-- The other kinds of records than jobs: the hash of each, and how its key is added to the indexes and removed.
 local nouns = {queues = {hash = 'queue'}, gates = {hash = 'gatehouse'}, workers = {hash = 'worker', index = 'worker_ids'},
                schedules = {hash = 'schedule'}, audit = {hash = 'entry', index = 'entry_ids'}}
 
@@ -89,11 +89,8 @@ local function pack_list(packed)
 end
 
 local function pack_told(worker, columns)
-  local packed = {}
-  for _, id in ipairs(columns and redis.call('ZRANGE', key('commands', worker), 0, -1) or {}) do
-    packed[#packed + 1] = pack_fields(key('command', id), columns)
-  end
-  return pack_list(packed)
+  local ids = columns and redis.call('ZRANGE', key('commands', worker), 0, -1) or NONE
+  return pack_list(collect(ids, function(id) return pack_fields(key('command', id), columns) end))
 end
 
 local function pack_logs(id)

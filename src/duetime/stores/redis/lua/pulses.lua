@@ -3,12 +3,10 @@
 local HELD = {'id', 'fence', 'claim_id', 'cancel_requested_at'}
 
 local function held_by(worker)
-  local held = {}
-  for _, id in ipairs(rows.held(worker)) do
+  return collect(rows.held(worker), function(id)
     local job = rows.glance(id, HELD)
-    if job then held[#held + 1] = rows.packed(job, HELD) end
-  end
-  return held
+    return job and rows.packed(job, HELD)
+  end)
 end
 
 verb('pulse', FREES, function(asked)

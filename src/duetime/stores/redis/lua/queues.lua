@@ -4,13 +4,13 @@ local queues = {}
 
 local QUEUE = {'paused_at', 'paused_reason', 'most', 'rate_count', 'rate_period', 'starts'}
 
--- Return what is set for a queue, with numbers for numbers; `false` for what is not set.
+-- Return what is set for a queue, with numbers for numbers.
 function queues.read(name)
   local found = {}
   local values = redis.call('HMGET', key('queue', name), unpack(QUEUE))
   for place, column in ipairs(QUEUE) do
-    local value = values[place]
-    found[column] = (column == 'paused_reason' or column == 'starts') and value or (value and tonumber(value))
+    local value = values[place] or nil
+    found[column] = (column == 'paused_reason' or column == 'starts') and value or tonumber(value)
   end
   return found
 end

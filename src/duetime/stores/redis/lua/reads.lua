@@ -1,4 +1,4 @@
--- Jobs, queues and workers, for people. What may be much is read in stretches, so that nobody waits for long.
+-- Jobs, queues and workers, for people. Long lists are read in stretches, so that no other call waits for long.
 
 -- Return the next names of a set, in their order or backwards, and the last of them if there may be more behind it.
 local function stretch(name, asked)
@@ -97,22 +97,16 @@ verb('tally_waiting', READS, function()
 end)
 
 verb('queues', READS, function()
-  local found = {}
-  for place, name in ipairs(redis.call('ZRANGE', key('queues'), 0, -1)) do
+  return reply({}, collect(redis.call('ZRANGE', key('queues'), 0, -1), function(name)
     local set = queues.read(name)
-    found[place] = pack_row({name, set.paused_at or nil, set.paused_reason or nil, set.most or nil,
-                             set.rate_count or nil, set.rate_period or nil}, 6)
-  end
-  return reply({}, found)
+    return pack_row({name, set.paused_at, set.paused_reason, set.most, set.rate_count, set.rate_period}, 6)
+  end))
 end)
 
 verb('workers', READS, function()
-  local found = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('workers'), 0, -1)) do
-    local fields = redis.call('HGETALL', key('worker', id))
-    local worker = {}
+  return reply({}, collect(redis.call('ZRANGE', key('workers'), 0, -1), function(id)
+    local fields, worker = redis.call('HGETALL', key('worker', id)), {}
     for place = 1, #fields, 2 do worker[fields[place]] = fields[place + 1] end
-    found[#found + 1] = cmsgpack.pack(worker)
-  end
-  return reply({}, found)
+    return cmsgpack.pack(worker)
+  end))
 end)

@@ -12,7 +12,7 @@ local function array(count)
   return heads[count]
 end
 
--- One row of so many values, of which any may be nothing.
+-- Pack one row of `count` values; any of them may be nil.
 local function pack_row(values, count)
   return array(count) .. cmsgpack.pack(unpack(values, 1, count))
 end
@@ -24,18 +24,15 @@ local function reply(facts, rows)
   return '\146' .. cmsgpack.pack(facts) .. array(#rows) .. table.concat(rows)
 end
 
--- The answer where there is nothing to tell.
-local NOTHING = '\146\128\144'
-
--- What is to be told to whoever listens, each once, with who says it.
+-- The hints to publish, each once, with its sender.
 local said
 
--- Tell everybody, the caller included, who cannot know it.
+-- Publish a hint to all, also to the caller, which cannot know it.
 local function hint(kind, name)
   said[kind .. ' ' .. (name or '')] = '*'
 end
 
--- What is written stays written where the user may not publish: hints may be lost.
+-- Where the user may not publish, what is written stays written: hints may be lost.
 local function publish()
   for text, sender in pairs(said) do redis.pcall('PUBLISH', key('hints'), sender .. ' ' .. text) end
 end

@@ -1,7 +1,7 @@
 -- What goes when its time is over.
 
 local PRUNABLE = {
-  'id', 'state', 'finished_at', 'result_ttl', 'failure_ttl', 'keep_key', 'key_until', 'schedule', 'occurrence',
+  'id', 'state', 'finished_at', 'result_ttl', 'failure_ttl', 'keep_key', 'key_until', 'schedule', 'occurrence', 'has_more',
 }
 
 -- Whether the result or the error of a job is there.
@@ -15,15 +15,13 @@ end
 -- Look at a stretch of jobs, oldest first: those that have ended, with what decides how long they stay.
 verb('prunable', READS, function(asked)
   local ids, last = stretch(key('jobs'), asked)
-  local found = {}
-  for _, id in ipairs(ids) do
+  return reply({last = last}, collect(ids, function(id)
     local job = rows.glance(id, PRUNABLE)
-    if job and job.finished_at and STATES[job.state] then
-      if redis.pcall('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
-      found[#found + 1] = '\146' .. rows.packed(job, PRUNABLE) .. cmsgpack.pack(has_more(id))
-    end
-  end
-  return reply({last = last}, found)
+    if not (job and job.finished_at and STATES[job.state]) then return nil end
+    if redis.pcall('HGET', key('job', id), 'key_held') == '0' then job.keep_key, job.key_until = false, false end
+    job.has_more = has_more(id)
+    return rows.packed(job, PRUNABLE)
+  end))
 end)
 
 -- Return the earliest of the latest ended occurrences of a schedule; nothing where there are fewer.
@@ -38,11 +36,9 @@ local function first_latest(schedule, keep)
 end
 
 verb('first_latest', READS, function(asked)
-  local found = {}
-  for place, schedule in ipairs(asked.schedules) do
-    found[place] = pack_row({schedule, first_latest(schedule, asked.keep)}, 2)
-  end
-  return reply({}, found)
+  return reply({}, collect(asked.schedules, function(schedule)
+    return pack_row({schedule, first_latest(schedule, asked.keep)}, 2)
+  end))
 end)
 
 local function forget_attempts(id)

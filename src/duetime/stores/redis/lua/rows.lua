@@ -72,7 +72,7 @@ local columns_of_claim = remembering(function(claim)
   return {fence = tonumber(fence), claim_id = claim_id}
 end)
 
--- Return what makes a row have the columns of its extras; `false` where somebody has put something else.
+-- Return what makes a row have the columns of its extras; `false` if they were edited and cannot be read.
 local having_extras = remembering(function(extras)
   local readable, told = pcall(cjson.decode, extras)
   if not readable or type(told) ~= 'table' then return false end
@@ -100,7 +100,7 @@ local function completed(row, id)
   return setmetatable(row, having or ABSENT)
 end
 
--- Read a job, by column; nothing in place of a job that there is not, or where somebody has put something else.
+-- Read a job, by column; nil if it does not exist, or if its key holds something else.
 function rows.read(id)
   local values = redis.pcall('HGETALL', key('job', id))
   if #values == 0 then return nil end
@@ -127,24 +127,18 @@ function rows.packed(row, columns)
   return pack_row(values, #columns)
 end
 
--- Pack a job as a row of columns; nothing in place of one that there is not, or of whose state nobody can tell.
-function rows.pack(id, columns)
-  local row = rows.read(id)
-  return row and STATES[row.state] and rows.packed(row, columns)
-end
-
--- Whether a job can be listed, which somebody may have edited.
+-- Whether a job can be listed; it may have been edited by hand.
 function rows.sound(job)
   return STATES[job.state] and job.queue and job.task and job.priority and job.due_at
 end
 
--- Read a job; nothing in place of one that cannot be listed, as of one that there is not.
+-- Read a job; nil if it does not exist or cannot be listed.
 function rows.read_sound(id)
   local job = rows.read(id)
   return job and rows.sound(job) and job or nil
 end
 
--- Read a job as people are shown it; nothing in place of one that lacks what every job has.
+-- Read a job to show it; nil if it lacks what every job has.
 function rows.read_whole(id)
   local job = rows.read_sound(id)
   return job and job.payload and job.created_at and job or nil
@@ -241,15 +235,16 @@ function rows.add_to_line(id, name, line, due_at, payload, columns)
   enlist('claim', line, id, due_at)
 end
 
--- List a job; return the error where somebody has put something else in place of the list.
+-- List a job; return the error if the list was replaced by something else.
 local function entered(name, score, id)
   local answer = redis.pcall('ZADD', name, score, id)
   return type(answer) == 'table' and answer or nil
 end
 
 -- Do the same for the only job of a call, without gathering what is to change.
-function rows.add_alone(id, name, line, due_at, payload, ...)
-  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment, ...)
+function rows.add_alone(id, name, line, due_at, payload, columns)
+  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment,
+             unpack(columns))
   local failed = {
     entered(key('claim', line), due_at, id), entered(key('lines'), ZERO, line), entered(key('jobs'), ZERO, id),
     entered(key('live'), ZERO, id),
@@ -257,7 +252,7 @@ function rows.add_alone(id, name, line, due_at, payload, ...)
   for _, why in pairs(failed) do error(why) end
 end
 
--- Read a job that waits in a line: of one that nobody has had yet, only what a claim on it tells, and where it is.
+-- Read a job that waits in a line: of one that no worker has had yet, only what a claim on it tells, and where it is.
 function rows.read_in_line(id, line)
   local name = key('job', id)
   local state, listed, payload, due_at, extras, claim =
@@ -268,7 +263,7 @@ function rows.read_in_line(id, line)
   return setmetatable({id = id, line = line, payload = payload, due_at = due_at, extras = extras, fresh = name}, having)
 end
 
--- Hand out a job that waits in a line and that nobody has had yet.
+-- Hand out a job that waits in a line and that no worker has had yet.
 function rows.hand_out(job, demand)
   redis.call('HSET', job.fresh, 'state', 'running', 'claim', demand.claim, 'worker', demand.worker,
              unpack(demand.started))
@@ -277,12 +272,14 @@ function rows.hand_out(job, demand)
   if job.schedule then index('running', job.schedule, job.id, ZERO) end
 end
 
--- Tell of a claim on a job, behind what is told of others: all in one list, since a table for each takes longer.
-function rows.tell(told, job, fence)
-  local last = #told
-  told[last + 1], told[last + 2], told[last + 3] = job.id, fence, job.due_at
-  told[last + 4], told[last + 5], told[last + 6] = job.line, job.payload or '', job.extras or ''
-  return told
+-- Return what a worker is told of a claim on a job.
+function rows.claim_words(job, fence)
+  return job.id, fence, job.due_at, job.line, job.payload or '', job.extras or ''
+end
+
+-- Pack a claim on a job as a row.
+function rows.packed_claim(job, fence)
+  return array(6) .. cmsgpack.pack(rows.claim_words(job, fence))
 end
 
 -- Write that a job has gone well, if a claim on it holds, it is the first, and nothing else depends on the job.
@@ -330,12 +327,12 @@ function rows.remove(id)
   return true
 end
 
--- List a job no more where it is not to be.
+-- Remove a job from one list.
 function rows.unlist(id, name, part)
   index(name, part, id, false)
 end
 
--- List a job no more in one place, that cannot be read or listed, so that it keeps nobody else from work.
+-- Remove a job that cannot be read from one list, so that it does not hold up others, and set it aside.
 function rows.set_aside(id, name, part)
   index(name, part, id, false)
   if name == 'gate' then index('gated', '', id, false) end
@@ -350,7 +347,7 @@ function rows.list_anew(id, job)
   if job.schedule then move(OF_SCHEDULED, id, NONE, job) end
 end
 
--- Do something with a job that is listed in a place; nothing where somebody has edited it so that it cannot be done.
+-- Do something with a job that is listed in a place; set it aside if it was edited so that this fails.
 function rows.with(id, name, part, deed, ...)
   local done, answer = pcall(deed, id, ...)
   if done then return answer end
@@ -364,7 +361,7 @@ function rows.held(worker)
   return ids
 end
 
--- List what runs of a queue that has a limit from now on; of those that have none, nobody asks.
+-- List the running jobs of a queue that has just got a limit; for queues without one there is no such list.
 function rows.list_busy(queue)
   for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
     for _, id in ipairs(rows.held(worker)) do

@@ -4,7 +4,7 @@ local SCHEDULE = {
   'name', 'task', 'payload', 'trigger', 'declared', 'owner', 'queue', 'priority', 'on_crash', 'retries', 'timeout',
   'terms', 'overlap', 'overlap_limit', 'misfire', 'misfire_window', 'misfire_limit', 'pause_after', 'paused_at',
   'paused_reason', 'paused_by', 'paused_until', 'parked_at', 'fired_through', 'next_at', 'made', 'streak_from', 'rev',
-  'created_at', 'updated_at',
+  'created_at', 'updated_at', 'live', 'streak',
 }
 local SCHEDULE_TEXTS = {
   name = true, task = true, payload = true, trigger = true, declared = true, owner = true, queue = true,
@@ -33,15 +33,12 @@ local function streak(row, name)
 end
 
 local function pack_schedules(names)
-  local packed = {}
-  for _, name in ipairs(names) do
+  return collect(names, function(name)
     local row = read_schedule(name)
-    if row then
-      packed[#packed + 1] = '\147' .. rows.packed(row, SCHEDULE)
-        .. cmsgpack.pack(redis.call('ZCARD', key('live', name)), streak(row, name))
-    end
-  end
-  return packed
+    if not row then return nil end
+    row.live, row.streak = redis.call('ZCARD', key('live', name)), streak(row, name)
+    return rows.packed(row, SCHEDULE)
+  end)
 end
 
 local function list_under(index, at, name)
@@ -63,7 +60,7 @@ local function planted(job, asked)
   return asked.drawn and job.due_at > now and job.fence == (job.state == 'pending' and 0 or 1)
 end
 
--- Cancel a planted job that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
+-- Cancel a planted job that no worker has claimed. An occurrence that is to come becomes free to be planted again, and one
 -- that is named free for another record; any other stays with its job. Return what became free.
 local function call_off(job, asked)
   local change = {state = 'cancelled', finished_at = now, reason = asked.reason}
@@ -73,8 +70,8 @@ local function call_off(job, asked)
   return freed or nil
 end
 
--- Ask the worker that holds a planted job not to start it; nobody is called, as for those that nobody holds, unless
--- somebody had cancelled it before.
+-- Ask the worker that holds a planted job not to start it. It calls back no job, as one that no worker holds, unless
+-- it was cancelled before.
 local function ask_back(job, asked)
   local change = {}
   if not job.cancel_requested_at then
@@ -100,19 +97,18 @@ end
 -- How many jobs a call looks at for those that are planted.
 local FEW = 1000
 
--- Whether a schedule has left so much unfinished that what is planted is to be looked for in other calls, before.
+-- Whether a schedule has too many unfinished jobs for one call: then the planted ones are looked up by other calls first.
 local function crowded(name, asked)
   return not asked.ids and redis.call('ZCOUNT', key('live', name), planted_range(asked)) > FEW
 end
 
 -- Take back the planted jobs of a schedule, and return the occurrences that became free, in their order.
 local function withdraw(name, asked)
-  local freed, first, last = {}, planted_range(asked)
+  local first, last = planted_range(asked)
   rows.flush()
-  for _, id in ipairs(asked.ids or redis.call('ZRANGE', key('live', name), first, last, 'BYSCORE')) do
-    freed[#freed + 1] = rows.with(id, 'live', name, take_back, asked)
-  end
-  return freed
+  return collect(asked.ids or redis.call('ZRANGE', key('live', name), first, last, 'BYSCORE'), function(id)
+    return rows.with(id, 'live', name, take_back, asked)
+  end)
 end
 
 -- What comes after every id.
@@ -215,7 +211,7 @@ verb('due_schedules', READS, function(asked)
   return reply({next_at = first_past('next', edge), resumes_at = first_past('until', now)}, pack_schedules(found))
 end)
 
--- Whether nobody else has moved, changed or paused a schedule. One whose pause is over can be moved on before it resumes.
+-- Whether a schedule was not moved, changed or paused since. One whose pause is over can be moved on before it resumes.
 local function movable(row, firing)
   if not row or row.parked_at or row.rev ~= firing.rev or row.fired_through ~= firing.expected then return false end
   return not row.paused_at or (row.paused_until and row.paused_until <= now)
@@ -232,25 +228,22 @@ local function move(row, firing)
   write_schedule(firing.name, row, change)
 end
 
--- Return the jobs that a schedule has made at its own times and that have not ended; neither what somebody has triggered,
--- which has no occurrence, nor what was made up for, which says the first of what it stands for.
+-- Return the jobs that a schedule has made at its own times and that have not ended; without what was triggered
+-- by hand, which has no occurrence, and what makes up for missed ones, which has a first occurrence that it stands for.
 local function fired_jobs(name)
-  local found = {}
   rows.flush()
-  for _, id in ipairs(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE')) do
-    if redis.pcall('HEXISTS', key('job', id), 'span_first') ~= 1 then found[#found + 1] = id end
-  end
-  return found
+  return collect(redis.call('ZRANGE', key('live', name), '(0', '+inf', 'BYSCORE'), function(id)
+    return redis.pcall('HEXISTS', key('job', id), 'span_first') ~= 1 and id
+  end)
 end
 
--- Return those that call others back when they are cancelled, as long as it is not known whom.
+-- Return the jobs that call back others when they are cancelled, and for which those are not given yet.
 local function undecided(ids, called)
-  local found = {}
-  for _, id in ipairs(ids) do
+  return collect(ids, function(id)
     local job = rows.glance(id, {})
-    if job and job.state == 'pending' and job.callbacks and not (called and called[id]) then found[#found + 1] = pack_standing(id) end
-  end
-  return found
+    local calls = job and job.state == 'pending' and job.callbacks
+    return calls and not (called and called[id]) and pack_standing(id)
+  end)
 end
 
 local function supersede(id, asked)
@@ -314,12 +307,10 @@ end)
 -- What code has declared, in brief.
 verb('code_schedules', READS, function(asked)
   local names, last = stretch(key('schedules'), asked)
-  local found = {}
-  for _, name in ipairs(names) do
+  return reply({last = last}, collect(names, function(name)
     local row = read_schedule(name)
-    if row and row.owner == 'code' then found[#found + 1] = pack_row({name, row.task, row.parked_at and true or false}, 3) end
-  end
-  return reply({last = last}, found)
+    return row and row.owner == 'code' and pack_row({name, row.task, row.parked_at and true or false}, 3)
+  end))
 end)
 
 verb('get_schedules', READS, function(asked)

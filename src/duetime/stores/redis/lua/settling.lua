@@ -2,18 +2,17 @@
 
 local settling, reports = {}, {}
 
-
 -- Return a job if a claim on it is the last one, whether it still holds or was settled.
 function settling.claimed(token)
   local job = rows.read(token.id)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
 end
 
-local STANDING = {'fence', 'claim_id', 'state'}
+local LAST_CLAIM = {'fence', 'claim_id', 'state'}
 
 -- Return the state of a job, without the rest of it, if a claim on it is the last one.
 function settling.standing(token)
-  local job = rows.glance(token.id, STANDING)
+  local job = rows.glance(token.id, LAST_CLAIM)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job.state or nil
 end
 
@@ -47,9 +46,15 @@ local function trim(id, through)
   end
 end
 
--- Write what a run came to. A job that goes back while its cancellation is requested is cancelled instead.
+-- Whether a run that ends so cancels its job: a requested cancellation beats going back to pending. It is decided here,
+-- since the request may come until the moment of the write.
+local function ends_cancelled(job, change)
+  return job.cancel_requested_at and (change.state == 'pending' or change.state == 'cancelled')
+end
+
+-- Write what a run came to.
 local function write_down(job, change)
-  local cancelled = job.cancel_requested_at and (change.state == 'pending' or change.state == 'cancelled')
+  local cancelled = ends_cancelled(job, change)
   local state = cancelled and 'cancelled' or change.state
   local back = state == 'pending'
   local written = {
@@ -78,7 +83,7 @@ function settling.settle(change)
     reports.progress(change.progress)
     job = settling.claimed(change)
   end
-  -- First what may fail: whoever repeats what was written down is told that all is done.
+  -- First what may fail: if the call is repeated once the end is written, it does nothing more.
   jobs.store_all(change.new_jobs)
   write_down(job, change)
   if change.attempt then keep_attempt(job, change) end

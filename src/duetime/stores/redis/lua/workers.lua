@@ -2,7 +2,7 @@
 
 local workers = {}
 
--- Whether a worker lives: until somebody says otherwise, also when its lease is over.
+-- Whether a worker lives: until it is marked as stopped or dead, even after its lease has ended.
 function workers.alive(id)
   return redis.call('ZSCORE', key('leases'), id) and true or false
 end
@@ -12,7 +12,7 @@ local function renew(id, lease)
   redis.call('ZADD', key('leases'), now + lease, id)
 end
 
--- Let a worker that lives be it no longer, and drop what it was told.
+-- End the life of a worker, and drop its commands.
 local function end_life(id, state, reason)
   redis.call('ZREM', key('leases'), id)
   redis.call('ZREM', key('living'), id)
@@ -20,16 +20,13 @@ local function end_life(id, state, reason)
   commands.drop(id, reason)
 end
 
--- Return those that were alive until now.
+-- Mark workers as dead, and return those that were alive until now.
 local function bury(ids)
-  local dead = {}
-  for _, id in ipairs(ids) do
-    if workers.alive(id) then
-      end_life(id, 'dead', 'the worker died before it answered')
-      dead[#dead + 1] = id
-    end
-  end
-  return dead
+  return collect(ids, function(id)
+    if not workers.alive(id) then return nil end
+    end_life(id, 'dead', 'the worker died before it answered')
+    return id
+  end)
 end
 
 local function expired(most)
@@ -38,11 +35,7 @@ end
 
 -- Return the workers that have jobs and do not live.
 local function forsaken()
-  local found = {}
-  for _, id in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
-    if not workers.alive(id) then found[#found + 1] = id end
-  end
-  return found
+  return collect(redis.call('ZRANGE', key('holders'), 0, -1), function(id) return not workers.alive(id) and id end)
 end
 
 -- Whether there is anything to rescue.
@@ -55,12 +48,8 @@ verb('register', WRITES, function(asked)
   local id, moved = asked.worker.id, redis.call('HGET', key('meta'), 'moved')
   if moved then return reply({moved = moved}) end
   if redis.call('EXISTS', key('worker', id)) == 0 then
-    local fields = {'state', 'alive', 'started_at', now}
-    for name, value in pairs(asked.worker) do
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
-    redis.call('HSET', key('worker', id), unpack(fields))
+    asked.worker.state, asked.worker.started_at = 'alive', now
+    write(key('worker', id), asked.worker, NONE)
     redis.call('ZADD', key('workers'), now, id)
     redis.call('ZADD', key('worker_ids'), 0, id)
     redis.call('ZADD', key('living'), now, id)
@@ -73,16 +62,9 @@ end)
 
 -- Renew the lease of a worker that lives, and note how it is.
 function workers.beat(id, lease, stats)
-  local set, dropped = {}, {}
-  for name, value in pairs(stats) do
-    set[#set + 1] = name
-    set[#set + 1] = value
-  end
-  for _, name in ipairs({'last_error', 'paused_at', 'paused_reason'}) do
-    if stats[name] == nil then dropped[#dropped + 1] = name end
-  end
-  redis.call('HSET', key('worker', id), unpack(set))
-  if #dropped > 0 then redis.call('HDEL', key('worker', id), unpack(dropped)) end
+  local dropped = set_of({'last_error', 'paused_at', 'paused_reason'})
+  for name in pairs(dropped) do stats[name] = stats[name] or false end
+  write(key('worker', id), stats, dropped)
   renew(id, lease)
 end
 
@@ -134,11 +116,12 @@ local function adopt(id, asked, worker)
   if job.state ~= 'running' then return rows.unlist(id, 'held', worker) end
   local change = {fence = job.fence + 1, claim_id = asked.claim_id, worker = asked.worker}
   rows.change(id, change, job)
-  local before = cmsgpack.pack(job.worker or '', job.started_at or nil)
-  return '\147' .. cmsgpack.pack(rows.tell({}, job, change.fence)) .. before
+  local words = {rows.claim_words(job, change.fence)}
+  words[7], words[8] = job.worker or '', job.started_at or nil
+  return pack_row(words, 8)
 end
 
--- Mark workers dead whose lease is over, and take over what workers that do not live have: so much, or all that one of
+-- Mark workers dead whose lease is over, and take over what workers that do not live have: at most `most` jobs, or all that one of
 -- them has, since which job is to blame for a death is judged on all of those that it left. Tell whether there is more.
 verb('rescue', FREES, function(asked)
   local dead, adopted = bury(expired(1000)), {}

@@ -1,32 +1,110 @@
-"""Writes how runs end and what they report meanwhile, with the jobs that are called back."""
+"""Hands out jobs, and writes how their runs end and what they report meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
+from duetime.model.stored import checked_claim, unreadable_row
 from duetime.model.job import Claim, NewJob, Token
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob
-from duetime.stores.base import Hint
+from duetime.model.text import shown
+from duetime.model.time import Instant
+from duetime.model.worker import WorkerId
+from duetime.stores.base import ClaimRequest, Hint, NextDue
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
-    ANSWER_DECODER,
+    EXTRAS,
     JobWithClaim,
+    ServerAnswer,
+    demand_fields,
     job_fields,
     log_part_fields,
     progress_fields,
     read_attempt,
-    read_job_with_claim,
     settlement_fields,
     success_words,
+    token_fields,
 )
+
+_FIRST_EXTRA: Final = Claim._fields.index("failures")
+_TEXT_EXTRAS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
+_EXTRA_DEFAULTS: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
+_JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
+_TRIES: Final = 20
+"""How often callbacks are made anew because a cancellation of the job was requested meanwhile."""
+
+
+class RescuedClaim(NamedTuple):
+    """A claim on what a dead worker had, with who that was and since when it ran."""
+
+    claim: Claim
+    worker: str
+    started_at: Instant | None
+
+
+def read_claims(answer: ServerAnswer) -> list[Claim]:
+    """Read claims; a row that was edited by hand is handed out as it is, to fail alone."""
+    claim_id, now = answer.facts.get("claim_id", ""), answer.facts["now"]
+    claims: list[Claim] = []
+    for job_id, fence, due_at, line, payload, extras in answer.rows:
+        queue, priority, task = _split_line(line)
+        claims.append(
+            Claim(
+                job_id, fence, claim_id, task, payload, queue, priority, due_at, now, *_extra_columns(extras)
+            )
+        )
+    return claims
+
+
+def read_rescued_claims(answer: ServerAnswer) -> list[RescuedClaim]:
+    """Read claims on what dead workers had."""
+    claims = read_claims(ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
+    return [RescuedClaim(claim, *row[-2:]) for claim, row in zip(claims, answer.rows, strict=True)]
+
+
+@lru_cache(maxsize=1024)
+def _split_line(line: str) -> tuple[str, int, str]:
+    """Return the queue, the priority and the task that a line stands for."""
+    queue, priority, task = line.split("|", 2)
+    return queue, int(priority), task
+
+
+@lru_cache(maxsize=1024)
+def _extra_columns(extras: str) -> tuple[Any, ...]:
+    """Return the columns that share a field, which jobs of one kind have in common."""
+    given, problem = _decode_extras(extras)
+    values = [_extra_value(name, (_EXTRA_DEFAULTS | given).get(name)) for name in EXTRAS]
+    claim = checked_claim(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
+    return (claim if problem is None else claim._replace(problem=problem))[_FIRST_EXTRA:]
+
+
+def _decode_extras(extras: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        given = msgspec.json.decode(extras, type=dict[str, Any]) if extras else {}
+    except (msgspec.MsgspecError, RecursionError) as error:
+        # The server is less strict.
+        return {}, unreadable_row(f"extras is {shown(extras)}: {error}")
+    return given, None
+
+
+def _extra_value(name: str, told: Any) -> Any:
+    if name in _TEXT_EXTRAS or not isinstance(told, str):
+        return told
+    try:
+        return int(told)
+    except ValueError:
+        return told
 
 
 def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[str, Any]:
@@ -75,21 +153,37 @@ def callbacks_of_cancelled(standing: JobWithClaim, *, reason: str) -> list[dict[
 
 
 def claim_that_takes_over(standing: JobWithClaim, *, claim_id: str) -> Claim:
-    """Return the claim that takes a job away from whoever has it."""
+    """Return the claim that takes a job away from its worker."""
     job = standing.job
     same: dict[str, Any] = {name: getattr(job, name) for name in Claim._fields if name in _JOB_FIELDS}
     same["fence"] = job.fence + 1
     return Claim(job_id=job.id, claim_id=claim_id, claimed_at=standing.now, **same)
 
 
-_JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
-
-_TRIES: Final = 20
-"""How often callbacks are made anew because somebody has asked for the end of the job meanwhile."""
-
-
-class RedisSettling(RedisStorePart):
+class RedisRuns(RedisStorePart):
     """A part of `RedisStore`."""
+
+    async def claim(self, demand: ClaimRequest) -> list[Claim]:
+        """Atomically hand out jobs."""
+        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+            return []
+        return read_claims(await self._calls.write("claim", demand_fields(demand), rows=demand.limit))
+
+    async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
+        """Return what a claim of a worker whose answer was lost had handed out and is still held."""
+        asked = {"worker": worker, "claim_id": claim_id}
+        return read_claims(await self._calls.read("claims_under", asked))
+
+    async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
+        """Record that claims taken ahead have been started, fenced."""
+        if tokens:
+            request = {"tokens": [token_fields(token) for token in tokens], "started_at": started_at}
+            await self._calls.write("mark_started", request, rows=len(tokens))
+
+    async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
+        """Tell when the next pending job of these queues falls due."""
+        facts, _ = await self._calls.read("next_due", {"queues": queues, "tasks": tasks})
+        return NextDue(facts["now"], facts.get("due_at"), facts.get("limited_at"), facts["limited"])
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Write each change whose fence still holds and return their tokens."""
@@ -102,15 +196,15 @@ class RedisSettling(RedisStorePart):
         for _ in range(_TRIES):
             if not waiting and not successes:
                 return frozenset(accepted)
-            ends = await self._ends([change.token for change in waiting if change.calls_back])
+            ends = await self._standing([change.token.job_id for change in waiting if change.calls_back])
             if ends:
                 failpoint("within:settle")
             request = {
                 "changes": [settlement_request(change, ends.get(change.token.job_id)) for change in waiting],
                 "successes": success_words(successes),
             }
-            hints, several = self._settled_hints(waiting), len(waiting) + len(successes)
-            facts, _ = await self._calls.write("settle", ANSWER_DECODER, request, hints=hints, rows=several)
+            hints, several = _settled_hints(waiting), len(waiting) + len(successes)
+            facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))
             accepted.update(change.token for change in successes)
             accepted.difference_update(change.token for change in _at_places(facts["refused"], successes))
@@ -124,16 +218,16 @@ class RedisSettling(RedisStorePart):
                 "progress": [progress_fields(said) for said in progress],
                 "logs": log_part_fields(logs),
             }
-            await self._calls.write("report", ANSWER_DECODER, request, rows=len(progress) + len(logs))
+            await self._calls.write("report", request, rows=len(progress) + len(logs))
 
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
-        _, found = await self._calls.read("attempts", ANSWER_DECODER, {"id": job_id})
+        _, found = await self._calls.read("attempts", {"id": job_id})
         return sorted(map(read_attempt, found), key=lambda attempt: attempt.fence)
 
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
-        _, found = await self._calls.read("logs", ANSWER_DECODER, {"id": job_id})
+        _, found = await self._calls.read("logs", {"id": job_id})
         parts = [
             LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text)
             for fence, line, (attempt, text) in found
@@ -141,22 +235,11 @@ class RedisSettling(RedisStorePart):
         ]
         return sorted(parts, key=lambda part: (part.fence, part.line))
 
-    async def _ends(self, tokens: Sequence[Token]) -> Mapping[str, JobWithClaim]:
-        """Return what callbacks need to know of jobs that are about to end."""
-        if not tokens:
-            return {}
-        facts, found = await self._calls.read(
-            "standing", ANSWER_DECODER, {"ids": [token.job_id for token in tokens]}
-        )
-        return {
-            standing.job.id: standing
-            for standing in (read_job_with_claim(row, facts["now"]) for row in found)
-        }
 
-    def _settled_hints(self, settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
-        if any(map(leaves_work, settlements)):
-            return (Hint("jobs"),)
-        return (Hint("limits"),) if any(change.limited for change in settlements) else ()
+def _settled_hints(settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
+    if any(map(leaves_work, settlements)):
+        return (Hint("jobs"),)
+    return (Hint("limits"),) if any(change.limited for change in settlements) else ()
 
 
 def _at_places(places: Sequence[int], settlements: Sequence[Settlement]) -> list[Settlement]:

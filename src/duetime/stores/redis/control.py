@@ -1,0 +1,217 @@
+"""What people do to jobs and queues: cancel, snooze, release, pause, limit, purge, prune."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from duetime.errors import (
+    StoreUnavailable,
+)
+from duetime.model.ids import new_token
+from duetime.model.job import JobId
+from duetime.model.limits import UNLIMITED, Gate
+from duetime.model.outcome import decide, recalled
+from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
+from duetime.model.retry import NO_RETRIES
+from duetime.model.states import State
+from duetime.model.stored import StoredJob
+from duetime.model.text import clean_text
+from duetime.model.time import DAY, LATEST, Instant, Micros
+from duetime.stores.base import (
+    CancelAnswer,
+    Hint,
+    PruneResult,
+    ReleaseAnswer,
+    SnoozeAnswer,
+)
+from duetime.stores.redis.connection import RedisStorePart
+from duetime.stores.redis.rows import (
+    JobWithClaim,
+    NamedValues,
+    read_job,
+    read_job_with_claim,
+    read_remains,
+)
+from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
+
+_TRIES: Final = 20
+"""How often a decision is made anew that others have overtaken."""
+_JOBS_PER_CALL: Final = 1_000
+"""How many jobs one call reads or changes."""
+_PURGE_LOOKS_AT: Final = 1_000
+"""How many jobs one call of a purge looks at."""
+_UNDECIDED: Final = "undecided"
+_UNTOUCHED: Final = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
+
+
+class RedisControl(RedisStorePart):
+    """A part of `RedisStore`."""
+
+    async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
+        """Return the jobs that exist, in the order asked."""
+        records: list[StoredJob] = []
+        for some in _in_pieces(ids):
+            facts, found = await self._calls.read("get", {"ids": some}, rows=len(some))
+            records += [read_job(row, facts["now"]) for row in found]
+        return records
+
+    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+        """Cancel pending jobs, flag claimed ones and hint their workers."""
+        answers: dict[JobId, CancelAnswer] = {}
+        for some in _in_pieces(list(dict.fromkeys(ids))):
+            answers |= await self._cancel(some, reason=reason)
+        return answers
+
+    async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
+        """Put pending jobs off."""
+        answers: dict[JobId, SnoozeAnswer] = {}
+        for some in _in_pieces(list(dict.fromkeys(ids))):
+            request = {"ids": some, "delay": delay, "latest": LATEST}
+            facts, _ = await self._calls.write("snooze", request)
+            answers |= zip(some, map(SnoozeAnswer, facts["answers"]), strict=True)
+        return answers
+
+    async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+        """Take claimed jobs away from their workers and hint those."""
+        answers: dict[JobId, ReleaseAnswer] = {}
+        for some in _in_pieces(list(dict.fromkeys(ids))):
+            answers |= await self._release(some, force=force)
+        return answers
+
+    async def _release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+        """Take jobs away that are as they were when it was decided what becomes of them."""
+        answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
+        waiting = list(answers)
+        for _ in range(_TRIES):
+            found = await self._standing(waiting)
+            answers |= {
+                job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
+                for job_id, standing in found.items()
+            }
+            held = [standing for standing in found.values() if _may_be_released(standing.job, force=force)]
+            if not held:
+                return answers
+            request = {"changes": [_release_request(standing) for standing in held], "force": force}
+            facts, _ = await self._calls.write("release", request, hints=[Hint("jobs")])
+            moved: list[int] = facts["moved"]
+            waiting = [held[place - 1].job.id for place in moved]
+            for job in (standing.job for standing in held if standing.job.id not in waiting):
+                answers[job.id] = ReleaseAnswer.RELEASED
+                self._calls.subscribers.notify(Hint("worker", job.worker or ""))
+            if not waiting:
+                return answers
+        raise StoreUnavailable("jobs that were to be released changed hands again and again")
+
+    async def _cancel(
+        self, ids: Sequence[JobId], *, reason: str, waiting_only: bool = False
+    ) -> Mapping[JobId, CancelAnswer]:
+        """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
+        answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
+        called: dict[JobId, list[dict[str, object]]] = {}
+        reason = clean_text(reason)
+        for _ in range(_TRIES):
+            asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
+            request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
+            hints = [Hint("jobs")] if called else []
+            facts, undecided = await self._calls.write("cancel", request, hints=hints)
+            answers |= zip(asked, facts["answers"], strict=True)
+            for worker in facts["workers"]:
+                self._calls.subscribers.notify(Hint("worker", worker))
+            if not undecided:
+                return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
+            for standing in (read_job_with_claim(row, facts["now"]) for row in undecided):
+                called[standing.job.id] = callbacks_of_cancelled(standing, reason=reason)
+        raise StoreUnavailable("jobs that were to be cancelled changed again and again")
+
+    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
+        """Hand out nothing more from a queue."""
+        text = None if reason is None else clean_text(reason)
+        await self._calls.write("pause_queue", {"queue": queue, "reason": text})
+
+    async def resume_queue(self, queue: str) -> None:
+        """Hand out jobs of a queue again."""
+        await self._calls.write("resume_queue", {"queue": queue}, hints=[Hint("jobs")])
+
+    async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
+        """Limit a queue, or no longer."""
+        rule = limit or UNLIMITED
+        period = None if rule.count is None else rule.period
+        request = {"queue": queue, "most": rule.most, "rate_count": rule.count, "rate_period": period}
+        await self._calls.write("set_queue_limit", request, hints=[Hint("jobs")])
+
+    async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
+        """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
+        asked: NamedValues = {
+            "queue": queue,
+            "before": before,
+            "after": {},
+            "limit": limit,
+            "most": _PURGE_LOOKS_AT,
+        }
+        purged = 0
+        async for facts, _ in self._walk("purgeable", asked):
+            if some := facts["ids"][: limit - purged]:
+                answers = await self._cancel(some, reason=reason, waiting_only=True)
+                purged += list(answers.values()).count(CancelAnswer.CANCELLED)
+            if purged >= limit:
+                break
+        return purged
+
+    async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> PruneResult:
+        """Look at a stretch of jobs behind one, oldest first, and remove what is old."""
+        facts, found = await self._calls.read("prunable", {"after": after, "most": _JOBS_PER_CALL})
+        now, last = facts["now"], facts.get("last")
+        ended = [read_remains(row) for row in found]
+        old = [job for job in ended if retention.covers(job, now=now)]
+        firsts = await self._first_latest(old, keep=retention.keep_per_schedule)
+        gone = [job.id for job in old if not is_latest(job, firsts)]
+        if dry_run:
+            return PruneResult(len(gone), last)
+        if retention.before is not None and not after:
+            await self._prune_rest(before=retention.before - DAY)
+        spent = outlived(ended, going=frozenset(gone), now=now)
+        if not gone and not spent:
+            return PruneResult(0, last)
+        emptied = [{"id": job.id, "note": note_on(job.state, job.ttl)} for job in spent]
+        request = {"gone": gone, "outlived": emptied}
+        facts, _ = await self._calls.write("prune", request, rows=len(gone) + len(emptied))
+        return PruneResult(facts["gone"], last)
+
+    async def _prune_rest(self, *, before: Instant) -> None:
+        """Forget workers that have been gone for long, and what they were told and schedules went through that long ago."""
+        more = True
+        while more:
+            facts, _ = await self._calls.write("prune_rest", {"before": before, "most": _JOBS_PER_CALL})
+            more = facts["more"]
+
+    async def _first_latest(self, old: Iterable[Remains], *, keep: int) -> Mapping[str, Instant | None]:
+        schedules = sorted({job.schedule for job in old if job.schedule is not None})
+        if not keep or not schedules:
+            return {}
+        _, found = await self._calls.read("first_latest", {"schedules": schedules, "keep": keep})
+        return {name: first for name, first in found}  # noqa: C416 - `dict` would not know the types
+
+
+def _in_pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
+    """Yield a list in parts, since one call for all of it might keep other callers waiting."""
+    return (ids[first : first + _JOBS_PER_CALL] for first in range(0, len(ids), _JOBS_PER_CALL))
+
+
+def _may_be_released(job: StoredJob, *, force: bool) -> bool:
+    return job.state is State.RUNNING and (force or job.started_at is None)
+
+
+def _release_request(standing: JobWithClaim) -> dict[str, Any]:
+    """Return what to write for a job that is taken away, with the claim that must still hold."""
+    job = standing.job
+    change = decide(
+        claim_that_takes_over(standing, claim_id=new_token()),
+        recalled(started=job.started_at is not None),
+        policy=NO_RETRIES,
+        started_at=job.started_at,
+        now=standing.now,
+        rng=random.Random(),
+    )
+    return settlement_request(change, standing) | {"old_fence": job.fence, "old_claim_id": standing.claim_id}
