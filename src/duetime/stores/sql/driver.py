@@ -78,10 +78,10 @@ class ScriptUndone(Exception):
     """Raised by a script that undoes all it has done."""
 
 
-def script_name(script: Script[T]) -> str:
+def script_name(script: object) -> str:
     """Return the verb a script was made by; failpoints are called by it."""
     name: str = getattr(script, "__name__", "")
-    return name
+    return name.lstrip("_")
 
 
 def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:

@@ -14,7 +14,7 @@ from duetime.model.time import Instant
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.statements.loader import Statements
-from duetime.stores.sql.statements.rows import encode_batch, encode_rich_jobs
+from duetime.stores.sql.statements.rows import encode_batch, encode_new_jobs
 
 
 class KeyedPlacement(NamedTuple):
@@ -80,7 +80,7 @@ def _place(sql: Statements, asked: _Asked) -> Script[KeyedPlacement]:
     clashes: list[ArgumentsMismatch] = []
     waiting: _Asked = dict(asked)
     for _ in range(_MOST_TRIES):
-        yield Query(sql.enqueue_rich, {"rows": encode_rich_jobs(job for job, _ in waiting.values())})
+        yield Query(sql.enqueue, {"rows": encode_new_jobs(job for job, _ in waiting.values())})
         seen = yield from _look(sql, waiting)
         ids |= {job_id: job_id for job_id in seen.stored}
         verdicts = _judge_all(waiting, seen)
@@ -124,7 +124,7 @@ def _judge_all(waiting: _Asked, seen: _KeyHolders) -> Mapping[KeyDecision, dict[
 def _replace(sql: Statements, waiting: _Asked, held: Mapping[JobId, KeyHolder]) -> Script[dict[JobId, JobId]]:
     """Turn jobs that wait into those that were asked for; leave out those that have begun meanwhile."""
     changes = [waiting[job_id][0]._replace(id=holder.id) for job_id, holder in held.items()]
-    changed = yield Query(sql.replace_keyed, {"rows": encode_rich_jobs(changes)})
+    changed = yield Query(sql.replace_keyed, {"rows": encode_new_jobs(changes)})
     done = {row[0] for row in changed}
     return {job_id: holder.id for job_id, holder in held.items() if holder.id in done}
 

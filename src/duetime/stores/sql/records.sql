@@ -76,3 +76,8 @@ FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 SELECT {now}, {job_columns}
 FROM (SELECT id FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit) AS first
 JOIN {jobs} USING (id) ORDER BY due_at, id
+
+-- name: logs
+-- Read what the runs of a job have logged, from some line on.
+SELECT job_id, fence, attempt, line, text
+FROM {logs} WHERE job_id = :job_id AND (fence, line) > (:fence, :line) ORDER BY fence, line

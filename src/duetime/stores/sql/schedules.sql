@@ -18,20 +18,18 @@ CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
       ), s.streak_from - 1)
 ) END
 
+-- fragment: new_schedule
+-- What is set for a schedule.
+name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
+priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
+misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
+paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int
+
 -- name: add_schedules
 -- Add schedules; those that another has added meanwhile stay as they are.
-INSERT INTO {schedules} (name, task, payload, trigger_spec, declared, owner, queue, priority, on_crash, retries,
-                         timeout, options, overlap, overlap_limit, misfire, misfire_window, misfire_limit, pause_after,
-                         paused_at, paused_reason, paused_by, paused_until, parked_at, fired_through, next_at, made,
-                         streak_from, rev, created_at, updated_at)
-SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.owner, r.queue, r.priority, r.on_crash, r.retries,
-       r.timeout, r.options, r.overlap, r.overlap_limit, r.misfire, r.misfire_window, r.misfire_limit, r.pause_after,
-       r.paused_at, r.paused_reason, r.paused_by, r.paused_until, r.parked_at, r.fired_through, r.next_at, r.made,
-       r.streak_from, 1, {now}, {now}
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int} AS r
+INSERT INTO {schedules} ({names new_schedule}, rev, created_at, updated_at)
+SELECT r.*, 1, {now}, {now}
+FROM {each rows: new_schedule} AS r
 WHERE true
 ON CONFLICT (name) DO NOTHING
 RETURNING name
@@ -46,11 +44,7 @@ UPDATE {schedules} SET
     paused_at = r.paused_at, paused_reason = r.paused_reason, paused_by = r.paused_by,
     paused_until = r.paused_until, parked_at = r.parked_at, fired_through = r.fired_through, next_at = r.next_at,
     made = r.made, streak_from = r.streak_from, rev = {schedules}.rev + 1, updated_at = {now}
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int,
-      was_rev int, was_fired_through int} AS r
+FROM {each rows: new_schedule, was_rev int, was_fired_through int} AS r
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.was_rev AND {schedules}.fired_through = r.was_fired_through
 RETURNING {schedules}.name
 
