@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
+from duetime.errors import StoreError
+from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limits import Gate
+from duetime.model.queues import Registry
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
-
-if TYPE_CHECKING:
-    from duetime.errors import StoreError
-    from duetime.model.explain.facts import LimitFacts
-    from duetime.model.queues import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
