@@ -106,12 +106,12 @@ class MovingStore(Protocol):
     """Whole records, and whether they are still where the work is."""
 
     async def stretch(self, kind: RecordKind, *, after: str, until: str, limit: int) -> list[WholeRecord]:
-        """Return records by key as they are stored, behind one key and up to another, the first so many of them."""
+        """Return records by key as they are stored, behind one key and up to another, at most `limit` of them."""
 
     async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
         """Remove records by key and store others as they are, parts included, in one atomic step; safe to repeat.
 
-        A record whose key is there and is not to go stays as it is. Nobody is hinted, and nothing is counted or judged.
+        A record whose key is there and is not to go stays as it is. No one is hinted, and nothing is counted or judged.
         """
 
     async def set_moved(self, note: str | None) -> None:
@@ -151,7 +151,7 @@ class JobStore(Protocol):
 
     @property
     def single_writer(self) -> bool:
-        """Whether nobody else can write while a transaction is open."""
+        """Whether no one else can write while a transaction is open."""
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
@@ -192,7 +192,7 @@ class JobStore(Protocol):
     async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
         """Hand out due jobs that wait at gates or in limited queues, no more than the limits let through.
 
-        However many claim at once, and whoever dies in between. What cannot start hides nobody that can.
+        This holds however many workers claim at once, and if workers die meanwhile. A job that cannot start hides no job that can.
         """
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
@@ -334,7 +334,7 @@ class ReadStore(Protocol):
         """Return all workers that are known, newest first."""
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
-        """Return what, beside workers, decides whether jobs in a queue, under a gate, are handed out."""
+        """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
 
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""

@@ -1,6 +1,6 @@
 """Hands out jobs, and remembers how far claims have come through a backlog.
 
-An index may keep the entries of jobs that were claimed until somebody cleans up, once a minute or so. A claim that begins
+An index may keep the entries of jobs that were claimed until the server cleans up, about once a minute. A claim that begins
 at the oldest due time walks over all of them: in a drain of a million jobs that is more than the claim itself.
 """
 

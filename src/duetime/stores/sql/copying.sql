@@ -28,7 +28,7 @@ callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text, prog
 claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
 
 -- fragment: whole_attempt
--- A whole try, but for its claim, which nobody asks for any more.
+-- A whole try, but for its claim, which is not read any more.
 job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text, error text,
 traceback text
 

@@ -124,7 +124,7 @@ class DriverHandlerTransaction(Protocol):
         """Whether it took too long and was rolled back."""
 
     async def begin(self) -> object:
-        """Begin, wait for whatever that takes, and return the connection."""
+        """Begin, which may have to wait, and return the connection."""
 
     async def is_whole(self) -> bool:
         """Whether the transaction is still the one that was begun; asked once, before its last statements."""
@@ -147,7 +147,7 @@ class Driver(Protocol):
 
     @property
     def single_writer(self) -> bool:
-        """Whether nobody else can write while a transaction is open."""
+        """Whether no one else can write while a transaction is open."""
 
     async def open(self) -> None:
         """Connect."""
@@ -172,7 +172,7 @@ class Driver(Protocol):
         """
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
-        """Do the same for a thread that may wait, whatever loops run elsewhere; None, and nothing is done, where one is needed."""
+        """Do the same for a thread that may wait; return None, and do nothing, if it needs an event loop."""
 
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again on a new connection when no answer came."""

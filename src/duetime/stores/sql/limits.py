@@ -27,14 +27,14 @@ from duetime.stores.sql.verbs import SqlSubject, read, write
 _STEPS: Final = 500
 """How many ranges of the index one look walks for each task; the next look goes on from there."""
 _LATEST: Final = 100
-"""How many of the jobs that fell due last one look sees beside its walk; if there are fewer, it does not walk."""
+"""How many of the jobs that fell due last one look sees besides its walk; if there are fewer, it does not walk."""
 _SPARE_GATES: Final = 20
 """How many more gates are offered than are wanted, for those that others have locked."""
 _GATES_PRUNED_AT_ONCE: Final = 1_000
 _LOOKS: Final = 20
 """How many looks past closed gates one claim takes before it answers that it is not through."""
 _RECHECK_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
+"""When to look again at a gate that a job without a gate keeps shut: no one is told when that job has ended."""
 
 GatePosition: TypeAlias = tuple[str, str, int]
 """A gate, a queue and a priority: one range of the index."""
@@ -321,7 +321,7 @@ def _waiting(
     at_gates = [
         (*head[:4], min(gates[head.gate].free, demand.limit))
         for head in found.heads
-        # A limited queue that could not be locked is somebody else's just now.
+        # A limited queue that could not be locked is locked by another worker now.
         if head.gate in gates and (head.queue in queues or head.queue not in found.limited)
     ]
     in_queues = [(name, min(queues[name].free, demand.limit)) for name in found.queues if name in queues]

@@ -65,7 +65,7 @@ ORDER BY {jobs}.id
 {locking}
 
 -- name: withdraw
--- Cancel planted jobs that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
+-- Cancel planted jobs that are not claimed. An occurrence that is to come becomes free to be planted again, and one
 -- that is named free for another record; any other stays with its job.
 UPDATE {jobs} {index history} SET
     state = 'cancelled', finished_at = {now}, reason = r.reason,
@@ -76,8 +76,8 @@ WHERE {planted} AND {jobs}.state = 'pending'
 RETURNING {jobs}.schedule, {jobs}.span_first, {jobs}.occurrence
 
 -- name: withdraw_claimed
--- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
--- somebody had cancelled them before.
+-- Ask the workers that hold planted jobs not to start them. There are no callbacks, as for jobs that are not claimed, unless
+-- the job was cancelled before.
 UPDATE {jobs} {index history} SET
                   callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END,
                   cancel_requested_at = coalesce(cancel_requested_at, {now}),
@@ -122,7 +122,7 @@ SELECT {now},
         WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until > {now})
 
 -- name: fire
--- Move schedules on, unless somebody else has moved, changed or paused them. One whose pause is over can be moved on
+-- Move schedules on, unless they were moved, changed or paused meanwhile. One whose pause is over can be moved on
 -- before it resumes.
 UPDATE {schedules} SET
     fired_through = r.fired_through, next_at = r.next_at, made = {schedules}.made + r.made,
@@ -140,7 +140,7 @@ WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fire
 RETURNING {schedules}.name
 
 -- name: fired_jobs
--- Find the jobs that schedules have made at their own times and that have not ended; neither what somebody has triggered,
+-- Find the jobs that schedules have made at their own times and that have not ended; neither what was triggered by hand,
 -- which has no occurrence, nor what was made up for, which says the first of what it stands for.
 SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index history}
 WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 'running')

@@ -56,7 +56,7 @@ def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaS
 
 
 def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
-    """Apply the missing steps in one transaction; whoever comes second finds nothing left to do."""
+    """Apply the missing steps in one transaction; a second process finds nothing left to do."""
     yield Query(sql.migration_lock, {})
     found, moved = yield from _read_version(sql)
     for step in steps:

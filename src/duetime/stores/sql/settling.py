@@ -177,7 +177,7 @@ def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token
 
 
 def fate(sql: Statements, token: Token) -> Script[bool]:
-    """Tell whether a claim was settled, once whoever may still be about it has come to an end."""
+    """Tell whether a claim was settled, when no transaction is settling it any more."""
     held = yield Query(sql.holders, {"rows": encode_batch([token])})
     if held:
         return False

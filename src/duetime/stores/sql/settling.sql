@@ -39,7 +39,7 @@ RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 )
 
 -- name: succeed
--- Write runs that came to nothing but success: the same as `settle` with half the values to read for each job,
+-- Write runs that succeeded and need nothing else: the same as `settle` with half the values to read for each job,
 -- what most of them share only once, and only their number for an answer.
 UPDATE {jobs} SET
     state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
@@ -65,7 +65,7 @@ WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: trim_attempts
--- Forget tries of long ago that came to nothing but a later due time.
+-- Forget old tries that only snoozed.
 DELETE FROM {attempts} WHERE outcome = 'snoozed' AND (job_id, fence) IN (
     SELECT a.job_id, a.fence FROM {each rows: job_id text, fence int} AS r
     JOIN {attempts} AS a ON a.job_id = r.job_id AND a.fence <= r.fence
