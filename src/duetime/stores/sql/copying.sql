@@ -87,65 +87,47 @@ SELECT {names whole_entry} FROM {audit} WHERE id > :after AND id <= :until ORDER
 -- name: put_queues
 -- Store queues as they are.
 INSERT INTO {queues} ({names whole_queue})
-SELECT r.* FROM {each rows: whole_queue} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_queue} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_gates
 -- Store gates as they are.
 INSERT INTO {gates} ({names whole_gate})
-SELECT r.* FROM {each rows: whole_gate} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_gate} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_workers
 -- Store workers as they are.
 INSERT INTO {workers} ({names whole_worker})
-SELECT r.* FROM {each rows: whole_worker} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_worker} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_commands
 -- Store commands as they are.
 INSERT INTO {commands} ({names whole_command})
-SELECT r.* FROM {each rows: whole_command} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_command} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_jobs
 -- Store jobs as they are.
 INSERT INTO {jobs} ({names whole_job})
-SELECT r.* FROM {each rows: whole_job} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_job} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_attempts
 -- Store tries as they are.
 INSERT INTO {attempts} ({names whole_attempt}, claim_id)
-SELECT r.*, '' FROM {each rows: whole_attempt} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.*, '' FROM {each rows: whole_attempt} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_logs
 -- Store parts of logs as they are.
 INSERT INTO {logs} ({names whole_log})
-SELECT r.* FROM {each rows: whole_log} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_log} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_schedules
 -- Store schedules as they are.
 INSERT INTO {schedules} ({names whole_schedule})
-SELECT r.* FROM {each rows: whole_schedule} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_schedule} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_entries
 -- Store entries as they are.
 INSERT INTO {audit} ({names whole_entry})
-SELECT r.* FROM {each rows: whole_entry} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+SELECT r.* FROM {each rows: whole_entry} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: remove_queues
 -- Remove queues.
