@@ -103,8 +103,7 @@ def tapped(store: Store) -> list[Sent]:
     whole: Any = store
     # No public name shows it.
     if hasattr(whole, "_driver"):
-        tap = Tap(whole._driver, sent)  # noqa: SLF001
-        whole._driver = whole._enqueuing._driver = whole._limited._driver = tap  # noqa: SLF001
+        whole._driver = Tap(whole._driver, sent)  # noqa: SLF001
     else:
         whole._calls = CallTap(whole._calls, sent)  # noqa: SLF001
     return sent

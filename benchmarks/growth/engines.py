@@ -253,5 +253,4 @@ def _deletions() -> tuple[str, ...]:
 def _statements(url: str) -> Iterator[Any]:
     # No public name shows them.
     store: Any = open_store(url)
-    sql = store._sql  # noqa: SLF001
-    yield from (getattr(sql, name) for name in type(sql).__annotations__)
+    yield from store._sql  # noqa: SLF001

@@ -124,7 +124,7 @@ async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_po
         written = Counter(name for _, kind, name in sent if kind == "write")
         assert asked.total() <= SCHEDULES * MOST_ASKED
         # On Redis the call that moves schedules on stores their jobs as well.
-        stores_jobs = {} if scheduler.url.startswith("redis") else {"enqueue_rich": full}
+        stores_jobs = {} if scheduler.url.startswith("redis") else {"enqueue": full}
         assert written == {"fire": full, **stores_jobs}
         assert len(sent) <= 4 * rounds + 2
         for number in range(SCHEDULES):

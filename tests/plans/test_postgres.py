@@ -205,7 +205,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.settled_before, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.adopt, {"rows": ROW, "worker": "w", "claim_id": "d", "now": DUE}, "duetime_jobs_pkey"),
         (SQL.cancel, {"rows": ROW, "reason": "r", "now": DUE}, "duetime_jobs_pkey"),
-        (SQL.existing, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.standing, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.get, {"rows": ROW, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.key_holders, {"rows": KEYED, "now": DUE}, "duetime_jobs_key duetime_jobs_pkey"),
         (SQL.replace_keyed, {"rows": OTHER, "now": DUE}, "duetime_jobs_pkey"),

@@ -23,8 +23,6 @@ SERVERS = SQL - {"sqlite"}
 """Those SQL databases in which many write at the same time."""
 UNTYPED = frozenset({"sqlite", "redis"})
 """Those that keep anything where a number should be."""
-GROWN = SQL - {"mariadb"}
-"""Those whose tables have had older versions."""
 POOLED = frozenset(
     {
         "TestWakeups",  # What a worker hears of goes over a connection of its own.
@@ -61,7 +59,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     narrowed = {
         "sql_url": [kind for kind in kinds if kind in SQL],
         "untyped_url": [kind for kind in kinds if kind in UNTYPED],
-        "grown_url": [kind for kind in kinds if kind in GROWN],
         "server_url": [kind for kind in kinds if kind in SERVERS],
         "hearing_url": hearing,
         "hearing_sql_url": [kind for kind in hearing if kind in SQL],
@@ -92,12 +89,6 @@ def server_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def untyped_url(request: pytest.FixtureRequest) -> str:
     """The same for stores that keep anything where a number should be."""
-    return _url(request)
-
-
-@pytest.fixture
-def grown_url(request: pytest.FixtureRequest) -> str:
-    """The same for databases whose tables have had older versions."""
     return _url(request)
 
 

@@ -7,9 +7,9 @@ from duetime.model.ids import new_token
 from duetime.model.limits import Gate
 from duetime.stores.base import ClaimRequest
 from duetime.stores.open import open_store
-from duetime.stores.sql.limits import LimitedClaimer
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.statements.loader import Statements, load
+from duetime.stores.sql.store import SqlStore
 from duetime.testing.conformance.kit import TASK, hire
 from duetime.testing.conformance.limits import gated
 from tests.integration.postgres.kit import ask, opened
@@ -35,12 +35,14 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
     async with opened(postgres_url) as driver:
         await hire(store, "w1", "w2")
         _, second = await store.enqueue([gated("a", priority=0), gated("b")])
-        stopped = LimitedClaimer(
-            driver,
-            Statements(lambda name: STUCK if name == "running_under" else getattr(SQL, name)),
-            one_statement=True,
+        stopped = open_store(postgres_url)
+        assert isinstance(stopped, SqlStore)
+        stopped._sql = Statements(
+            [one.name for one in SQL],
+            lambda name: STUCK if name == "running_under" else getattr(SQL, name),
         )
-        claim = asyncio.ensure_future(stopped.claim(replace(ANY, claim_id=new_token())))
+        await stopped.open()
+        claim = asyncio.ensure_future(stopped.claim_limited(replace(ANY, claim_id=new_token())))
         # Less than the server lets the other one sleep.
         async with asyncio.timeout(20):
             while not await driver.read(SLEEPERS):  # noqa: ASYNC110 - the server does not tell
@@ -49,4 +51,5 @@ async def test_a_claimer_that_is_stopped_half_way_holds_up_nobody_at_other_gates
         assert [claim.job_id for claim in other.claims] == [second]
         claim.cancel()
         await asyncio.wait({claim})
+        await stopped.close()
     await store.close()

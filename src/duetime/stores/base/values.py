@@ -1,23 +1,21 @@
-"""What stores are asked and what they answer, beside the values of the model."""
+"""What stores are asked and what they answer, besides the values of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
+from duetime.errors import StoreError
+from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limits import Gate
+from duetime.model.queues import Registry
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
-
-if TYPE_CHECKING:
-    from duetime.errors import StoreError
-    from duetime.model.explain.facts import LimitFacts
-    from duetime.model.queues import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ class LimitedClaims(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PulseQuery:
-    """What a heartbeat is to look for on its way, so that nobody has to ask for it alone."""
+    """What a heartbeat is to look for on its way, so that it needs no query of its own."""
 
     queues: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -171,7 +169,7 @@ class DueSchedules(NamedTuple):
     """When the next schedule goes on that is paused until a time."""
 
     def up_to(self, limit: int) -> DueSchedules:
-        """Return no more than so many; those that go on, which stand in front, have to wait the least."""
+        """Return at most `limit` schedules; those that resume come first."""
         next_at, resumes_at = self.next_at, self.resumes_at
         for left in reversed(self.schedules[limit:]):
             if left.paused_at is None:

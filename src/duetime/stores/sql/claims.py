@@ -1,6 +1,6 @@
 """Hands out jobs, and remembers how far claims have come through a backlog.
 
-An index may keep the entries of jobs that were claimed until somebody cleans up, once a minute or so. A claim that begins
+An index may keep the entries of jobs that were claimed until the server cleans up, about once a minute. A claim that begins
 at the oldest due time walks over all of them: in a drain of a million jobs that is more than the claim itself.
 """
 
@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Final, TypeAlias
 
+from duetime.errors import StoreError
 from duetime.model.job import Claim, Token
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId
@@ -25,6 +27,7 @@ from duetime.stores.sql.statements.rows import (
     read_moment,
     unpack_claims,
 )
+from duetime.stores.sql.verbs import SqlSubject, read, write
 
 BacklogPosition: TypeAlias = tuple[str, int, Instant]
 """A queue, a priority, and the due time at which to begin."""
@@ -34,6 +37,98 @@ _LONG_BACKLOG: Final = 1_000
 _TRUSTED_FOR: Final = 1.0
 """For how many seconds a queue's floors hold: jobs that come to lie behind, such as those that go back, are found by the
 first claim after this that takes from the queue."""
+
+
+class SqlClaims(SqlSubject):
+    """Hands out jobs."""
+
+    @cached_property
+    def _backlogs(self) -> Backlogs:
+        return Backlogs()
+
+    async def claim(self, demand: ClaimRequest) -> list[Claim]:
+        """Atomically hand out jobs."""
+        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+            return []
+        one_statement = self._dialect.claims_per_statement
+        floors = self._backlogs.floors(demand) if one_statement else []
+        script = partial(_claim, self._sql, demand, one_statement=one_statement, floors=floors)
+        try:
+            claims = await self._driver.write(script, atomic=not one_statement, rows=demand.limit)
+        except StoreError as error:
+            if "BLOB" not in str(error):
+                raise
+            await self._quote_blobs()
+            claims = await self._driver.write(script, atomic=not one_statement, rows=demand.limit)
+        if one_statement:
+            self._backlogs.note(demand, claims, floors=floors)
+        return claims
+
+    @write()
+    def _quote_blobs(self) -> Script[None]:
+        """Make jobs claimable that hold bytes where they should not."""
+        yield Query(self._sql.quote_blobs, {})
+
+    @read()
+    def claims_under(self, worker: WorkerId, claim_id: str) -> Script[list[Claim]]:
+        """Return what a claim whose answer was lost had handed out and is still held."""
+        found = yield Query(self._sql.claims_under, {"worker": worker, "claim_id": claim_id})
+        return [read_checked_claim(row) for row in found]
+
+    @write(atomic=False, rows=len)
+    def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
+        """Record that claims taken ahead have been started, fenced."""
+        rows = encode_batch_for(self._sql.mark_started, tokens)
+        yield Query(self._sql.mark_started, {"rows": rows, "started_at": started_at})
+
+    @read()
+    def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
+        """Tell when the next pending job of these queues falls due."""
+        values = {
+            "queues": encode_batch((queue,) for queue in queues),
+            "tasks": encode_batch((task,) for task in tasks),
+        }
+        found = yield Query(self._sql.next_due, values)
+        now, due_at, in_queues, at_gates, limited = found[0]
+        future = [at for one in (in_queues, at_gates) if (at := read_moment(one)) is not None]
+        return NextDue(now, read_moment(due_at), min(future, default=None), bool(limited))
+
+
+def _claim(
+    sql: Statements, demand: ClaimRequest, *, one_statement: bool, floors: Sequence[BacklogPosition] = ()
+) -> Script[list[Claim]]:
+    """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
+    groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
+    tasks = encode_batch((task,) for task in demand.tasks)
+    claims: list[Claim] = []
+    for group in groups:
+        limit = min(demand.limit - len(claims), sum(most for _, most in group))
+        if limit <= 0:
+            continue
+        choice = {
+            "worker": demand.worker,
+            "claim_id": demand.claim_id,
+            "queues": encode_batch(group),
+            "limit": limit,
+            "tasks": tasks,
+            "ahead": demand.ahead,
+            "unstarted": int(demand.unstarted or demand.ahead > 0),
+            "below_priority": demand.below_priority,
+            "floors": encode_batch(floors),
+        }
+        found = yield Query(sql.claim, choice)
+        if one_statement:
+            claims += map(read_claim, found)
+            continue
+        packed, chosen = found[0]
+        if some := unpack_claims(packed):
+            yield Query(sql.take, {**choice, "chosen": chosen})
+            claims += some
+    if one_statement:
+        # Databases return changed rows in any order.
+        rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
+        claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
+    return claims
 
 
 @dataclass(slots=True)
@@ -90,70 +185,3 @@ def _reached(demand: ClaimRequest, last: str) -> set[str]:
 def _kind_of_claim(demand: ClaimRequest) -> object:
     # Each kind leaves other jobs behind.
     return demand.worker, demand.tasks, demand.unstarted, demand.below_priority
-
-
-def claim(
-    sql: Statements, demand: ClaimRequest, *, one_statement: bool, floors: Sequence[BacklogPosition] = ()
-) -> Script[list[Claim]]:
-    """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
-    groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
-    tasks = encode_batch((task,) for task in demand.tasks)
-    claims: list[Claim] = []
-    for group in groups:
-        limit = min(demand.limit - len(claims), sum(most for _, most in group))
-        if limit <= 0:
-            continue
-        choice = {
-            "worker": demand.worker,
-            "claim_id": demand.claim_id,
-            "queues": encode_batch(group),
-            "limit": limit,
-            "tasks": tasks,
-            "ahead": demand.ahead,
-            "unstarted": int(demand.unstarted or demand.ahead > 0),
-            "below_priority": demand.below_priority,
-            "floors": encode_batch(floors),
-        }
-        found = yield Query(sql.claim, choice)
-        if one_statement:
-            claims += map(read_claim, found)
-            continue
-        packed, chosen = found[0]
-        if some := unpack_claims(packed):
-            yield Query(sql.take, {**choice, "chosen": chosen})
-            claims += some
-    if one_statement:
-        # Databases return changed rows in any order.
-        rank = {queue: place for place, (queue, _) in enumerate(demand.queues)}
-        claims.sort(key=lambda claim: (rank[claim.queue], claim.priority, claim.due_at, claim.job_id))
-    return claims
-
-
-def quote_blobs(sql: Statements) -> Script[None]:
-    """Make jobs claimable that hold bytes where they should not."""
-    yield Query(sql.quote_blobs, {})
-
-
-def claims_under(sql: Statements, worker: WorkerId, claim_id: str) -> Script[list[Claim]]:
-    """Look up what a claim had handed out."""
-    found = yield Query(sql.claims_under, {"worker": worker, "claim_id": claim_id})
-    return [read_checked_claim(row) for row in found]
-
-
-def mark_started(sql: Statements, tokens: Sequence[Token], started_at: Instant) -> Script[None]:
-    """Record that claims have been started."""
-    yield Query(
-        sql.mark_started, {"rows": encode_batch_for(sql.mark_started, tokens), "started_at": started_at}
-    )
-
-
-def next_due(sql: Statements, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
-    """Tell when the next pending job falls due."""
-    values = {
-        "queues": encode_batch((queue,) for queue in queues),
-        "tasks": encode_batch((task,) for task in tasks),
-    }
-    found = yield Query(sql.next_due, values)
-    now, due_at, in_queues, at_gates, limited = found[0]
-    future = [at for one in (in_queues, at_gates) if (at := read_moment(one)) is not None]
-    return NextDue(now, read_moment(due_at), min(future, default=None), bool(limited))

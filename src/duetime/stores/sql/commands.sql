@@ -26,7 +26,7 @@ UPDATE {commands} SET done_at = {now}, outcome = :outcome
 WHERE id = :id AND done_at IS NULL
 
 -- name: drop_commands
--- Give up what nobody is left to carry out.
+-- Drop commands of workers that are gone.
 UPDATE {commands} {index open of commands} SET done_at = {now}, outcome = :reason, dropped = 1
 FROM {each rows: id text} AS r
 WHERE {commands}.worker = r.id AND {commands}.done_at IS NULL

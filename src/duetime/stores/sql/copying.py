@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from duetime.model.store_copy import COLUMNS, RecordKind, RecordRow, WholeRecord
-from duetime.stores.sql.driver import Driver, Query, Script, Statement
+from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch
+from duetime.stores.sql.verbs import SqlSubject, read, write
 
 _PROGRESS: Final = COLUMNS[RecordKind.JOBS].index("progress")
 _DIGITS: Final = 6
@@ -79,44 +80,56 @@ def _tables(sql: Statements, kind: RecordKind) -> tuple[_Table, ...]:
             return (_Table(sql.whole_entries, sql.put_entries, sql.remove_entries),)
 
 
-def stretch(
-    sql: Statements, kind: RecordKind, *, after: str, until: str, limit: int
-) -> Script[list[WholeRecord]]:
-    """Read records by key, with their parts."""
-    table, *others = _tables(sql, kind)
-    found = yield Query(table.read, {"after": after, "until": until, "limit": limit})
-    if not found:
-        return []
-    own = [table.from_stored(columns) for columns in found]
-    parts: list[Mapping[object, list[RecordRow]]] = []
-    for part in others:
-        belonging = yield Query(part.read, {"after": after, "until": own[-1][0]})
-        parts.append(_by_key(map(part.from_stored, belonging)))
-    return [WholeRecord(row, tuple(tuple(part.get(row[0], ())) for part in parts)) for row in own]
+class SqlCopying(SqlSubject):
+    """Whole records, and whether they are still where the work is."""
 
+    moved: str | None = None
 
-def exchange(
-    sql: Statements, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]
-) -> Script[None]:
-    """Remove records with their parts, and store others."""
-    tables = _tables(sql, kind)
-    for table in tables if gone else ():
-        yield Query(table.remove, {"rows": encode_batch((key,) for key in gone)})
-    for place, table in enumerate(tables):
-        listed = [
-            table.to_stored(row)
-            for record in records
-            for row in ((record.row,) if place == 0 else record.parts[place - 1])
-        ]
-        if listed:
-            yield Query(table.put, {"rows": encode_batch(listed)})
+    @read(rows=None)
+    def stretch(self, kind: RecordKind, *, after: str, until: str, limit: int) -> Script[list[WholeRecord]]:
+        """Return records by key as they are stored, with their parts."""
+        table, *others = _tables(self._sql, kind)
+        found = yield Query(table.read, {"after": after, "until": until, "limit": limit})
+        if not found:
+            return []
+        own = [table.from_stored(columns) for columns in found]
+        parts: list[Mapping[object, list[RecordRow]]] = []
+        for part in others:
+            belonging = yield Query(part.read, {"after": after, "until": own[-1][0]})
+            parts.append(_by_key(map(part.from_stored, belonging)))
+        return [WholeRecord(row, tuple(tuple(part.get(row[0], ())) for part in parts)) for row in own]
 
+    async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
+        """Remove records with their parts, and store others as they are."""
+        if gone or records:
+            await self._exchange(kind, gone, records)
 
-def set_moved(sql: Statements, note: str | None) -> Script[None]:
-    """Note that the work goes on elsewhere, in place of what was noted before."""
-    yield Query(sql.forget_moved, {})
-    if note is not None:
-        yield Query(sql.note_moved, {"note": note})
+    @write(rows=None)
+    def _exchange(
+        self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]
+    ) -> Script[None]:
+        tables = _tables(self._sql, kind)
+        for table in tables if gone else ():
+            yield Query(table.remove, {"rows": encode_batch((key,) for key in gone)})
+        for place, table in enumerate(tables):
+            listed = [
+                table.to_stored(row)
+                for record in records
+                for row in ((record.row,) if place == 0 else record.parts[place - 1])
+            ]
+            if listed:
+                yield Query(table.put, {"rows": encode_batch(listed)})
+
+    async def set_moved(self, note: str | None) -> None:
+        """Note that the work goes on elsewhere, in place of what was noted before."""
+        await self._set_moved(note)
+        self.moved = note
+
+    @write()
+    def _set_moved(self, note: str | None) -> Script[None]:
+        yield Query(self._sql.forget_moved, {})
+        if note is not None:
+            yield Query(self._sql.note_moved, {"note": note})
 
 
 def _by_key(found: Iterable[RecordRow]) -> Mapping[object, list[RecordRow]]:
@@ -124,27 +137,3 @@ def _by_key(found: Iterable[RecordRow]) -> Mapping[object, list[RecordRow]]:
     for row in found:
         listed[row[0]].append(row)
     return listed
-
-
-class SqlCopying:
-    """A part of `SqlStore`, which has the driver and the statements."""
-
-    _driver: Driver
-    _sql: Statements
-    moved: str | None
-
-    async def stretch(self, kind: RecordKind, *, after: str, until: str, limit: int) -> list[WholeRecord]:
-        """Return records by key as they are stored."""
-        return await self._driver.read(
-            lambda: stretch(self._sql, kind, after=after, until=until, limit=limit), rows=None
-        )
-
-    async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
-        """Remove records and store others as they are."""
-        if gone or records:
-            await self._driver.write(lambda: exchange(self._sql, kind, gone, records), rows=None)
-
-    async def set_moved(self, note: str | None) -> None:
-        """Note that the work goes on elsewhere."""
-        await self._driver.write(lambda: set_moved(self._sql, note))
-        self.moved = note

@@ -1,166 +1,133 @@
--- Whole records, for those who move everything to another store. `model.whole` has the order of the columns.
+-- Whole records, for moving everything to another store. `model.store_copy` has the order of the columns.
 
 -- fragment: whole_queue
 -- A whole queue.
-name, paused_at, paused_reason, most, rate_count, rate_period, starts
+name text, paused_at int, paused_reason text, most int, rate_count int, rate_period int, starts text
 
 -- fragment: whole_gate
 -- A whole gate.
-name, task, most, rate_count, rate_period, starts, seen_at
+name text, task text, most int, rate_count int, rate_period int, starts text, seen_at int
 
 -- fragment: whole_worker
 -- A whole worker.
-id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots, started_at, beat_at,
-lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
+id text, state text, host text, host_key text, pid int, pid_started text, version text, queues text, tasks text,
+declares text, fires int, slots int, started_at int, beat_at int, lease_until int, running int, done int, failed int,
+loop_lag int, last_error text, paused_at int, paused_reason text
 
 -- fragment: whole_command
 -- A whole command.
-worker, id, kind, body, created_at, taken_at, done_at, outcome, dropped
+worker text, id text, kind text, body text, created_at int, taken_at int, done_at int, outcome text, dropped int
 
 -- fragment: whole_job
 -- A whole job.
-{job_columns}, claim_id, cancel_reason, keep_key, key_until, key_held
+id text, task text, payload text, queue text, priority int, state text, due_at int, created_at int, started_at int,
+finished_at int, worker text, fence int, failures int, crashes int, blames int, on_crash text, retries int,
+timeout int, result text, result_error text, error text, traceback text, reason text, cancel_requested_at int,
+schedule text, occurrence int, span_first int, span_count int, unique_key text, tags text, parent text,
+callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text, progress real, progress_note text,
+claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
 
 -- fragment: whole_attempt
--- A whole try, but for its claim, which nobody asks for any more.
-job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
+-- A whole try, but for its claim, which is not read any more.
+job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text, error text,
+traceback text
 
 -- fragment: whole_log
 -- A part of a log.
-job_id, fence, line, attempt, text
+job_id text, fence int, line int, attempt int, text text
 
 -- fragment: whole_schedule
 -- A whole schedule.
-name, task, payload, trigger_spec, declared, owner, queue, priority, on_crash, retries, timeout, options, overlap,
-overlap_limit, misfire, misfire_window, misfire_limit, pause_after, paused_at, paused_reason, paused_by, paused_until,
-parked_at, fired_through, next_at, made, streak_from, rev, created_at, updated_at
+name text, task text, payload text, trigger_spec text, declared text, owner text, queue text, priority int,
+on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int, misfire text,
+misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text, paused_by text,
+paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int, rev int, created_at int,
+updated_at int
 
 -- fragment: whole_entry
 -- A whole entry.
-id, at, who, verb, target, detail
+id text, at int, who text, verb text, target text, detail text
 
 -- name: whole_queues
 -- Read a stretch of queues.
-SELECT {whole_queue} FROM {queues} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
+SELECT {names whole_queue} FROM {queues} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
 
 -- name: whole_gates
 -- Read a stretch of gates.
-SELECT {whole_gate} FROM {gates} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
+SELECT {names whole_gate} FROM {gates} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
 
 -- name: whole_workers
 -- Read a stretch of workers.
-SELECT {whole_worker} FROM {workers} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
+SELECT {names whole_worker} FROM {workers} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
 
 -- name: whole_commands
 -- Read what a stretch of workers was told.
-SELECT {whole_command} FROM {commands} WHERE worker > :after AND worker <= :until ORDER BY worker, id
+SELECT {names whole_command} FROM {commands} WHERE worker > :after AND worker <= :until ORDER BY worker, id
 
 -- name: whole_jobs
 -- Read a stretch of jobs.
-SELECT {whole_job} FROM {jobs} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
+SELECT {names whole_job} FROM {jobs} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
 
 -- name: whole_attempts
 -- Read the tries of a stretch of jobs.
-SELECT {whole_attempt} FROM {attempts} WHERE job_id > :after AND job_id <= :until ORDER BY job_id, fence
+SELECT {names whole_attempt} FROM {attempts} WHERE job_id > :after AND job_id <= :until ORDER BY job_id, fence
 
 -- name: whole_logs
 -- Read the logs of a stretch of jobs.
-SELECT {whole_log} FROM {logs} WHERE job_id > :after AND job_id <= :until ORDER BY job_id, fence, line
+SELECT {names whole_log} FROM {logs} WHERE job_id > :after AND job_id <= :until ORDER BY job_id, fence, line
 
 -- name: whole_schedules
 -- Read a stretch of schedules.
-SELECT {whole_schedule} FROM {schedules} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
+SELECT {names whole_schedule} FROM {schedules} WHERE name > :after AND name <= :until ORDER BY name LIMIT :limit
 
 -- name: whole_entries
 -- Read a stretch of entries.
-SELECT {whole_entry} FROM {audit} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
+SELECT {names whole_entry} FROM {audit} WHERE id > :after AND id <= :until ORDER BY id LIMIT :limit
 
 -- name: put_queues
 -- Store queues as they are.
-INSERT INTO {queues} ({whole_queue})
-SELECT r.*
-FROM {each rows: name text, paused_at int, paused_reason text, most int, rate_count int, rate_period int,
-      starts text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {queues} ({names whole_queue})
+SELECT r.* FROM {each rows: whole_queue} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_gates
 -- Store gates as they are.
-INSERT INTO {gates} ({whole_gate})
-SELECT r.*
-FROM {each rows: name text, task text, most int, rate_count int, rate_period int, starts text, seen_at int} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {gates} ({names whole_gate})
+SELECT r.* FROM {each rows: whole_gate} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_workers
 -- Store workers as they are.
-INSERT INTO {workers} ({whole_worker})
-SELECT r.*
-FROM {each rows: id text, state text, host text, host_key text, pid int, pid_started text, version text, queues text,
-      tasks text, declares text, fires int, slots int, started_at int, beat_at int, lease_until int, running int,
-      done int, failed int, loop_lag int, last_error text, paused_at int, paused_reason text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {workers} ({names whole_worker})
+SELECT r.* FROM {each rows: whole_worker} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_commands
 -- Store commands as they are.
-INSERT INTO {commands} ({whole_command})
-SELECT r.*
-FROM {each rows: worker text, id text, kind text, body text, created_at int, taken_at int, done_at int, outcome text,
-      dropped int} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {commands} ({names whole_command})
+SELECT r.* FROM {each rows: whole_command} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_jobs
 -- Store jobs as they are.
-INSERT INTO {jobs} ({whole_job})
-SELECT r.*
-FROM {each rows: id text, task text, payload text, queue text, priority int, state text, due_at int, created_at int,
-      started_at int, finished_at int, worker text, fence int, failures int, crashes int, blames int, on_crash text,
-      retries int, timeout int, result text, result_error text, error text, traceback text, reason text,
-      cancel_requested_at int, schedule text, occurrence int, span_first int, span_count int, unique_key text,
-      tags text, parent text, callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text,
-      progress real, progress_note text, claim_id text, cancel_reason text, keep_key int, key_until int,
-      key_held int} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {jobs} ({names whole_job})
+SELECT r.* FROM {each rows: whole_job} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_attempts
 -- Store tries as they are.
-INSERT INTO {attempts} ({whole_attempt}, claim_id)
-SELECT r.*, ''
-FROM {each rows: job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text,
-      error text, traceback text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {attempts} ({names whole_attempt}, claim_id)
+SELECT r.*, '' FROM {each rows: whole_attempt} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_logs
 -- Store parts of logs as they are.
-INSERT INTO {logs} ({whole_log})
-SELECT r.*
-FROM {each rows: job_id text, fence int, line int, attempt int, text text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {logs} ({names whole_log})
+SELECT r.* FROM {each rows: whole_log} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_schedules
 -- Store schedules as they are.
-INSERT INTO {schedules} ({whole_schedule})
-SELECT r.*
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int,
-      rev int, created_at int, updated_at int} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {schedules} ({names whole_schedule})
+SELECT r.* FROM {each rows: whole_schedule} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: put_entries
 -- Store entries as they are.
-INSERT INTO {audit} ({whole_entry})
-SELECT r.*
-FROM {each rows: id text, at int, who text, verb text, target text, detail text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+INSERT INTO {audit} ({names whole_entry})
+SELECT r.* FROM {each rows: whole_entry} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: remove_queues
 -- Remove queues.

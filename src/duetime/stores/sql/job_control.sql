@@ -32,7 +32,3 @@ RETURNING {claim_columns}, {jobs}.worker, {jobs}.started_at
 -- name: standing
 -- Tell where jobs stand.
 SELECT j.id, j.state FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id
-
--- name: existing
--- Tell which of these jobs there are.
-SELECT j.id FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id

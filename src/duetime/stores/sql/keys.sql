@@ -25,10 +25,7 @@ UPDATE {jobs} SET
     keep_key = r.keep_key, key_until = {now} + r.key_period, parent = r.parent, tags = r.tags,
     expires_at = coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires),
     callbacks = r.callbacks, result_ttl = r.result_ttl, failure_ttl = r.failure_ttl, gate = r.gate
-FROM {each rows: id text, task text, payload text, due_at int, delay int, queue text, priority int,
-      on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text,
-      span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text,
-      expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text} AS r
+FROM {each rows: new_job} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THEN true ELSE false END
 RETURNING {jobs}.id
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -19,19 +19,22 @@ from duetime.model.limits import UNLIMITED, Gate, gate_rule, gate_schedule
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import ClaimRequest, LimitedClaims
-from duetime.stores.sql.driver import Driver, Query, Row, Script
+from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim, read_starts
+from duetime.stores.sql.verbs import SqlSubject, read, write
 
 _STEPS: Final = 500
 """How many ranges of the index one look walks for each task; the next look goes on from there."""
 _LATEST: Final = 100
-"""How many of the jobs that fell due last one look sees beside its walk; if there are fewer, it does not walk."""
+"""How many of the jobs that fell due last one look sees besides its walk; if there are fewer, it does not walk."""
 _SPARE_GATES: Final = 20
 """How many more gates are offered than are wanted, for those that others have locked."""
 _GATES_PRUNED_AT_ONCE: Final = 1_000
+_LOOKS: Final = 20
+"""How many looks past closed gates one claim takes before it answers that it is not through."""
 _RECHECK_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: nobody is told when that one has ended."""
+"""When to look again at a gate that a job without a gate keeps shut: no one is told when that job has ended."""
 
 GatePosition: TypeAlias = tuple[str, str, int]
 """A gate, a queue and a priority: one range of the index."""
@@ -90,30 +93,112 @@ class MeasuredLimit:
 MeasuredLimits: TypeAlias = Mapping[str, MeasuredLimit]
 
 
-LimitedClaimScript: TypeAlias = Script[LimitedClaims]
+@dataclass(slots=True)
+class _GateWalk:
+    """How far one worker's walk round the gates of some tasks has come."""
+
+    places: Mapping[str, GatePosition] = field(default_factory=dict[str, GatePosition])
+    queues: frozenset[str] = frozenset()
+    """Those that every look since it began has seen."""
+    hopeless: bool = True
+    """Whether nothing was found open since it began."""
+    again: list[Instant] = field(default_factory=list[Instant])
+
+    @property
+    def proved_hopeless(self) -> bool:
+        """Whether it went from the first gate to the last and found none open."""
+        return self.hopeless and not self.places
 
 
-def survey(sql: Statements, demand: ClaimRequest, places: Mapping[str, GatePosition]) -> Script[LimitSurvey]:
-    """Look for jobs that limits let through, going on where the last look stopped."""
-    values = {
-        "queues": encode_batch((queue,) for queue, most in demand.queues if most > 0),
-        "tasks": encode_batch((task, *places.get(task, _FIRST_POSITION)) for task in demand.tasks),
-        "steps": _STEPS,
-        "latest": _LATEST,
-    }
-    lines = yield Query(sql.limited_queues, values)
-    queues: dict[str, MeasuredLimit] = {}
-    open_queues: list[str] = []
-    for name, most, count, period, starts, running, now, due_at in lines:
-        queues[name] = barrier = MeasuredLimit(Gate(most, count, period or 0), read_starts(starts))
-        barrier.measure(running=running, now=now)
-        if barrier.free and due_at is not None and due_at <= now:
-            open_queues.append(name)
-    walked = yield Query(sql.waiting_gates, values)
-    gates, heads, places = _judge(walked, demand, queues)
-    later = [b.again_at for b in (*queues.values(), *gates.values()) if b.again_at is not None]
-    seen_at: Instant = walked[0][-1] if walked else lines[0][6] if lines else 0
-    return LimitSurvey(heads, open_queues, frozenset(queues), min(later, default=None), places, seen_at)
+class SqlLimits(SqlSubject):
+    """Hands out jobs under limits, and remembers each worker's walk round the gates."""
+
+    _pruned_through = ""
+
+    @cached_property
+    def _walks(self) -> defaultdict[tuple[WorkerId, tuple[str, ...]], _GateWalk]:
+        return defaultdict(_GateWalk)
+
+    async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
+        """Hand out due jobs that limits let through; while none may start, this writes nothing."""
+        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+            return LimitedClaims([], None)
+        walk = self._walks[demand.worker, demand.tasks]
+        seen_at: Instant = 0
+        for _ in range(_LOOKS):
+            found = await self._look(demand, walk)
+            seen_at = found.seen_at
+            if found.hopeful:
+                if new := _missing(demand, found):
+                    # Not in the transaction that claims: others who add the same rows would wait for its end.
+                    await self._add_gates(new)
+                one_statement = self._dialect.claims_per_statement
+                script = partial(_seize, self._sql, demand, found, one_statement=one_statement)
+                return await self._driver.write(script, rows=demand.limit)
+            if walk.proved_hopeless:
+                return LimitedClaims([], min(walk.again, default=None))
+        return LimitedClaims([], seen_at)
+
+    async def prune_gates(self) -> int:
+        """Forget some of the gates that no job needs."""
+        pruned = 0
+        for _ in range(_LOOKS):
+            some, self._pruned_through = await self._prune_gates(self._pruned_through)
+            pruned += some
+            if not self._pruned_through:
+                break
+        return pruned
+
+    @write(rows=None)
+    def _prune_gates(self, after: str) -> Script[tuple[int, str]]:
+        """Forget idle gates of the next stretch; return how many, and where the stretch after it begins."""
+        found = yield Query(self._sql.idle_gates, {"after": after, "stretch": _GATES_PRUNED_AT_ONCE})
+        idle = [(name,) for name, is_idle in found if is_idle]
+        gone = (yield Query(self._sql.prune_gates, {"rows": encode_batch(idle)})) if idle else []
+        return len(gone), found[-1][0] if len(found) == _GATES_PRUNED_AT_ONCE else ""
+
+    @write(atomic=False)
+    def _add_gates(self, new: Sequence[Row]) -> Script[None]:
+        """Add rows of gates; those that another worker has added meanwhile stay as they are."""
+        yield Query(self._sql.add_gates, {"rows": encode_batch(new)})
+
+    async def _look(self, demand: ClaimRequest, walk: _GateWalk) -> LimitSurvey:
+        queues = frozenset(queue for queue, most in demand.queues if most > 0)
+        if not walk.places:
+            walk.hopeless, walk.again = True, []
+        elif not queues <= walk.queues:
+            # The gates that lie behind were not looked at for these queues, so that this walk proves nothing.
+            walk.hopeless = False
+        walk.queues = queues
+        found = await self._survey(demand, walk.places)
+        # Gates that were found open are left behind all the same, or the first ones would starve the last.
+        walk.places = found.places
+        walk.hopeless = walk.hopeless and not found.hopeful
+        walk.again += [] if found.again_at is None else [found.again_at]
+        return found
+
+    @read()
+    def _survey(self, demand: ClaimRequest, places: Mapping[str, GatePosition]) -> Script[LimitSurvey]:
+        """Look for jobs that limits let through, going on where the last look stopped."""
+        values = {
+            "queues": encode_batch((queue,) for queue, most in demand.queues if most > 0),
+            "tasks": encode_batch((task, *places.get(task, _FIRST_POSITION)) for task in demand.tasks),
+            "steps": _STEPS,
+            "latest": _LATEST,
+        }
+        lines = yield Query(self._sql.limited_queues, values)
+        queues: dict[str, MeasuredLimit] = {}
+        open_queues: list[str] = []
+        for name, most, count, period, starts, running, now, due_at in lines:
+            queues[name] = barrier = MeasuredLimit(Gate(most, count, period or 0), read_starts(starts))
+            barrier.measure(running=running, now=now)
+            if barrier.free and due_at is not None and due_at <= now:
+                open_queues.append(name)
+        walked = yield Query(self._sql.waiting_gates, values)
+        gates, heads, places = _judge(walked, demand, queues)
+        later = [b.again_at for b in (*queues.values(), *gates.values()) if b.again_at is not None]
+        seen_at: Instant = walked[0][-1] if walked else lines[0][6] if lines else 0
+        return LimitSurvey(heads, open_queues, frozenset(queues), min(later, default=None), places, seen_at)
 
 
 def _judge(
@@ -141,7 +226,7 @@ def _judge(
     return gates, sorted(heads.values(), key=lambda head: (head.priority, head.due_at)), cut
 
 
-def missing(demand: ClaimRequest, found: LimitSurvey) -> list[Row]:
+def _missing(demand: ClaimRequest, found: LimitSurvey) -> list[Row]:
     """Return the rows to add before the gates that were found open can be locked."""
     return [
         (head.gate, head.task, *_numbers(gate_rule(head.gate, head.task, demand.limits)))
@@ -150,14 +235,9 @@ def missing(demand: ClaimRequest, found: LimitSurvey) -> list[Row]:
     ]
 
 
-def add_gates(sql: Statements, new: Sequence[Row]) -> Script[None]:
-    """Add rows of gates; those that another has added meanwhile stay as they are."""
-    yield Query(sql.add_gates, {"rows": encode_batch(new)})
-
-
-def seize(
+def _seize(
     sql: Statements, demand: ClaimRequest, found: LimitSurvey, *, one_statement: bool
-) -> LimitedClaimScript:
+) -> Script[LimitedClaims]:
     """Lock what was found open, count again, and hand out what may start."""
     queues = yield from _lock_queues(sql, found)
     gates = yield from _lock_gates(sql, demand, found)
@@ -175,14 +255,6 @@ def seize(
         yield from _note(sql, claims, gates, queues)
     # Something may be left, and others may have had a gate locked just now: to look again costs little.
     return LimitedClaims(claims, found.seen_at)
-
-
-def prune(sql: Statements, after: str) -> Script[tuple[int, str]]:
-    """Forget idle gates of the next stretch; return how many, and where the stretch after it begins."""
-    found = yield Query(sql.idle_gates, {"after": after, "stretch": _GATES_PRUNED_AT_ONCE})
-    idle = [(name,) for name, is_idle in found if is_idle]
-    gone = (yield Query(sql.prune_gates, {"rows": encode_batch(idle)})) if idle else []
-    return len(gone), found[-1][0] if len(found) == _GATES_PRUNED_AT_ONCE else ""
 
 
 def _lock_queues(sql: Statements, found: LimitSurvey) -> Script[dict[str, MeasuredLimit]]:
@@ -249,7 +321,7 @@ def _waiting(
     at_gates = [
         (*head[:4], min(gates[head.gate].free, demand.limit))
         for head in found.heads
-        # A limited queue that could not be locked is somebody else's just now.
+        # A limited queue that could not be locked is locked by another worker now.
         if head.gate in gates and (head.queue in queues or head.queue not in found.limited)
     ]
     in_queues = [(name, min(queues[name].free, demand.limit)) for name in found.queues if name in queues]
@@ -315,83 +387,3 @@ def _numbers(rule: Gate) -> tuple[int | None, int | None, int | None]:
 
 def _write(starts: list[Instant]) -> str | None:
     return msgspec.json.encode(starts).decode() if starts else None
-
-
-_LOOKS: Final = 20
-"""How many looks past closed gates one claim takes before it answers that it is not through."""
-
-
-@dataclass(slots=True)
-class _GateWalk:
-    """How far one worker's walk round the gates of some tasks has come."""
-
-    places: Mapping[str, GatePosition] = field(default_factory=dict[str, GatePosition])
-    queues: frozenset[str] = frozenset()
-    """Those that every look since it began has seen."""
-    hopeless: bool = True
-    """Whether nothing was found open since it began."""
-    again: list[Instant] = field(default_factory=list[Instant])
-
-    @property
-    def proved_hopeless(self) -> bool:
-        """Whether it went from the first gate to the last and found none open."""
-        return self.hopeless and not self.places
-
-
-class LimitedClaimer:
-    """One claimer's walks round the gates."""
-
-    def __init__(self, driver: Driver, sql: Statements, *, one_statement: bool) -> None:
-        self._driver = driver
-        self._sql = sql
-        self._one_statement = one_statement
-        self._walks: defaultdict[tuple[WorkerId, tuple[str, ...]], _GateWalk] = defaultdict(_GateWalk)
-        self._pruned_through = ""
-
-    async def claim(self, demand: ClaimRequest) -> LimitedClaims:
-        """Hand out due jobs that limits let through; while none may start, this writes nothing."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
-            return LimitedClaims([], None)
-        walk = self._walks[demand.worker, demand.tasks]
-        seen_at: Instant = 0
-        for _ in range(_LOOKS):
-            found = await self._look(demand, walk)
-            seen_at = found.seen_at
-            if found.hopeful:
-                if new := missing(demand, found):
-                    # Not in the transaction that claims: others who add the same rows would wait for its end.
-                    await self._driver.write(partial(add_gates, self._sql, new), atomic=False)
-                return await self._driver.write(partial(self._seize, demand, found), rows=demand.limit)
-            if walk.proved_hopeless:
-                return LimitedClaims([], min(walk.again, default=None))
-        return LimitedClaims([], seen_at)
-
-    async def prune(self) -> int:
-        """Forget some of the gates that no job needs."""
-        pruned = 0
-        for _ in range(_LOOKS):
-            some, self._pruned_through = await self._driver.write(
-                partial(prune, self._sql, self._pruned_through), rows=None
-            )
-            pruned += some
-            if not self._pruned_through:
-                break
-        return pruned
-
-    async def _look(self, demand: ClaimRequest, walk: _GateWalk) -> LimitSurvey:
-        queues = frozenset(queue for queue, most in demand.queues if most > 0)
-        if not walk.places:
-            walk.hopeless, walk.again = True, []
-        elif not queues <= walk.queues:
-            # The gates that lie behind were not looked at for these queues, so that this walk proves nothing.
-            walk.hopeless = False
-        walk.queues = queues
-        found = await self._driver.read(partial(survey, self._sql, demand, walk.places))
-        # Gates that were found open are left behind all the same, or the first ones would starve the last.
-        walk.places = found.places
-        walk.hopeless = walk.hopeless and not found.hopeful
-        walk.again += [] if found.again_at is None else [found.again_at]
-        return found
-
-    def _seize(self, demand: ClaimRequest, found: LimitSurvey) -> LimitedClaimScript:
-        return seize(self._sql, demand, found, one_statement=self._one_statement)

@@ -1,7 +1,7 @@
 -- Limits over all workers.
 
 -- fragment: limits_in_use
--- Whether a queue is limited or a job waits at a gate. ORDER BY and LIMIT keep it a probe whatever the planner learnt.
+-- Whether a queue is limited or a job waits at a gate. ORDER BY and LIMIT keep it a probe, whatever the statistics say.
 (EXISTS (SELECT 1 FROM {queues} AS lq WHERE lq.most IS NOT NULL OR lq.rate_count IS NOT NULL)
  OR coalesce((SELECT j.due_at FROM {jobs} AS j {index gated_due}
               WHERE {at_gate} AND j.due_at >= 0
@@ -58,7 +58,7 @@ walk (task, gate, queue, priority, due_at, schedule, step) AS (
 
 -- name: waiting_gates
 -- Find gates where due jobs wait. The walk goes from each range of the index (a gate, a queue, a priority) to the
--- next, a probe each, however many jobs are in it, and stops after so many steps. Beside them, the gates of the jobs
+-- next, a probe each, however many jobs are in it, and stops after `steps`. It also finds the gates of the jobs
 -- that fell due last, so that a new job is found at once, even behind very many gates. Where these are all that is due,
 -- there is no walk: it would pass by the gates of the future, too.
 WITH RECURSIVE {walk}, latest AS (
@@ -92,7 +92,7 @@ ORDER BY r.name
 ON CONFLICT DO NOTHING
 
 -- name: lock_gates
--- Lock gates, the first of the list that nobody else has locked; whoever has one locked is the only one to count there.
+-- Lock gates, the first of the list that are not locked; the worker that has one locked is the only one that counts there.
 SELECT g.name, g.most, g.rate_count, g.rate_period, g.starts
 FROM {each rows: name text, place int} AS r
 JOIN {gates} AS g ON g.name = r.name
@@ -101,7 +101,7 @@ LIMIT :limit
 {skip_locked g}
 
 -- name: lock_queues
--- Lock limited queues, those that nobody else has locked.
+-- Lock limited queues, if they are not locked.
 SELECT q.name, q.most, q.rate_count, q.rate_period, q.starts
 FROM {each rows: name text} AS r
 JOIN {queues} AS q ON q.name = r.name

@@ -26,7 +26,7 @@ SELECT name, paused_at, paused_reason, most, rate_count, rate_period FROM {queue
 
 -- name: tally_waiting
 -- Count what waits in each queue, due and not, up to a bound in each range of the claim index. The queues are
--- found by a probe of the index for each. The orders keep it to the index, whatever the planner has learnt.
+-- found by a probe of the index for each. The orders keep it to the index, whatever the statistics say.
 WITH RECURSIVE waiting (name) AS (
     SELECT (SELECT j.queue FROM {jobs} AS j {index claim} WHERE {claimable} ORDER BY j.queue LIMIT 1)
     UNION ALL
@@ -71,7 +71,7 @@ FROM (SELECT queue, state, started_at FROM {jobs} ORDER BY id DESC LIMIT :most) 
 GROUP BY latest.queue, latest.state, latest.started_at IS NOT NULL
 
 -- name: purgeable
--- Lock some jobs of a queue that nobody has claimed.
+-- Lock some jobs of a queue that are not claimed.
 SELECT j.id FROM {jobs} AS j {index claim}
 WHERE {claimable} AND j.queue = :queue AND j.created_at <= :before
 ORDER BY j.priority, j.due_at, j.id

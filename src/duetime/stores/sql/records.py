@@ -26,8 +26,8 @@ from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
 from duetime.stores.base import JobFilter
 from duetime.stores.sql.driver import Query, Row, Script, Statement
-from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch
+from duetime.stores.sql.verbs import SqlSubject, read
 
 T = TypeVar("T")
 
@@ -36,6 +36,94 @@ _JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
 _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
 _WORKER_FIELDS: Final = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS: Final = tuple(WorkerStats.__dataclass_fields__)
+_BEHIND_ALL: Final = "\N{TILDE}"
+"""What comes after every id."""
+_NEWEST: Final = 2_000
+"""How many jobs are looked at before an index."""
+_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
+_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
+
+
+class SqlRecords(SqlSubject):
+    """For clients, the command line and dashboards."""
+
+    @read()
+    def now(self) -> Script[Instant]:
+        """Return the store's clock."""
+        found = yield Query(self._sql.clock, {})
+        now: Instant = found[0][0]
+        return now
+
+    @read(rows=len)
+    def get(self, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
+        """Return the jobs that exist, in the order asked."""
+        found = yield Query(self._sql.get, {"rows": encode_batch((job_id,) for job_id in ids)})
+        jobs = {job.id: job for job in map(job_record, found)}
+        return [jobs[job_id] for job_id in ids if job_id in jobs]
+
+    @read(rows=None)
+    def find(self, where: JobFilter) -> Script[list[StoredJob]]:
+        """Return one page of jobs, newest first.
+
+        What is rare among many may have an index, but one that is not in this order. The newest jobs are looked at
+        first: what is not rare fills the page from there.
+        """
+        values = {
+            "task": where.task,
+            "state": where.state,
+            "registry": where.registry,
+            "queue": where.queue,
+            "schedule": where.schedule,
+            "key": where.key,
+            "tag": where.tag and join_tags((where.tag,)),
+            "since": where.since,
+            "from_id": "" if where.since is None else first_id_of(where.since),
+            "before": where.before or _BEHIND_ALL,
+            "limit": where.limit,
+        }
+        found: list[Row] = []
+        narrow = self._narrow(where)
+        if narrow is not None:
+            found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
+        if len(found) < where.limit:
+            found = yield Query(narrow or self._walk(where), values)
+        return [job_record(row) for row in found]
+
+    @read(rows=None)
+    def upcoming(self, limit: int) -> Script[list[StoredJob]]:
+        """Return the pending jobs that fall due first, by due time."""
+        found = yield Query(self._sql.upcoming, {"limit": limit})
+        return [job_record(row) for row in found]
+
+    @read()
+    def attempts(self, job_id: JobId) -> Script[list[StoredAttempt]]:
+        """Return the tries that ended without ending the job, oldest first."""
+        found = yield Query(self._sql.attempts, {"job_id": job_id})
+        return [attempt_record(row) for row in found]
+
+    @read(rows=None)
+    def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> Script[list[LogPart]]:
+        """Return what the runs of a job have logged, in order."""
+        fence, line = after
+        found = yield Query(self._sql.logs, {"job_id": job_id, "fence": fence, "line": line})
+        return [log_record(row) for row in found]
+
+    @read(rows=None)
+    def workers(self) -> Script[list[StoredWorker]]:
+        """Return all workers that are known, newest first."""
+        found = yield Query(self._sql.workers, {})
+        return [worker_record(row) for row in found]
+
+    def _narrow(self, where: JobFilter) -> Statement | None:
+        """Return the statement that finds seldom jobs, if there is one for what is asked for."""
+        if where.state in _LIVE_STATES or where.registry in LIVE:
+            return self._sql.find_live
+        return None if where.schedule is None else self._sql.find_of_schedule
+
+    def _walk(self, where: JobFilter) -> Statement:
+        seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
+        return self._sql.find_unsuccessful if seldom else self._sql.find
 
 
 def job_record(row: Row) -> StoredJob:
@@ -101,91 +189,3 @@ def command_record(row: Row) -> Command:
         outcome=outcome,
         dropped=bool(dropped),
     )
-
-
-_BEHIND_ALL: Final = "\N{TILDE}"
-"""What comes after every id."""
-_NEWEST: Final = 2_000
-"""How many jobs are looked at before an index."""
-_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
-_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
-_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
-
-
-def clock(sql: Statements) -> Script[Instant]:
-    """Tell the store's time."""
-    found = yield Query(sql.clock, {})
-    now: Instant = found[0][0]
-    return now
-
-
-def get(sql: Statements, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
-    """Read jobs by id, in the order asked."""
-    found = yield Query(sql.get, {"rows": encode_batch((job_id,) for job_id in ids)})
-    jobs = {job.id: job for job in map(job_record, found)}
-    return [jobs[job_id] for job_id in ids if job_id in jobs]
-
-
-def find(sql: Statements, where: JobFilter) -> Script[list[StoredJob]]:
-    """Read one page of jobs, newest first.
-
-    What is seldom among many may have an index, but one that is not in this order. The newest jobs are looked at
-    first: what is not seldom fills the page from there.
-    """
-    values = {
-        "task": where.task,
-        "state": where.state,
-        "registry": where.registry,
-        "queue": where.queue,
-        "schedule": where.schedule,
-        "key": where.key,
-        "tag": where.tag and join_tags((where.tag,)),
-        "since": where.since,
-        "from_id": "" if where.since is None else first_id_of(where.since),
-        "before": where.before or _BEHIND_ALL,
-        "limit": where.limit,
-    }
-    found: list[Row] = []
-    narrow = _narrow(sql, where)
-    if narrow is not None:
-        found = yield Query(sql.find_newest, {**values, "newest": _NEWEST})
-    if len(found) < where.limit:
-        found = yield Query(narrow or _walk(sql, where), values)
-    return [job_record(row) for row in found]
-
-
-def _narrow(sql: Statements, where: JobFilter) -> Statement | None:
-    """Return the statement that finds seldom jobs, if there is one for what is asked for."""
-    if where.state in _LIVE_STATES or where.registry in LIVE:
-        return sql.find_live
-    return None if where.schedule is None else sql.find_of_schedule
-
-
-def _walk(sql: Statements, where: JobFilter) -> Statement:
-    seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
-    return sql.find_unsuccessful if seldom else sql.find
-
-
-def upcoming(sql: Statements, limit: int) -> Script[list[StoredJob]]:
-    """Read the jobs that fall due first."""
-    found = yield Query(sql.upcoming, {"limit": limit})
-    return [job_record(row) for row in found]
-
-
-def attempts(sql: Statements, job_id: JobId) -> Script[list[StoredAttempt]]:
-    """Read the tries of a job."""
-    found = yield Query(sql.attempts, {"job_id": job_id})
-    return [attempt_record(row) for row in found]
-
-
-def logs(sql: Statements, job_id: JobId, *, after: tuple[int, int]) -> Script[list[LogPart]]:
-    """Read what the runs of a job have logged."""
-    fence, line = after
-    found = yield Query(sql.logs, {"job_id": job_id, "fence": fence, "line": line})
-    return [log_record(row) for row in found]
-
-
-def workers(sql: Statements) -> Script[list[StoredWorker]]:
-    """Read all workers."""
-    found = yield Query(sql.workers, {})
-    return [worker_record(row) for row in found]

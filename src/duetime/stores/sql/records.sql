@@ -13,8 +13,8 @@ CASE WHEN state = 'succeeded' THEN 'finished' WHEN state = 'skipped' THEN 'skipp
 id < CAST(:before AS text) AND id >= CAST(:from_id AS text)
 
 -- fragment: wanted
--- True for a job of the list that was asked for. It is hidden from the planner, which would take so many
--- conditions for a sign that next to nothing is found.
+-- True for a job of the list that was asked for. It is hidden from the planner, which would take this many
+-- conditions as a sign that next to nothing is found.
 CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint))
       AND (CAST(:task AS text) IS NULL OR task = CAST(:task AS text))
       AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
@@ -76,3 +76,8 @@ FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 SELECT {now}, {job_columns}
 FROM (SELECT id FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit) AS first
 JOIN {jobs} USING (id) ORDER BY due_at, id
+
+-- name: logs
+-- Read what the runs of a job have logged, from some line on.
+SELECT job_id, fence, attempt, line, text
+FROM {logs} WHERE job_id = :job_id AND (fence, line) > (:fence, :line) ORDER BY fence, line

@@ -18,20 +18,18 @@ CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
       ), s.streak_from - 1)
 ) END
 
+-- fragment: new_schedule
+-- What is set for a schedule.
+name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
+priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
+misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
+paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int
+
 -- name: add_schedules
 -- Add schedules; those that another has added meanwhile stay as they are.
-INSERT INTO {schedules} (name, task, payload, trigger_spec, declared, owner, queue, priority, on_crash, retries,
-                         timeout, options, overlap, overlap_limit, misfire, misfire_window, misfire_limit, pause_after,
-                         paused_at, paused_reason, paused_by, paused_until, parked_at, fired_through, next_at, made,
-                         streak_from, rev, created_at, updated_at)
-SELECT r.name, r.task, r.payload, r.trigger_spec, r.declared, r.owner, r.queue, r.priority, r.on_crash, r.retries,
-       r.timeout, r.options, r.overlap, r.overlap_limit, r.misfire, r.misfire_window, r.misfire_limit, r.pause_after,
-       r.paused_at, r.paused_reason, r.paused_by, r.paused_until, r.parked_at, r.fired_through, r.next_at, r.made,
-       r.streak_from, 1, {now}, {now}
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int} AS r
+INSERT INTO {schedules} ({names new_schedule}, rev, created_at, updated_at)
+SELECT r.*, 1, {now}, {now}
+FROM {each rows: new_schedule} AS r
 WHERE true
 ON CONFLICT (name) DO NOTHING
 RETURNING name
@@ -46,11 +44,7 @@ UPDATE {schedules} SET
     paused_at = r.paused_at, paused_reason = r.paused_reason, paused_by = r.paused_by,
     paused_until = r.paused_until, parked_at = r.parked_at, fired_through = r.fired_through, next_at = r.next_at,
     made = r.made, streak_from = r.streak_from, rev = {schedules}.rev + 1, updated_at = {now}
-FROM {each rows: name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-      priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-      misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-      paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int,
-      was_rev int, was_fired_through int} AS r
+FROM {each rows: new_schedule, was_rev int, was_fired_through int} AS r
 WHERE {schedules}.name = r.name AND {schedules}.rev = r.was_rev AND {schedules}.fired_through = r.was_fired_through
 RETURNING {schedules}.name
 
@@ -71,7 +65,7 @@ ORDER BY {jobs}.id
 {locking}
 
 -- name: withdraw
--- Cancel planted jobs that nobody has claimed. An occurrence that is to come becomes free to be planted again, and one
+-- Cancel planted jobs that are not claimed. An occurrence that is to come becomes free to be planted again, and one
 -- that is named free for another record; any other stays with its job.
 UPDATE {jobs} {index history} SET
     state = 'cancelled', finished_at = {now}, reason = r.reason,
@@ -82,8 +76,8 @@ WHERE {planted} AND {jobs}.state = 'pending'
 RETURNING {jobs}.schedule, {jobs}.span_first, {jobs}.occurrence
 
 -- name: withdraw_claimed
--- Ask the workers that hold planted jobs not to start them; nobody is called, as for those that nobody holds, unless
--- somebody had cancelled them before.
+-- Ask the workers that hold planted jobs not to start them. There are no callbacks, as for jobs that are not claimed, unless
+-- the job was cancelled before.
 UPDATE {jobs} {index history} SET
                   callbacks = CASE WHEN cancel_requested_at IS NOT NULL THEN callbacks END,
                   cancel_requested_at = coalesce(cancel_requested_at, {now}),
@@ -128,7 +122,7 @@ SELECT {now},
         WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until > {now})
 
 -- name: fire
--- Move schedules on, unless somebody else has moved, changed or paused them. One whose pause is over can be moved on
+-- Move schedules on, unless they were moved, changed or paused meanwhile. One whose pause is over can be moved on
 -- before it resumes.
 UPDATE {schedules} SET
     fired_through = r.fired_through, next_at = r.next_at, made = {schedules}.made + r.made,
@@ -146,7 +140,7 @@ WHERE {schedules}.name = r.name AND {schedules}.rev = r.rev AND {schedules}.fire
 RETURNING {schedules}.name
 
 -- name: fired_jobs
--- Find the jobs that schedules have made at their own times and that have not ended; neither what somebody has triggered,
+-- Find the jobs that schedules have made at their own times and that have not ended; neither what was triggered by hand,
 -- which has no occurrence, nor what was made up for, which says the first of what it stands for.
 SELECT j.id FROM {each rows: name text} AS r CROSS JOIN {jobs} AS j {index history}
 WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 'running')

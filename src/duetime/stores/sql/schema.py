@@ -13,7 +13,7 @@ from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import PlaceholderFiller, Statements, files, read
+from duetime.stores.sql.statements.loader import PlaceholderFiller, Statements, files
 from duetime.stores.sql.transactions.caller import another_database
 from duetime.version import VERSION
 
@@ -41,9 +41,9 @@ def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     folder = (dialect.folder, "migrations")
     return tuple(
         sorted(
-            Migration(int(match[1]), match[2], fill(read(*folder, file)))
+            Migration(int(match[1]), match[2], fill(file.read_text("utf-8")))
             for file in files(*folder)
-            if (match := _NUMBERED.fullmatch(file))
+            if (match := _NUMBERED.fullmatch(file.name))
         )
     )
 
@@ -56,7 +56,7 @@ def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaS
 
 
 def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
-    """Apply the missing steps in one transaction; whoever comes second finds nothing left to do."""
+    """Apply the missing steps in one transaction; a second process finds nothing left to do."""
     yield Query(sql.migration_lock, {})
     found, moved = yield from _read_version(sql)
     for step in steps:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.job import JobId, NewJob, Token
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.time import Instant
+from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.enqueue import insertion
+from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import (
     encode_batch,
@@ -25,12 +29,50 @@ from duetime.stores.sql.statements.rows import (
     encode_successes,
     settlement_row,
 )
-
-if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
-
+from duetime.stores.sql.verbs import SqlSubject, read
 
 _NO_SETTLEMENTS: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
+
+
+class SqlSettling(SqlSubject):
+    """Writes what came of runs."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
+        """Write each change whose fence still holds and return their tokens."""
+        if not settlements:
+            return frozenset()
+        plain = all(map(is_plain_success, settlements))
+        atomic = not plain and any(map(_takes_several_statements, settlements))
+        script = partial(settle, self._sql, settlements, plain=plain)
+        accepted = await self._driver.write(script, atomic=atomic, rows=len(settlements))
+        if not plain:
+            self._hint_settled(settlements)
+        if len(accepted) < len(settlements):
+            missing = [change.token for change in settlements if change.token not in accepted]
+            accepted |= await self._settled_before(missing)
+        return accepted
+
+    @read(rows=len)
+    def _settled_before(self, tokens: Sequence[Token]) -> Script[frozenset[Token]]:
+        return (yield from _settled(self._sql, tokens))
+
+    async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
+        """Write what runs say while they run, fenced."""
+        if progress or logs:
+            single = not (progress and logs) and all(part.drop is None for part in logs)
+            script = partial(report, self._sql, progress, logs)
+            await self._driver.write(script, atomic=not single, rows=len(progress) + len(logs))
+
+    def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
+        if any(map(leaves_work, settlements)):
+            self._driver.hint(Hint("jobs"))
+        elif any(change.limited for change in settlements):
+            self._driver.hint(Hint("limits"))
+
+
+def _takes_several_statements(change: Settlement) -> bool:
+    more = change.new_jobs or change.calls_back or change.progress or change.logs
+    return bool(change.attempt is not None or more)
 
 
 def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
@@ -105,11 +147,8 @@ def callbacks(
     """
     if not ids:
         return []
-    # Here, since most workers never need it.
-    from duetime.stores.sql import records
-
     found = yield Query(sql.get, {"rows": encode_batch((job_id,) for job_id in ids)})
-    ended = (_as_told(records.job_record(row), told) for row in found)
+    ended = (_as_told(job_record(row), told) for row in found)
     return [new for job in ended if (new := call_back(job)) is not None]
 
 
@@ -131,18 +170,18 @@ def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogP
         yield Query(sql.drop_logs, {"rows": encode_batch(drops)})
 
 
-def settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
+def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
     """Find the claims that had been settled already."""
     found = yield Query(sql.settled_before, {"rows": encode_batch(tokens)})
     return frozenset(Token(*row) for row in found)
 
 
 def fate(sql: Statements, token: Token) -> Script[bool]:
-    """Tell whether a claim was settled, once whoever may still be about it has come to an end."""
+    """Tell whether a claim was settled, when no transaction is settling it any more."""
     held = yield Query(sql.holders, {"rows": encode_batch([token])})
     if held:
         return False
-    return bool((yield from settled_before(sql, [token])))
+    return bool((yield from _settled(sql, [token])))
 
 
 def _is_success(change: Settlement) -> bool:

@@ -1,7 +1,8 @@
 -- Every statement of the SQL stores, in the words all databases share.
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
--- an array of arrays, read as a table with these columns. `{now}` is the store's clock. A dialect replaces a
+-- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment, and
+-- `{names new_job}` are their names. `{now}` is the store's clock. A dialect replaces a
 -- whole statement only where its shape differs. An UPDATE sets no column before another that reads it: some databases
 -- would read what was set.
 
@@ -29,14 +30,13 @@ expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 {jobs}.fence = r.fence AND {jobs}.claim_id = r.claim_id
 AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 
--- fragment: successes
--- What `succeed` writes; a run says which claim it was under, and why its result is lost, only if others do not share it.
-(
-    SELECT s.id, s.started_at, s.finished_at, s.result, coalesce(s.fence, :fence) AS fence,
-           coalesce(s.claim_id, :claim_id) AS claim_id, s.result_error
-    FROM {each rows: id text, started_at int, finished_at int, result text, fence int, claim_id text,
-          result_error text} AS s
-)
+-- fragment: cancelled_instead
+-- True for a run that would go back while its cancellation is requested: the request comes first, and the job is cancelled.
+(r.state = 'pending' AND cancel_requested_at IS NOT NULL)
+
+-- fragment: goes_back
+-- True for a run whose job waits again.
+(r.state = 'pending' AND cancel_requested_at IS NULL)
 
 -- fragment: priorities
 -- All there are.

@@ -16,126 +16,146 @@ from duetime.model.stored import with_blanks
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
-from duetime.stores.base import OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
+from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim, read_moment
-
-
-def register(sql: Statements, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
-    """Add a living worker and return the store's clock; raise `StoreMoved` where the work goes on elsewhere."""
-    values = {
-        "id": worker.id,
-        "host": clean_text(worker.host),
-        "host_key": worker.host_key,
-        "pid": worker.pid,
-        "pid_started": worker.pid_started,
-        "version": worker.version,
-        "queues": msgspec.json.encode(worker.queues).decode(),
-        "tasks": msgspec.json.encode(worker.tasks).decode(),
-        "declares": msgspec.json.encode(worker.declares).decode(),
-        "fires": int(worker.fires),
-        "slots": worker.slots,
-        "lease": lease,
-    }
-    found = yield Query(sql.register, values)
-    now: Instant = found[0][0]
-    moved: str | None = found[0][1]
-    if moved is not None:
-        raise StoreMoved(moved)
-    return now
-
+from duetime.stores.sql.verbs import SqlSubject, read, write
 
 _NO_QUERY: Final = PulseQuery()
 
 
-def pulse(
-    sql: Statements, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
-) -> Script[Pulse]:
-    """Renew the lease of a living worker, look around, and tell what it holds: in one statement if it is nothing."""
-    asked = wants or _NO_QUERY
-    values = {
-        "worker": worker,
-        "lease": lease,
-        "running": stats.running,
-        "done": stats.done,
-        "failed": stats.failed,
-        "loop_lag": stats.loop_lag,
-        "last_error": None if stats.last_error is None else clean_text(stats.last_error),
-        "paused_at": stats.paused_at,
-        "paused_reason": stats.paused_reason,
-        "queues": encode_batch((queue,) for queue in asked.queues),
-        "tasks": encode_batch((task,) for task in asked.tasks),
-        "schedules": int(asked.schedules),
-        "orphans": int(asked.orphans),
-    }
-    renewed = yield Query(sql.pulse, values)
-    if not renewed:
-        found = yield Query(sql.clock, {})
-        return Pulse(alive=False, now=found[0][0])
-    now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
-    held = (yield Query(sql.held_by, {"worker": worker})) if holds else []
-    due_at, fires_at, resumes_at = map(read_moment, seen)
-    sight = None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans))
-    return replace(
-        _pulse(now, held, commands=bool(commands)),
-        limited=bool(limited),
-        workers=workers,
-        newest=read_moment(newest) or 0,
-        lease_ends=read_moment(lease_ends),
-        sight=sight,
-    )
+class SqlWorkers(SqlSubject):
+    """Leases and rescue."""
 
+    async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
+        """Add a living worker and return the store's clock; raise `StoreMoved` where the work goes on elsewhere."""
+        now = await self._register(worker, lease=lease)
+        if not self._driver.single_writer and (moved := await self._where_moved()) is not None:
+            # A copy that ended while the worker was being added has not seen it.
+            await self.retire(worker.id)
+            raise StoreMoved(moved)
+        # Others watch its process from now on, to notice when it dies.
+        self._driver.hint(Hint("workers"))
+        return now
 
-def attend(sql: Statements, worker: WorkerId) -> Script[Pulse]:
-    """Tell what a worker holds, renewing nothing."""
-    found = yield Query(sql.is_alive, {"worker": worker})
-    now, alive, commands = found[0]
-    if not alive:
-        return Pulse(alive=False, now=now)
-    held = yield Query(sql.held_by, {"worker": worker})
-    return _pulse(now, held, commands=bool(commands))
+    @write()
+    def _register(self, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
+        values = {
+            "id": worker.id,
+            "host": clean_text(worker.host),
+            "host_key": worker.host_key,
+            "pid": worker.pid,
+            "pid_started": worker.pid_started,
+            "version": worker.version,
+            "queues": msgspec.json.encode(worker.queues).decode(),
+            "tasks": msgspec.json.encode(worker.tasks).decode(),
+            "declares": msgspec.json.encode(worker.declares).decode(),
+            "fires": int(worker.fires),
+            "slots": worker.slots,
+            "lease": lease,
+        }
+        found = yield Query(self._sql.register, values)
+        now: Instant = found[0][0]
+        moved: str | None = found[0][1]
+        if moved is not None:
+            raise StoreMoved(moved)
+        return now
 
+    @read()
+    def _where_moved(self) -> Script[str | None]:
+        found = yield Query(self._sql.schema_version, {})
+        moved: str | None = found[0][1]
+        return moved
 
-def retire(sql: Statements, worker: WorkerId) -> Script[None]:
-    """Mark a worker as stopped and drop what it was told in vain."""
-    yield Query(sql.retire, {"worker": worker})
-    yield from _drop_commands(sql, [worker], reason="the worker stopped before it answered")
+    @write(atomic=False)
+    def pulse(
+        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
+    ) -> Script[Pulse]:
+        """Renew the lease of a living worker, look around, and tell what it holds: in one statement if it is nothing."""
+        asked = wants or _NO_QUERY
+        values = {
+            "worker": worker,
+            "lease": lease,
+            "running": stats.running,
+            "done": stats.done,
+            "failed": stats.failed,
+            "loop_lag": stats.loop_lag,
+            "last_error": None if stats.last_error is None else clean_text(stats.last_error),
+            "paused_at": stats.paused_at,
+            "paused_reason": stats.paused_reason,
+            "queues": encode_batch((queue,) for queue in asked.queues),
+            "tasks": encode_batch((task,) for task in asked.tasks),
+            "schedules": int(asked.schedules),
+            "orphans": int(asked.orphans),
+        }
+        renewed = yield Query(self._sql.pulse, values)
+        if not renewed:
+            found = yield Query(self._sql.clock, {})
+            return Pulse(alive=False, now=found[0][0])
+        now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
+        held = (yield Query(self._sql.held_by, {"worker": worker})) if holds else []
+        due_at, fires_at, resumes_at = map(read_moment, seen)
+        sight = None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans))
+        return replace(
+            _pulse(now, held, commands=bool(commands)),
+            limited=bool(limited),
+            workers=workers,
+            newest=read_moment(newest) or 0,
+            lease_ends=read_moment(lease_ends),
+            sight=sight,
+        )
 
+    @read()
+    def attend(self, worker: WorkerId) -> Script[Pulse]:
+        """Answer as `pulse` does without renewing anything."""
+        found = yield Query(self._sql.is_alive, {"worker": worker})
+        now, alive, commands = found[0]
+        if not alive:
+            return Pulse(alive=False, now=now)
+        held = yield Query(self._sql.held_by, {"worker": worker})
+        return _pulse(now, held, commands=bool(commands))
 
-def peers(
-    sql: Statements, worker: WorkerId, host_key: str | None, *, soon: Micros
-) -> Script[list[PeerWorker]]:
-    """List the other living workers on a host, and those elsewhere whose lease ends soon."""
-    found = yield Query(sql.peers, {"worker": worker, "host_key": host_key, "soon": soon})
-    return [PeerWorker(id_, pid, started, bool(near), left) for id_, pid, started, near, left in found]
+    @write()
+    def retire(self, worker: WorkerId) -> Script[None]:
+        """Mark a worker as stopped and drop the commands that it has not answered."""
+        yield Query(self._sql.retire, {"worker": worker})
+        yield from _drop_commands(self._sql, [worker], reason="the worker stopped before it answered")
 
+    @read()
+    def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[PeerWorker]]:
+        """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
+        found = yield Query(self._sql.peers, {"worker": worker, "host_key": host_key, "soon": soon})
+        return [PeerWorker(id_, pid, started, bool(near), left) for id_, pid, started, near, left in found]
 
-def bury(sql: Statements, workers: Sequence[WorkerId]) -> Script[list[WorkerId]]:
-    """Mark workers as dead, drop what they were told in vain, and return those that were alive."""
-    buried = yield Query(sql.bury, {"rows": encode_batch((worker,) for worker in workers)})
-    return (yield from _drop_of_dead(sql, buried))
+    @write(rows=len)
+    def bury(self, workers: Sequence[WorkerId]) -> Script[list[WorkerId]]:
+        """Mark workers as dead, drop their commands, and return those that were alive until now."""
+        buried = yield Query(self._sql.bury, {"rows": encode_batch((worker,) for worker in workers)})
+        return (yield from _drop_of_dead(self._sql, buried))
 
+    async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
+        """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        return await self._rescue(worker, claim_id) if await self._forsaken() else RescueResult([], [])
 
-def forsaken(sql: Statements) -> Script[bool]:
-    """Tell whether there is anything to rescue."""
-    found = yield Query(sql.forsaken, {})
-    return bool(found[0][0])
+    @read()
+    def _forsaken(self) -> Script[bool]:
+        found = yield Query(self._sql.forsaken, {})
+        return bool(found[0][0])
 
-
-def rescue(sql: Statements, worker: WorkerId, claim_id: str) -> Script[RescueResult]:
-    """Mark workers dead whose lease is over and take over what workers that are not alive hold."""
-    expired = yield Query(sql.expire, {})
-    dead = yield from _drop_of_dead(sql, expired)
-    orphans = yield Query(sql.orphans, {})
-    if not orphans:
-        return RescueResult(dead, [])
-    before = {row[0]: row for row in orphans}
-    # Judged over all rows of a dead worker, also when another rescuer gets some of them.
-    suspects = _suspects(orphans)
-    values = {"worker": worker, "claim_id": claim_id, "rows": encode_batch(row[:2] for row in orphans)}
-    adopted = yield Query(sql.adopt, values)
-    return RescueResult(dead, [_orphan(row, before[row[0]], suspects) for row in adopted])
+    @write(rows=None)
+    def _rescue(self, worker: WorkerId, claim_id: str) -> Script[RescueResult]:
+        expired = yield Query(self._sql.expire, {})
+        dead = yield from _drop_of_dead(self._sql, expired)
+        orphans = yield Query(self._sql.orphans, {})
+        if not orphans:
+            return RescueResult(dead, [])
+        before = {row[0]: row for row in orphans}
+        # Judged over all rows of a dead worker, also when another rescuer gets some of them.
+        suspects = _suspects(orphans)
+        values = {"worker": worker, "claim_id": claim_id, "rows": encode_batch(row[:2] for row in orphans)}
+        adopted = yield Query(self._sql.adopt, values)
+        return RescueResult(dead, [_orphan(row, before[row[0]], suspects) for row in adopted])
 
 
 def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[list[WorkerId]]:

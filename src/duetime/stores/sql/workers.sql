@@ -53,7 +53,7 @@ FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.prio
  ))
 
 -- name: pulse
--- Renew the lease of a living worker, note how it is, and look for what nobody may have told it.
+-- Renew the lease of a living worker, note how it is, and look for what it may not have been told.
 UPDATE {workers}
 SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
     loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
@@ -115,7 +115,7 @@ WHERE {workers}.id = late.id
 RETURNING {workers}.id
 
 -- name: orphans
--- List the claims of workers that are not alive, or that nobody knows.
+-- List the claims of workers that are not alive, or that are unknown.
 SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now}
 FROM {jobs} AS j
 WHERE j.state = 'running'
@@ -144,7 +144,7 @@ DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
 ) AS r)
 
 -- name: workers
--- Read all workers, newest first. One whose lease is over is dead, though nobody may have marked it yet.
+-- Read all workers, newest first. One whose lease is over is dead, though it may not be marked as dead yet.
 SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started,
        version, queues, tasks, declares, fires, slots, started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id

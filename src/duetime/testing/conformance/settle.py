@@ -17,6 +17,7 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from duetime.model.reports import Progress
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt
@@ -106,6 +107,17 @@ class TestSettle(StoreSuite):
         await finish(store, claim, Cancelled("stopped"), now=clock.now())
         record = await read(store, claim.job_id)
         assert (record.state, record.reason, record.finished_at) == (State.CANCELLED, "stopped", clock.now())
+
+    async def test_a_request_to_cancel_comes_before_going_back(self, store: Store, clock: FakeClock) -> None:
+        claim = await started(store)
+        begun = clock.now()
+        await store.report([Progress(claim.token, 0.5, "half")], [])
+        await store.cancel([claim.job_id], reason="off")
+        ended = clock.advance(3)
+        await finish(store, claim, Failed(error="boom"), now=ended, policy=TWICE)
+        record = await read(store, claim.job_id)
+        assert (record.state, record.reason, record.worker) == (State.CANCELLED, "off", "w1")
+        assert (record.started_at, record.finished_at, record.progress) == (begun, ended, 0.5)
 
     @pytest.mark.covers("run-record", "every-retry-is-the-first")
     async def test_a_job_to_be_retried_waits_unowned_and_its_try_is_kept(

@@ -107,7 +107,7 @@ async def test_a_job_that_ends_between_the_attempt_and_the_look_makes_room(
     asked = job(key=Key(value="k"))
     play = Play(store, {"key_holders": lambda: finish(store, claim, now=clock.now())})
     assert await play(asked) == asked.id
-    assert play.sent == ["enqueue_rich", "key_holders"] * 2
+    assert play.sent == ["enqueue", "key_holders"] * 2
 
 
 async def test_whoever_takes_an_old_hold_over_first_has_the_key(store: SqlStore, clock: FakeClock) -> None:

@@ -26,8 +26,6 @@ MARIADB = Dialect(
     # The answer carries it as the last id; a caller may still need the last id of its own.
     stored_at="if(:ours, last_insert_id({0}), {0})",
     each=_each,
-    # To list the keys of an object takes a time that grows with their square.
-    pairs=None,
     locking="FOR UPDATE",
     current="LOCK IN SHARE MODE",
     in_order="STRAIGHT_JOIN",
@@ -35,7 +33,6 @@ MARIADB = Dialect(
     skip_locked="FOR UPDATE SKIP LOCKED",
     index="FORCE INDEX ({{{1}}}_{0})",
     parameter=lambda name, _: f"%({name})s",
-    looks_before_storing=True,
     claims_per_statement=False,
     in_steps=True,
     words=(("AS text)", "AS char)"), ("AS bigint)", "AS signed)"), ("AS MATERIALIZED (", "AS (")),

@@ -33,13 +33,10 @@ POSTGRES = Dialect(
     now=_NOW,
     now_once=f"(SELECT {_NOW})",
     each=_each,
-    pairs="json_each_text(:rows::text::json)",
     locking="FOR UPDATE",
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     index="",
     parameter=lambda _, n: f"${n}",
     storing=("WITH stored AS (\n", "\n)\nSELECT {now}"),
-    # A fourth of what it takes to store a job.
-    looks_before_storing=False,
     claims_per_statement=True,
 )

@@ -15,8 +15,6 @@ SQLITE = Dialect(
     now=":now",
     now_once=":now",
     each=_each,
-    # In half the time of a batch, of which each row is JSON to be read once more.
-    pairs="json_each(:rows)",
     # A transaction that writes is the only one.
     locking="",
     skip_locked="",
@@ -29,6 +27,5 @@ SQLITE = Dialect(
     # Half the time of UPDATE ... FROM a batch; for INSERT there is no difference. And no plan that goes through all
     # schedules for each row of the batch, as it does with statistics of a time when they were few.
     unrolled=frozenset({"fire", "mark_started", "rewind", "settle"}),
-    looks_before_storing=True,
     claims_per_statement=False,
 )

@@ -22,8 +22,6 @@ class Dialect:
     """The same, worked out once for all rows; the planner cannot guess how much lies before it."""
     each: Callable[[str, Columns], str]
     """Reads the batch in a JSON parameter as a table."""
-    pairs: str | None
-    """Reads the JSON object `rows` as a table of `key` and `value`, which are text; None where a batch is quicker."""
     locking: str
     """Locks the rows of a SELECT until the transaction ends."""
     current: str = ""
@@ -46,8 +44,6 @@ class Dialect:
     """What stands before and behind a statement that stores jobs, so that it answers the store's clock."""
     stored_at: str = "{0}"
     """The clock `{0}` as such a statement notes it, where that is how its answer comes to carry it."""
-    looks_before_storing: bool
-    """Whether it costs next to nothing to look for what is stored already; if not, plain jobs are stored unlooked."""
     in_steps: bool = False
     """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
     words: tuple[tuple[str, str], ...] = ()
@@ -57,17 +53,13 @@ class Dialect:
 
     def fragments(self) -> Mapping[str, str]:
         """Return the fragments that need no argument."""
-        pairs = {"at_one_time": "{at_any_time}"} if self.pairs is None else {"pairs": self.pairs}
-        looks = {
+        return {
             "locking": self.locking,
             "current": self.current,
             "in_order": self.in_order,
             "by_key": self.by_key,
-        }
-        clock = {
             "now": self.now,
             "now_once": self.now_once,
             "stored_at": self.stored_at.format(self.now),
             "stored_at_once": self.stored_at.format(self.now_once),
         }
-        return {**clock, **looks, **pairs}

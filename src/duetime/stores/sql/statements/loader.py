@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
 
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.statements.dialect import Dialect
+from duetime.stores.sql.statements.rewriting import rewrite
 
-FOLDER = os.path.dirname(os.path.dirname(__file__))
-"""Where the `.sql` files are; `importlib.resources` would tell as well, and take a megabyte of every worker."""
+FOLDER = Path(__file__).parents[1]
+"""Where the `.sql` files are."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
 _HINT_TABLE = "hints"
 """A table of those databases alone that carry hints in rows."""
@@ -32,218 +32,44 @@ class BadStatement(Exception):
 
 
 class Statements:
-    """Every statement the store runs, written out when it is first asked for: most workers need a few of them.
+    """Every statement the store runs, by name; each is written out when it is first asked for, as most workers need few."""
 
-    The names are listed for whoever reads and checks types, and so that a missing file or name is found at the start.
-    """
+    def __init__(self, names: Collection[str], write: Callable[[str], Statement]) -> None:
+        """`write` returns the statement of a name."""
+        self._names = frozenset(names)
+        self._write = write
 
-    clock: Statement
-    enqueue_one: Statement
-    enqueue_one_fresh: Statement
-    enqueue_alike: Statement
-    enqueue_fresh: Statement
-    enqueue_dated: Statement
-    enqueue_dated_fresh: Statement
-    enqueue: Statement
-    enqueue_rich: Statement
-    key_holders: Statement
-    replace_keyed: Statement
-    free_keys: Statement
-    occurrence_ids: Statement
-    claim: Statement
-    take: Statement
-    quote_blobs: Statement
-    claims_under: Statement
-    mark_started: Statement
-    holders: Statement
-    settle: Statement
-    succeed: Statement
-    settled_before: Statement
-    add_attempts: Statement
-    trim_attempts: Statement
-    trim_logs: Statement
-    note_progress: Statement
-    add_logs: Statement
-    drop_logs: Statement
-    next_due: Statement
-    limited_queues: Statement
-    waiting_gates: Statement
-    add_gates: Statement
-    lock_gates: Statement
-    lock_queues: Statement
-    running_under: Statement
-    at_gates: Statement
-    in_queues: Statement
-    take_limited: Statement
-    note_gates: Statement
-    note_queues: Statement
-    idle_gates: Statement
-    prune_gates: Statement
-    note_moved: Statement
-    forget_moved: Statement
-    register: Statement
-    pulse: Statement
-    is_alive: Statement
-    held_by: Statement
-    retire: Statement
-    peers: Statement
-    bury: Statement
-    forsaken: Statement
-    expire: Statement
-    send: Statement
-    take_commands: Statement
-    finish_command: Statement
-    drop_commands: Statement
-    commands: Statement
-    commands_of: Statement
-    prune_commands: Statement
-    orphans: Statement
-    adopt: Statement
-    add_schedules: Statement
-    change_schedules: Statement
-    lock_planted: Statement
-    withdraw: Statement
-    withdraw_claimed: Statement
-    rewind: Statement
-    due_schedules: Statement
-    resuming_schedules: Statement
-    next_schedule: Statement
-    fire: Statement
-    fired_jobs: Statement
-    delete_schedule: Statement
-    lock_spans: Statement
-    cut_spans: Statement
-    add_entries: Statement
-    noted: Statement
-    prune_entries: Statement
-    cancel: Statement
-    snooze: Statement
-    reclaim: Statement
-    standing: Statement
-    existing: Statement
-    queues: Statement
-    tally_waiting: Statement
-    tally_gated: Statement
-    tally_running: Statement
-    tally_latest: Statement
-    purgeable: Statement
-    purgeable_gated: Statement
-    pause_queue: Statement
-    resume_queue: Statement
-    set_queue_limit: Statement
-    prunable: Statement
-    latest_occurrences: Statement
-    forget: Statement
-    forget_attempts: Statement
-    prune_attempts: Statement
-    prune_logs: Statement
-    prune_jobs: Statement
-    prune_workers: Statement
-    get: Statement
-    find: Statement
-    find_unsuccessful: Statement
-    find_newest: Statement
-    find_live: Statement
-    find_of_schedule: Statement
-    upcoming: Statement
-    attempts: Statement
-    logs: Statement
-    schedules: Statement
-    code_schedules: Statement
-    get_schedules: Statement
-    occurrences: Statement
-    past_occurrences: Statement
-    entries: Statement
-    entries_before: Statement
-    workers: Statement
-    paused_queues: Statement
-    outlook: Statement
-    limits_on: Statement
-    queue_limits: Statement
-    counts: Statement
-    whole_queues: Statement
-    whole_gates: Statement
-    whole_workers: Statement
-    whole_commands: Statement
-    whole_jobs: Statement
-    whole_attempts: Statement
-    whole_logs: Statement
-    whole_schedules: Statement
-    whole_entries: Statement
-    put_queues: Statement
-    put_gates: Statement
-    put_workers: Statement
-    put_commands: Statement
-    put_jobs: Statement
-    put_attempts: Statement
-    put_logs: Statement
-    put_schedules: Statement
-    put_entries: Statement
-    remove_queues: Statement
-    remove_gates: Statement
-    remove_workers: Statement
-    remove_commands: Statement
-    remove_jobs: Statement
-    remove_schedules: Statement
-    remove_entries: Statement
-    has_schema: Statement
-    migration_lock: Statement
-    schema_version: Statement
-    store_id: Statement
+    def __getattr__(self, name: str) -> Statement:
+        """Return a statement; threads that ask at the same time get the same one."""
+        if name not in vars(self).get("_names", ()):
+            raise AttributeError(f"there is no statement {name}")
+        statement: Statement = vars(self).setdefault(name, self._write(name))
+        return statement
 
-    def __init__(self, write: Callable[[str], Statement], *, paired: bool = True) -> None:
-        """`write` returns the statement of a name; `paired`: `enqueue_alike` reads an object rather than a batch."""
-        vars(self).update(_write=write, _paired=paired)
-
-    def is_paired(self) -> bool:
-        """Whether jobs that fall due together are handed over as one object of their arguments by id."""
-        paired: bool = vars(self)["_paired"]
-        return paired
-
-    if not TYPE_CHECKING:  # To it, the names above are all that there is.
-
-        def __getattr__(self, name: str) -> Statement:
-            if name not in Statements.__annotations__:
-                raise AttributeError(f"there is no statement {name}")
-            # Threads that ask at the same time get the same one.
-            return vars(self).setdefault(name, self._write(name))
-
-    def __setattr__(self, name: str, _: object, /) -> NoReturn:
-        message = f"{name} cannot be set: all stores of a dialect and namespace share their statements"
-        raise AttributeError(message)
+    def __iter__(self) -> Iterator[Statement]:
+        """Return all of them, by name."""
+        return (getattr(self, name) for name in sorted(self._names))
 
 
 @cache
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
-    shared = parse("".join(read(name) for name in files()))
-    own = parse(read(dialect.folder, "overrides.sql"))
+    shared = parse("".join(file.read_text("utf-8") for file in files()))
+    own = parse(FOLDER.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
     return build({**shared, **own}, dialect, namespace)
 
 
-def load_hints(dialect: Dialect, namespace: str) -> dict[str, Statement]:
-    """Return the statements of a dialect by which processes tell each other something."""
-    blocks = parse(read("shared.sql") + read(dialect.folder, "hints.sql"))
-    fill = PlaceholderFiller(
-        dialect, namespace, {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
-    )
-    named = parse(read(dialect.folder, "hints.sql"))
-    return {
-        name: compile_statement(name, fill(body), dialect)
-        for (kind, name), body in named.items()
-        if kind == "name"
-    }
+def load_hints(dialect: Dialect, namespace: str) -> Mapping[str, Statement]:
+    """Return the statements of a dialect by which processes tell each other something, as they are written."""
+    own = parse(FOLDER.joinpath(dialect.folder, "hints.sql").read_text("utf-8"))
+    shared = parse(FOLDER.joinpath("shared.sql").read_text("utf-8"))
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", {**shared, **own}))
+    return {name: compile_statement(name, fill(body), dialect) for name, body in _named("name", own).items()}
 
 
-def files(*folder: str) -> list[str]:
-    """Return the names of the `.sql` files in a folder."""
-    return [name for name in os.listdir(os.path.join(FOLDER, *folder)) if name.endswith(".sql")]
-
-
-def read(*path: str) -> str:
-    """Return the text of a `.sql` file."""
-    with open(os.path.join(FOLDER, *path), encoding="utf-8") as file:
-        return file.read()
+def files(*folder: str) -> list[Path]:
+    """Return the `.sql` files in a folder."""
+    return list(FOLDER.joinpath(*folder).glob("*.sql"))
 
 
 def parse(text: str) -> dict[tuple[str, str], str]:
@@ -259,17 +85,14 @@ def parse(text: str) -> dict[tuple[str, str], str]:
 
 
 def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
-    """Check that the blocks are the ones the store knows; each is filled in when it is asked for."""
-    named = {name: body for (kind, name), body in blocks.items() if kind == "name"}
-    wanted = Statements.__annotations__.keys()
-    if named.keys() != wanted:
-        message = (
-            f"statements missing: {sorted(wanted - named.keys())}, unknown: {sorted(named.keys() - wanted)}"
-        )
-        raise BadStatement(message)
-    fragments = {name: body for (kind, name), body in blocks.items() if kind == "fragment"}
-    fill = PlaceholderFiller(dialect, namespace, fragments)
-    return Statements(lambda name: _write(name, named[name], dialect, fill), paired=dialect.pairs is not None)
+    """Return the statements of these blocks; each is filled in when it is asked for."""
+    named = _named("name", blocks)
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", blocks))
+    return Statements(named, lambda name: _write(name, named[name], dialect, fill))
+
+
+def _named(wanted: str, blocks: Mapping[tuple[str, str], str]) -> dict[str, str]:
+    return {name: body for (kind, name), body in blocks.items() if kind == wanted}
 
 
 def _write(name: str, body: str, dialect: Dialect, fill: PlaceholderFiller) -> Statement:
@@ -280,9 +103,6 @@ def _write(name: str, body: str, dialect: Dialect, fill: PlaceholderFiller) -> S
         body = f"{before}{body}{behind}"
     if not dialect.in_steps:
         return compile_statement(name, fill(body), dialect)
-    # Here, since most workers never need it.
-    from duetime.stores.sql.statements.rewriting import rewrite
-
     steps = rewrite(body)
     choice, answer = [
         None if text is None else compile_statement(name, fill(text), dialect)
@@ -310,6 +130,8 @@ class PlaceholderFiller:
         word, argument = match.groups()
         if word == "each":
             return self._each(argument)
+        if word == "names":
+            return ", ".join(name for name, _ in _columns(self._words[argument]))
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
         if word == "index":
@@ -321,8 +143,10 @@ class PlaceholderFiller:
         return self(self._words[word])
 
     def _each(self, argument: str) -> str:
-        parameter, _, listed = argument.partition(":")
-        return self._dialect.each(parameter, _columns(listed))
+        parameter, listed = argument.split(": ")
+        first, *more = listed.split(", ", 1)
+        # Columns of several statements have a name.
+        return self._dialect.each(parameter, _columns(", ".join([self._words.get(first, first), *more])))
 
 
 def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from duetime.model.audit import AuditEntry, StoredAuditEntry, read_detail
+from duetime.model.invalid_rows import checked_claim
 from duetime.model.job import Claim, NewJob, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
@@ -45,30 +46,16 @@ _texts = attrgetter("result", "result_error", "error", "traceback", "reason")
 _success = attrgetter("token", "started_at", "finished_at", "result", "result_error")
 
 
-class AlikeJobs(NamedTuple):
-    """Jobs that differ in nothing but id, arguments and due time."""
-
-    values: dict[str, object]
-    """For `enqueue_alike`, or if they are dated, for `enqueue_dated`."""
-    dated: bool
-    """Whether each has a due time of its own."""
-
-
 def encode_batch(rows: Iterable[Sequence[object]]) -> str:
     """Encode rows as the one JSON parameter that `{each ...}` reads."""
     listed = list(rows)
-    return _storable(listed, lambda: [[_clean(value) for value in row] for row in listed])
-
-
-def _storable(values: object, cleaned: Callable[[], object]) -> str:
-    """Encode values, or the cleaned ones where a database could not keep them."""
     try:
-        data = _encode(values)
+        data = _encode(listed)
     except UnicodeEncodeError:
-        data = _encode(cleaned())
-    else:
-        if _NUL in data:
-            data = _encode(cleaned())
+        data = _NUL
+    if _NUL in data:
+        # A database could not keep them.
+        data = _encode([[_clean(value) for value in row] for row in listed])
     return data.decode()
 
 
@@ -83,8 +70,6 @@ def unpack_claims(packed: str) -> list[Claim]:
         return _decode_claims(packed)
     except msgspec.ValidationError:
         # A row that was edited by hand is handed out, too, to fail alone.
-        from duetime.model.stored import checked_claim
-
         return [checked_claim(Claim(*row)) for row in _decode_rows(packed)]
 
 
@@ -101,22 +86,18 @@ def one_job_values(job: NewJob) -> dict[str, object] | None:
     return values
 
 
-def alike_jobs(jobs: Sequence[NewJob], *, paired: bool = True) -> AlikeJobs | None:
-    """Return jobs of one kind that ask for nothing special; None if that is not what they are.
+def alike_jobs(jobs: Sequence[NewJob]) -> dict[str, object] | None:
+    """Return, for `enqueue_alike`, jobs that differ only in id, arguments and due time and ask for nothing special.
 
-    `paired`: arguments by id are wanted where they say it all.
+    None if that is not what they are.
     """
     if jobs[0][_FIRST_SPECIAL:] != _NOTHING_SPECIAL:
         return None
     ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
     if not all(map(_is_one, (tasks, *common))):
         return None
-    kind = dict(zip(_ALIKE_FIELDS, (tasks[0], *jobs[0][_FIRST_COMMON:_FIRST_SPECIAL]), strict=True))
-    pairs = dict(zip(ids, payloads, strict=True))
-    if not paired or not _is_one(due) or len(pairs) < len(jobs):
-        return AlikeJobs({**kind, "rows": encode_batch(zip(ids, payloads, due, strict=True))}, dated=True)
-    rows = _storable(pairs, lambda: {job_id: clean_text(payload) for job_id, payload in pairs.items()})
-    return AlikeJobs({**kind, "due_at": due[0], "rows": rows}, dated=False)
+    kind = zip(_ALIKE_FIELDS, (tasks[0], *jobs[0][_FIRST_COMMON:_FIRST_SPECIAL]), strict=True)
+    return {**dict(kind), "rows": encode_batch(zip(ids, payloads, due, strict=True))}
 
 
 def _is_one(column: Sequence[object]) -> bool:
@@ -125,16 +106,11 @@ def _is_one(column: Sequence[object]) -> bool:
 
 
 def encode_new_jobs(jobs: Iterable[NewJob]) -> str:
-    """Encode jobs for `enqueue`."""
-    return encode_batch(map(_new_job, jobs))
+    """Encode jobs for `enqueue` and `replace_keyed`."""
+    return encode_batch(map(_job_row, jobs))
 
 
-def encode_rich_jobs(jobs: Iterable[NewJob]) -> str:
-    """Encode jobs for `enqueue_rich`."""
-    return encode_batch(map(_rich_job, jobs))
-
-
-def _rich_job(job: NewJob) -> tuple[object, ...]:
+def _job_row(job: NewJob) -> tuple[object, ...]:
     key = job.key
     held = (None, None, None) if key is None else (key.value, key.keep, key.period)
     special = (job.parent, join_tags(job.terms.tags), job.expires_at, *_terms(job.terms))
@@ -205,8 +181,6 @@ def read_claim(row: Row) -> Claim:
 
 def read_checked_claim(row: Row) -> Claim:
     """Do the same for a row of a database that takes any value in any column."""
-    from duetime.model.stored import checked_claim
-
     return checked_claim(read_claim(row))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.statements.loader import TABLES, files, parse, read
+from duetime.stores.sql.statements.loader import TABLES, files, parse
 from duetime.stores.sql.statements.rewriting import PRIMARY_KEYS, RewrittenStatement, rewrite, split, unfold
 
 NOW = 1_000
@@ -18,7 +18,7 @@ CHANGE = Statement("cancel", "change", ("chosen",), choice=CHOICE, answer=ANSWER
 
 
 def shared() -> dict[str, str]:
-    text = "".join(read(name) for name in files())
+    text = "".join(file.read_text() for file in files())
     return {name: body for (kind, name), body in parse(text).items() if kind == "name"}
 
 

@@ -204,10 +204,19 @@ CREATE TABLE IF NOT EXISTS {audit} (
     KEY {audit}_target (target, at)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
+-- What processes tell each other: each writes to one of a few rows, over what it has told before.
+
+CREATE TABLE IF NOT EXISTS {hints} (
+    slot smallint NOT NULL PRIMARY KEY,
+    told bigint NOT NULL,
+    said longtext NOT NULL
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
 CREATE TABLE IF NOT EXISTS {meta} (
     version bigint PRIMARY KEY,
     name varchar(64) NOT NULL,
-    code varchar(64) NOT NULL,
+    -- Also the note that the work goes on elsewhere.
+    code text NOT NULL,
     applied_at bigint NOT NULL,
     store_id varchar(64)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;

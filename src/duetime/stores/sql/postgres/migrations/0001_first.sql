@@ -4,16 +4,21 @@ CREATE TABLE {meta} (
     version bigint PRIMARY KEY,
     name text COLLATE "C" NOT NULL,
     code text NOT NULL,
-    applied_at bigint NOT NULL
+    applied_at bigint NOT NULL,
+    -- Tells one store from another.
+    store_id text
 );
 
 CREATE TABLE {jobs} (
-    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    -- Room for the entries of new versions of a row beside the first, as there is for the versions: a page that fills up
+    -- must be cleared or split.
+    id text COLLATE "C" NOT NULL PRIMARY KEY WITH (fillfactor = 60),
     task text COLLATE "C" NOT NULL,
     payload text NOT NULL,
     queue text COLLATE "C" NOT NULL,
     priority smallint NOT NULL,
-    state text NOT NULL CHECK (state IN ('pending', 'running', 'succeeded', 'failed', 'cancelled', 'skipped')),
+    -- As one constant: it is read anew for each statement.
+    state text NOT NULL CHECK (state = ANY ('{pending,running,succeeded,failed,cancelled,skipped}'::text[])),
     due_at bigint NOT NULL,
     created_at bigint NOT NULL,
     started_at bigint,
@@ -39,9 +44,10 @@ CREATE TABLE {jobs} (
     span_first bigint,
     span_count integer NOT NULL DEFAULT 1,
     waits integer NOT NULL DEFAULT 0,
-    -- Not used yet: keys, tags, deadlines, progress, callbacks and times to live, so that they come without a rewrite.
     unique_key text COLLATE "C",
+    keep_key bigint,
     key_until bigint,
+    key_held smallint NOT NULL DEFAULT 1,
     tags text,
     parent text COLLATE "C",
     callbacks text,
@@ -49,25 +55,43 @@ CREATE TABLE {jobs} (
     progress real,
     progress_note text,
     result_ttl bigint,
-    failure_ttl bigint
+    failure_ttl bigint,
+    gate text COLLATE "C"
 ) WITH (
     -- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
     fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
     autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0
 );
 
--- What can be claimed: each queue and priority is an ordered range.
-CREATE INDEX {jobs}_claim ON {jobs} (queue, priority, due_at, id) WHERE state = 'pending' AND waits = 0;
+-- What can be claimed without asking a limit: each queue and priority is an ordered range.
+CREATE INDEX {jobs}_claim ON {jobs} (queue, priority, due_at, id)
+WHERE state = 'pending' AND waits = 0 AND gate IS NULL;
 
 -- What each worker holds.
 CREATE INDEX {jobs}_running ON {jobs} (worker) WHERE state = 'running';
 
--- One job per occurrence.
-CREATE UNIQUE INDEX {jobs}_occurrence ON {jobs} (schedule, occurrence) WHERE schedule IS NOT NULL;
+-- What a schedule has made: the jobs in each state are an ordered range.
+CREATE INDEX {jobs}_history ON {jobs} (schedule, state, occurrence) WHERE schedule IS NOT NULL;
 
--- What a schedule has not finished.
-CREATE INDEX {jobs}_live ON {jobs} (schedule)
-WHERE schedule IS NOT NULL AND (state = 'pending' OR state = 'running');
+-- One job per occurrence. The condition is one that the planner does not conclude from another, so that it takes this index
+-- only where it is asked for, and not in place of the one above.
+CREATE UNIQUE INDEX {jobs}_occurrence ON {jobs} (schedule, occurrence) WHERE (occurrence IS NULL) IS FALSE;
+
+-- One holder for each key: a live job, or one that keeps it past its end.
+CREATE UNIQUE INDEX {jobs}_key ON {jobs} (task, unique_key)
+WHERE unique_key IS NOT NULL AND key_held = 1
+  AND (finished_at IS NULL OR keep_key IS NOT NULL OR key_until IS NOT NULL);
+
+-- What people look for: jobs that ended otherwise than well. Those that end well cost nothing here.
+CREATE INDEX {jobs}_unsuccessful ON {jobs} (id) WHERE finished_at IS NOT NULL AND state <> 'succeeded';
+
+-- What waits at each gate, what has passed it, and when the next comes to one.
+CREATE INDEX {jobs}_gated ON {jobs} (task, gate, queue, priority, due_at, id)
+WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0;
+CREATE INDEX {jobs}_passed ON {jobs} (gate) WHERE gate IS NOT NULL AND state = 'running';
+-- Every time is at least 0. That it is asked for keeps the planner from taking this index in place of the other.
+CREATE INDEX {jobs}_gated_due ON {jobs} (due_at)
+WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0 AND due_at >= 0;
 
 CREATE TABLE {attempts} (
     job_id text COLLATE "C" NOT NULL,
@@ -95,22 +119,37 @@ CREATE TABLE {schedules} (
     retries integer,
     timeout bigint,
     overlap text NOT NULL,
+    overlap_limit integer,
+    misfire text NOT NULL DEFAULT 'latest',
     misfire_window bigint NOT NULL,
+    misfire_limit integer NOT NULL DEFAULT 100,
+    pause_after integer,
+    -- Failures before this instant do not count towards a pause.
+    streak_from bigint NOT NULL DEFAULT 0,
     owner text NOT NULL,
     paused_at bigint,
     paused_reason text,
     paused_by text,
     paused_until bigint,
+    -- Since when no code declares it any more.
+    parked_at bigint,
     fired_through bigint NOT NULL,
     next_at bigint,
+    -- How many jobs it has made.
+    made bigint NOT NULL DEFAULT 0,
     rev integer NOT NULL DEFAULT 1,
     created_at bigint NOT NULL,
     updated_at bigint NOT NULL,
     options text
 );
 
--- What fires next.
-CREATE INDEX {schedules}_next ON {schedules} (next_at) WHERE next_at IS NOT NULL AND paused_at IS NULL;
+-- What fires next; neither what is paused nor what is parked.
+CREATE INDEX {schedules}_next ON {schedules} (next_at)
+WHERE next_at IS NOT NULL AND paused_at IS NULL AND parked_at IS NULL;
+
+-- What resumes by itself.
+CREATE INDEX {schedules}_until ON {schedules} (paused_until)
+WHERE paused_until IS NOT NULL AND paused_at IS NOT NULL AND parked_at IS NULL;
 
 CREATE TABLE {workers} (
     id text COLLATE "C" NOT NULL PRIMARY KEY,
@@ -121,6 +160,10 @@ CREATE TABLE {workers} (
     pid_started text,
     version text NOT NULL,
     queues text NOT NULL,
+    tasks text NOT NULL DEFAULT '[]',
+    -- Which schedules its code declares, and whether it fires any.
+    declares text,
+    fires smallint NOT NULL DEFAULT 0,
     slots integer NOT NULL,
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
@@ -129,7 +172,9 @@ CREATE TABLE {workers} (
     done bigint NOT NULL DEFAULT 0,
     failed bigint NOT NULL DEFAULT 0,
     loop_lag bigint NOT NULL DEFAULT 0,
-    last_error text
+    last_error text,
+    paused_at bigint,
+    paused_reason text
 ) WITH (fillfactor = 50);
 
 CREATE TABLE {queues} (
@@ -137,7 +182,34 @@ CREATE TABLE {queues} (
     paused_at bigint,
     paused_reason text,
     paused_by text,
+    most integer,
+    rate_count integer,
+    rate_period bigint,
+    starts text,
     options text
+);
+
+-- Where jobs wait for limits; the limits as the last worker that looked had them, for people, not for the claim.
+CREATE TABLE {gates} (
+    name text COLLATE "C" NOT NULL PRIMARY KEY,
+    task text COLLATE "C" NOT NULL,
+    most integer,
+    rate_count integer,
+    rate_period bigint,
+    -- The last starts, as a JSON array, for gates with a rate.
+    starts text,
+    seen_at bigint NOT NULL
+);
+
+-- What runs have logged, in parts.
+CREATE TABLE {logs} (
+    job_id text COLLATE "C" NOT NULL,
+    fence bigint NOT NULL,
+    -- The number of the first line, from 1.
+    line integer NOT NULL,
+    attempt integer NOT NULL,
+    text text NOT NULL,
+    PRIMARY KEY (job_id, fence, line)
 );
 
 CREATE TABLE {commands} (
@@ -149,8 +221,13 @@ CREATE TABLE {commands} (
     created_by text,
     taken_at bigint,
     done_at bigint,
-    outcome text
+    outcome text,
+    -- Whether the worker was gone before it had answered.
+    dropped smallint NOT NULL DEFAULT 0
 );
+
+-- What each worker has been told and has not done.
+CREATE INDEX {commands}_open ON {commands} (worker) WHERE done_at IS NULL;
 
 CREATE TABLE {audit} (
     id text COLLATE "C" NOT NULL PRIMARY KEY,
@@ -161,5 +238,8 @@ CREATE TABLE {audit} (
     detail text
 );
 
-INSERT INTO {meta} (version, name, code, applied_at)
-VALUES (1, 'first', '{code}', (extract(epoch FROM statement_timestamp()) * 1000000)::bigint);
+-- What happened to each schedule, in order.
+CREATE INDEX {audit}_target ON {audit} (target, at, id);
+
+INSERT INTO {meta} (version, name, code, applied_at, store_id)
+VALUES (1, 'first', '{code}', (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, replace(gen_random_uuid()::text, '-', ''));

@@ -1,0 +1,123 @@
+"""A verb of the store is a generator method on the class of its subject; these decorators have the driver run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+from duetime.model.time import Clock
+from duetime.stores.base import Hint
+from duetime.stores.sql.driver import Driver, Query, Row, Script, play, script_name
+from duetime.stores.sql.statements.dialect import Dialect
+from duetime.stores.sql.statements.loader import load
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+HintingScript: TypeAlias = Generator[Query | Hint, list[Row], T]
+"""A script that also says which hints to give once it is committed."""
+RowCount: TypeAlias = Callable[[Any], int] | int | None
+"""How many rows a verb reads or writes, perhaps told from its first argument; `None`: it may take long."""
+
+
+class SqlSubject:
+    """What the verbs of every subject work with."""
+
+    def __init__(self, driver: Driver, dialect: Dialect, *, namespace: str, clock: Clock | None) -> None:
+        """`clock`: the store's, where the database has none of its own."""
+        self._driver = driver
+        self._dialect = dialect
+        self._namespace = namespace
+        self._clock = clock
+        self._sql = load(dialect, namespace)
+
+    async def _hinting(
+        self, script: Callable[[], HintingScript[T]], *, atomic: bool = True, rows: int | None = 1
+    ) -> T:
+        """Write by a script, and give its hints when it is committed."""
+        hints: dict[Hint, None] = {}
+        answer = await self._driver.write(lambda: _collecting(script(), hints), atomic=atomic, rows=rows)
+        for hint in hints:
+            self._driver.hint(hint)
+        return answer
+
+
+S = TypeVar("S", bound=SqlSubject)
+
+
+def read(
+    *, rows: RowCount = 1
+) -> Callable[[Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], Coroutine[Any, Any, T]]]:
+    """Have a method's script run as one that changes nothing; without the database for an empty batch."""
+
+    def decorate(
+        verb: Callable[Concatenate[S, P], Script[T]],
+    ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+        @wraps(verb)
+        async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            script = partial(verb, self, *args, **kwargs)
+            if (count := _count(rows, args)) == 0:
+                return play(script(), _nothing)
+            return await self._driver.read(script, rows=count)
+
+        return call
+
+    return decorate
+
+
+def write(
+    *, atomic: bool = True, rows: RowCount = 1
+) -> Callable[
+    [Callable[Concatenate[S, P], HintingScript[T]]], Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+]:
+    """Have a method's script run in one transaction, and its hints given behind it; without one for an empty batch.
+
+    `atomic=False` promises that it is a single statement, or that what follows the first may come later.
+    """
+
+    def decorate(
+        verb: Callable[Concatenate[S, P], HintingScript[T]],
+    ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+        @wraps(verb)
+        async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            script = partial(verb, self, *args, **kwargs)
+            if (count := _count(rows, args)) == 0:
+                return play(_collecting(script(), {}), _nothing)
+            return await self._hinting(script, atomic=atomic, rows=count)
+
+        return call
+
+    return decorate
+
+
+def _count(rows: RowCount, args: tuple[Any, ...]) -> int | None:
+    return rows(args[0]) if callable(rows) else rows
+
+
+def _nothing(_: Query) -> list[Row]:
+    return []
+
+
+def _collecting(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:
+    """Return a script of the same name that keeps the hints."""
+    collected: Any = _collect(script, hints)
+    collected.__name__ = script_name(script)
+    named: Script[T] = collected
+    return named
+
+
+def _collect(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:
+    # It may be run again, after a conflict.
+    hints.clear()
+    try:
+        step = next(script)
+        while True:
+            if isinstance(step, Hint):
+                hints[step] = None
+                step = next(script)
+            else:
+                step = script.send((yield step))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
