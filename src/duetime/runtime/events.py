@@ -118,13 +118,18 @@ class _PendingEvent(NamedTuple):
 
 
 class WorkerEvents:
-    """Speaks for one worker; while nobody listens to its events it has nothing to do."""
+    """Makes the events of one worker, while there are subscribers."""
 
     def __init__(self, events: Events, identity: WorkerIdentity, time: StoreClock) -> None:
         self.events = events
         self._identity = identity
         self._time = time
         self._expected: dict[Token, _PendingEvent] = {}
+
+    @property
+    def heard(self) -> bool:
+        """Whether there are subscribers; if not, no event need be made."""
+        return self.events.heard
 
     def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
         """Tell what becomes of the worker itself."""

@@ -29,7 +29,7 @@ class HeldClaims:
         self,
         *,
         budget: Callable[[], int],
-        patient: int,
+        slots: int,
         window: Micros,
         time: StoreClock,
         on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
@@ -37,10 +37,10 @@ class HeldClaims:
     ) -> None:
         """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`.
 
-        `patient`: so many of them; what waits beyond was held because it would start in a moment, and goes after that.
+        Only as many as there are `slots` wait for so long; what was held beyond was to start in a moment, and goes sooner.
         """
         self._budget = budget
-        self._patient = patient
+        self._slots = slots
         self._window = window
         self._time = time
         self._on_due = on_due
@@ -86,6 +86,8 @@ class HeldClaims:
 
     def add_due(self, claims: Sequence[Claim], *, at_most: Micros | None = None) -> None:
         """Hold claims whose time has come until slots are free, for a window unless `at_most` is less."""
+        if not claims:
+            return
         self._lots += 1
         for claim in claims:
             self._claims[claim.job_id] = claim
@@ -166,11 +168,9 @@ class HeldClaims:
         # They came with several questions, and there may be more of them than slots.
         claims.sort(key=_urgency)
         if claims and (refused := self._on_due(claims)):
-            patient = max(0, self._patient - self.waiting)
-            if refused[:patient]:
-                self.add_due(refused[:patient])
-            if refused[patient:]:
-                self.add_due(refused[patient:], at_most=_OVERFLOW_WAIT)
+            most = max(0, self._slots - self.waiting)
+            self.add_due(refused[:most])
+            self.add_due(refused[most:], at_most=_OVERFLOW_WAIT)
 
     def _give_up(self, lot: int) -> None:
         late = [

@@ -16,7 +16,7 @@ _LONGEST_PAUSE: Micros = SECOND // 2
 
 
 class LimitedClaimPolicy:
-    """Keeps in mind whether limited jobs may be waiting; while no limit is in use, nobody asks for them."""
+    """Keeps in mind whether limited jobs may be waiting; while no limit is in use, none are asked for."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self.limits: Mapping[str, Gate] = {
@@ -25,7 +25,7 @@ class LimitedClaimPolicy:
             if handler.options.gate is not None
         }
         self._in_store = False
-        self._stirred = bool(self.limits)
+        self._may_start = bool(self.limits)
         self._starved = False
         self._full: frozenset[str] = frozenset()
         self._again_from: Micros | None = None
@@ -40,25 +40,25 @@ class LimitedClaimPolicy:
     @property
     def wanted(self) -> bool:
         """Whether a limited job may be able to start that could not at the last time."""
-        return self._stirred or (self._again_from is not None and self._again_from <= monotonic())
+        return self._may_start or (self._again_from is not None and self._again_from <= monotonic())
 
     @property
-    def hungry(self) -> bool:
-        """Whether limited jobs wait for slots, so that others must not take them in advance."""
+    def waits_for_slots(self) -> bool:
+        """Whether limited jobs wait for slots, so that other jobs must not be given them in advance."""
         return self._starved or self.wanted
 
-    def stir(self) -> None:
+    def ask_again(self) -> None:
         """Something may have changed: a job came, or one under a limit has ended."""
-        self._stirred = self.in_use
+        self._may_start = self.in_use
 
     def room_made(self, room: Callable[[str], int]) -> None:
         """A slot is free again, which at the last time may have been all that was missing."""
         if self._starved or (self._full and any(room(queue) > 0 for queue in self._full)):
-            self._stirred = True
+            self._may_start = True
 
     def learn(self, *, in_use: bool) -> None:
         """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""
-        self._stirred = self._stirred or (in_use and not self._in_store)
+        self._may_start = self._may_start or (in_use and not self._in_store)
         self._in_store = in_use
 
     def goes_first(self) -> bool:
@@ -70,16 +70,16 @@ class LimitedClaimPolicy:
 
     @contextmanager
     def turn(self, *, at_latest: float) -> Generator[None]:
-        """Ask, for one kind of slots after the other; what stirs meanwhile counts for the next time.
+        """Ask, for one kind of slots after the other; what changes meanwhile counts for the next time.
 
         The next time comes after so many seconds at the latest, since a hint may be lost.
         """
-        self._stirred, self._starved, self._again_from = False, False, None
+        self._may_start, self._starved, self._again_from = False, False, None
         self._full, self._in_store = frozenset(), True
         try:
             yield
         except BaseException:
-            self._stirred = True
+            self._may_start = True
             raise
         self._come_back(int(at_latest * SECOND))
 
@@ -110,7 +110,7 @@ class LimitedClaimPolicy:
 
     def sooner(self, pause: float | None) -> float | None:
         """Return the pause, or a shorter one when limited jobs are to be asked for before its end."""
-        if self._stirred:
+        if self._may_start:
             return 0
         if self._again_from is None:
             return pause

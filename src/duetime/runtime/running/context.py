@@ -127,8 +127,8 @@ class JobContext:
         Readers see it within about a second. Only the latest is kept, and nothing of a run that lost its claim.
         """
         said = check_fraction(fraction), check_note(note)
-        if (voice := self._run.speak()) is not None:
-            voice.tell(*said)
+        if (output := self._run.open_output()) is not None:
+            output.set_progress(*said)
         return _AWAIT_OPTIONAL
 
     def transaction(self, *, timeout: Duration | None = None) -> JobTransaction:

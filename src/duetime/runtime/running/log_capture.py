@@ -28,7 +28,7 @@ class RunLogHandler(logging.Handler):
         if len(logging.root.handlers) == 1:
             self._stand_in(record)
         run = current_run.get(None)
-        if run is not None and run.logs and not _is_own_logger(record.name):
+        if run is not None and run.captures_logs and not _is_own_logger(record.name):
             self._collect(run, record)
         return True
 
@@ -38,8 +38,8 @@ class RunLogHandler(logging.Handler):
             return
         self._inside.busy = True
         try:
-            if (voice := run.speak()) is not None:
-                voice.log(record_text(record))
+            if (output := run.open_output()) is not None:
+                output.add_log(record_text(record))
         except Exception:  # noqa: BLE001 - the job must not fail for a line of its log
             self.handleError(record)
         finally:

@@ -27,7 +27,7 @@ SettledCallback: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], 
 _BATCH_SIZE = 1_000
 _MAX_BACKLOG = 5_000
 _LINGER: Micros = 25 * MILLISECOND
-"""How long an outcome nobody waits for may wait for others of a stream, so that they share a commit."""
+"""How long an outcome that no one waits for may wait for others of a stream, so that they share a commit."""
 
 
 class Settler(Service):
@@ -46,16 +46,16 @@ class Settler(Service):
         self._in_flight: list[Settlement] = []
         self._progress = asyncio.Event()
         self._hurried = False
-        self._last_patient: Micros = -_LINGER
+        self._last_waiting: Micros = -_LINGER
         self.refused = 0
 
-    def put(self, settlement: Settlement, *, patient: bool = False) -> None:
-        """Take over responsibility for a settlement; a patient one that closely follows another waits for a third."""
+    def put(self, settlement: Settlement, *, may_wait: bool = False) -> None:
+        """Take over responsibility for a settlement; one that may wait, and closely follows another, waits for a third."""
         self._waiting.append(settlement)
         if self._hurried:
-            # Whoever was first has woken it for the others, too: a round ends only when none are left.
+            # The first one has woken it for the others, too: a round ends only when none are left.
             return
-        if patient and self._streams():
+        if may_wait and self._streams():
             self.wakeup.set_after(_LINGER / SECOND)
         else:
             self._hurry()
@@ -72,23 +72,18 @@ class Settler(Service):
     async def room(self) -> None:
         """Wait until the backlog is short again."""
         while self.full:
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def drain(self) -> None:
         """Wait until everything is written."""
         while self._waiting or self._in_flight:
-            self._hurry()
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def flush(self) -> None:
         """Wait until what waits now is written, whatever comes meanwhile."""
         waiting = self.tokens()
         while waiting & self.tokens():
-            self._hurry()
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def round(self) -> float | None:
         """Write one batch; after a failure the same batch is tried again first."""
@@ -106,14 +101,19 @@ class Settler(Service):
         self._progress.set()
         return 0 if self._hurried else None
 
+    async def _next_batch(self) -> None:
+        self._hurry()
+        self._progress.clear()
+        await self._progress.wait()
+
     def _hurry(self) -> None:
         self._hurried = True
         self.wakeup.set()
 
     def _streams(self) -> bool:
-        """Whether another patient one has come a moment ago, so that the next one may be expected."""
-        before, self._last_patient = self._last_patient, monotonic()
-        return self._last_patient - before < _LINGER
+        """Whether another that may wait has come a moment ago, so that the next one may be expected."""
+        before, self._last_waiting = self._last_waiting, monotonic()
+        return self._last_waiting - before < _LINGER
 
     async def _settle(self, batch: list[Settlement]) -> frozenset[Token]:
         try:

@@ -70,7 +70,7 @@ class Janitor(Service):
         dispatcher: Dispatcher,
         time: StoreClock,
         health: HealthObserver,
-        crowd: FleetPacing | None = None,
+        fleet: FleetPacing | None = None,
         lease: Micros,
         retention: Micros | None,
         keep_per_schedule: int,
@@ -83,7 +83,7 @@ class Janitor(Service):
         self._identity = identity
         self._dispatcher = dispatcher
         self._time = time
-        self._crowd = crowd or FleetPacing()
+        self._fleet = fleet or FleetPacing()
         self._lease = lease / SECOND
         self._soon = lease_horizon(lease)
         self._retention = retention
@@ -117,7 +117,7 @@ class Janitor(Service):
     def sweep_soon(self) -> None:
         """Sweep, because a heartbeat has seen that there is something to rescue."""
         self._next_sweep = 0
-        self.wakeup.set_after(self._crowd.wait(at_most=_DEATH_CHECK_SPAN))
+        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     def expect_end_of_lease(self, left: Micros) -> None:
         """Look when the first lease of the others ends; a later answer takes the place of this one.
@@ -126,7 +126,7 @@ class Janitor(Service):
         """
         if self._end_of_lease is not None:
             self._end_of_lease.cancel()
-        turn = self._crowd.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
+        turn = self._fleet.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
         wait = max(0, left) / SECOND + _PAST_LEASE + turn
         self._end_of_lease = asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
@@ -174,14 +174,14 @@ class Janitor(Service):
         return self._between_looks(among=near) * random.uniform(0.9, 1.1)
 
     def _between_looks(self, *, among: int | None = None) -> float:
-        return self._crowd.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
+        return self._fleet.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
 
     def _between_sweeps(self) -> float:
-        return sweep_pause(self._crowd, self._lease)
+        return sweep_pause(self._fleet, self._lease)
 
     def _hear_of_an_end(self) -> None:
         # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.
-        wait = self._crowd.wait(at_most=_DEATH_CHECK_SPAN)
+        wait = self._fleet.wait(at_most=_DEATH_CHECK_SPAN)
         asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
     def _hears_of(self, peers: list[PeerWorker]) -> bool:
@@ -236,7 +236,7 @@ class Janitor(Service):
         if self._limits_in_use():
             await self._store.prune_gates()
         more = removed >= _PRUNE_MAX
-        pause = self._crowd.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
+        pause = self._fleet.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
         self._next_prune = _from_now(_LOOK_PAUSE if more else pause * random.uniform(0.8, 1.2))
 
 

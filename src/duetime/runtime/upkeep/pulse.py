@@ -8,7 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
@@ -17,14 +17,14 @@ from duetime.runtime.service import DATABASE_DOWN, Wakeup
 from duetime.runtime.store_clock import StoreClock, boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner, CommandTarget
 from duetime.runtime.upkeep.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
-from duetime.runtime.upkeep.pulse_checks import LOOK_PAUSE, PulseChecks
-from duetime.stores.base import Pulse
-
-if TYPE_CHECKING:
-    from duetime.stores.base import Store
-
+from duetime.runtime.upkeep.notices import PulseLooks
+from duetime.stores.base import Pulse, Store
 
 log = logging.getLogger("duetime.worker")
+
+
+_SLOWEST_LOOK = 10.0
+"""Seconds between heartbeats that look for what hints may have missed; slower ones leave it to the services."""
 
 
 class PulseListener(CommandTarget, Protocol):
@@ -65,7 +65,7 @@ class LeaseTiming:
     @property
     def looks(self) -> bool:
         """Whether pulses come often enough to look for what hints may have missed."""
-        return self.beat <= LOOK_PAUSE
+        return self.beat <= _SLOWEST_LOOK
 
     @property
     def retry(self) -> float:
@@ -90,14 +90,14 @@ class PulseThread:
         listener: PulseListener,
         time: StoreClock,
         on_hang: Callable[[], None],
-        lookout: PulseChecks | None = None,
+        looks: PulseLooks | None = None,
     ) -> None:
         self._store = store
         self._info = info
         self._lease = lease
         self._listener = listener
         self._time = time
-        self._lookout = lookout if lease.looks else None
+        self._looks = looks if lease.looks else None
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""
         self._main = asyncio.get_running_loop()
@@ -216,7 +216,7 @@ class PulseThread:
         # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
         answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
-        wants = None if self._lookout is None else self._lookout.wants()
+        wants = None if self._looks is None else self._looks.wants()
         try:
             async with self._in_time():
                 pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
@@ -231,7 +231,7 @@ class PulseThread:
             # The next beat soon, so that the new record shows how the worker is.
             return False
         self._deadline = sent + self._lease.length - self._lease.margin
-        if self._lookout is None or self._lookout.is_news(pulse, wants):
+        if self._looks is None or self._looks.is_news(pulse, wants):
             self._observe(mono, pulse.now)
             self._in_main(self._listener.attend, pulse)
         await self._obey(commands=pulse.commands, answered=answered)

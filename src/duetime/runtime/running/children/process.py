@@ -234,8 +234,8 @@ class ChildProcess:
                     self._answer.set_result(word.read())
             case RunProgress():
                 run = self._context_of(word).get(current_run)
-                if run is not None and (voice := run.speak()) is not None:
-                    voice.tell(word.fraction, word.note)
+                if run is not None and (output := run.open_output()) is not None:
+                    output.set_progress(word.fraction, word.note)
             case ForwardedRecord():
                 # In the context of the job, so that whoever collects its log finds it there.
                 self._context_of(word).run(handle_forwarded, word, pid=self.pid)
