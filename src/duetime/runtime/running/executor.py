@@ -24,6 +24,7 @@ from duetime.runtime.running.call_outcome import (
     timeout_outcome,
     undecodable_outcome,
 )
+from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.pool import ChildPool
 from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler
@@ -110,8 +111,6 @@ class Executor:
         """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
         current_run.set(run)
         try:
-            from duetime.runtime.running.children.messages import RunJob
-
             job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
         except OSError as error:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
 from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
@@ -14,10 +14,7 @@ from duetime.model.time import SECOND, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
 from duetime.runtime.running.run import Run, TransactionSource
-
-if TYPE_CHECKING:
-    from duetime.stores.base import HandlerTransaction, JobStore
-
+from duetime.stores.base import HandlerTransaction, JobStore
 
 T = TypeVar("T")
 

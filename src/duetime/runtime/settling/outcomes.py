@@ -68,7 +68,13 @@ class Outcomes:
         self._log.close()
 
     def put(
-        self, claim: Claim, settlement: Settlement, outcome: Outcome, *, cancelling: bool, may_wait: bool = False
+        self,
+        claim: Claim,
+        settlement: Settlement,
+        outcome: Outcome,
+        *,
+        cancelling: bool,
+        may_wait: bool = False,
     ) -> None:
         """Have a settlement written; `cancelling`: the job was asked to end, `may_wait`: it need not be written at once."""
         kind: EventKind | None = EventKind.JOB_SUCCEEDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
@@ -15,10 +15,7 @@ from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.runtime.running.run import Run
 from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
 from duetime.runtime.store_clock import monotonic
-
-if TYPE_CHECKING:
-    from duetime.stores.base import JobStore
-
+from duetime.stores.base import JobStore
 
 log = logging.getLogger("duetime.worker")
 

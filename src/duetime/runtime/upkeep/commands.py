@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from duetime.model.job import JobId
 from duetime.model.text import one_line, printable
 from duetime.model.time import Instant
 from duetime.model.worker import Command, CommandId, CommandKind, WorkerId
 from duetime.runtime.error_text import describe_error
-
-if TYPE_CHECKING:
-    from duetime.stores.base import CommandStore
-
+from duetime.stores.base import CommandStore
 
 log = logging.getLogger("duetime.worker")
 

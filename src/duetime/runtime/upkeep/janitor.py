@@ -11,7 +11,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from duetime.model.ids import new_token
 from duetime.model.job import JobId, Token
@@ -25,11 +25,7 @@ from duetime.runtime.identity import WorkerIdentity, is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.service import HealthObserver, Service
 from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import OrphanedJob, PeerWorker
-
-if TYPE_CHECKING:
-    from duetime.stores.base import Store
-
+from duetime.stores.base import OrphanedJob, PeerWorker, Store
 
 log = logging.getLogger("duetime.worker")
 

@@ -6,16 +6,12 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from duetime.errors import ConfigError
 from duetime.runtime.error_text import describe_error
+from duetime.runtime.running.children.process import ChildProcess
+from duetime.runtime.running.children.task_location import TaskLocation, locate_task, module_being_imported
 from duetime.runtime.running.handler import Handler
-
-if TYPE_CHECKING:
-    from duetime.runtime.running.children.process import ChildProcess
-    from duetime.runtime.running.children.task_location import TaskLocation
-
 
 log = logging.getLogger("duetime.worker")
 
@@ -55,8 +51,6 @@ class ChildPool:
         if sys.platform == "win32":
             text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
             raise ConfigError(text)
-        from duetime.runtime.running.children.task_location import module_being_imported
-
         if (module := module_being_imported()) is not None:
             text = (
                 f"{module} starts a worker when a child process imports it for its tasks; "
@@ -70,8 +64,6 @@ class ChildPool:
     def address(self, handler: Handler) -> TaskLocation:
         """Return where children find a task, or raise `InvalidTask`."""
         if handler.name not in self._addresses:
-            from duetime.runtime.running.children.task_location import locate_task
-
             self._addresses[handler.name] = locate_task(handler)
         return self._addresses[handler.name]
 
@@ -136,6 +128,4 @@ class ChildPool:
             log.warning("a child process cannot be started ahead: %s", describe_error(error))
 
     def _start(self) -> ChildProcess:
-        from duetime.runtime.running.children.process import ChildProcess
-
         return ChildProcess(dict.fromkeys(address.home for address in self._addresses.values()))

@@ -12,14 +12,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from contextvars import Context, copy_context
+from multiprocessing import spawn
 from typing import NamedTuple, cast
 
 from duetime.model.job import Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.children.forwarded_logs import handle_forwarded
-from duetime.runtime.running.children.lifeline import open_lifeline
 from duetime.runtime.running.children.messages import (
     MAX_LINE,
     ChildMessage,
@@ -33,6 +32,8 @@ from duetime.runtime.running.children.messages import (
     WorkerMessage,
     child_message_decoder,
     encode_worker_message,
+    handle_forwarded,
+    open_lifeline,
 )
 from duetime.runtime.running.children.task_location import TaskModule
 from duetime.runtime.running.context import current_run
@@ -56,9 +57,6 @@ class LaunchedProcess(NamedTuple):
 
 def launch_process() -> LaunchedProcess:
     """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
-    # Only here: it is large, and most workers start no children.
-    from multiprocessing import spawn
-
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
     held, its_lifeline = open_lifeline()

@@ -22,8 +22,6 @@ from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
-from duetime.runtime.running.children.forwarded_logs import forward_logs
-from duetime.runtime.running.children.lifeline import die_with_worker
 from duetime.runtime.running.children.messages import (
     ChildConnection,
     ChildReady,
@@ -31,6 +29,8 @@ from duetime.runtime.running.children.messages import (
     RunEnded,
     RunJob,
     RunProgress,
+    die_with_worker,
+    forward_logs,
 )
 from duetime.runtime.running.children.task_location import TaskLocation, find_handler, load_module
 from duetime.runtime.running.context import current_run
