@@ -20,7 +20,7 @@ from duetime.runtime.events import Events
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
@@ -29,7 +29,7 @@ from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.service import Service, ServiceHealth
-from duetime.runtime.settling.outcomes import Outcomes
+from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor

@@ -34,8 +34,7 @@ from duetime.runtime.running.output import NO_OUTPUT
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.settling.outcomes import Outcomes
-from duetime.runtime.settling.settler import may_linger
+from duetime.runtime.settling.settler import Outcomes, may_linger
 from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import HandlerTransaction
 

@@ -25,7 +25,7 @@ from duetime.runtime.running.call_outcome import (
     undecodable_outcome,
 )
 from duetime.runtime.running.children.messages import RunJob
-from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, call_through

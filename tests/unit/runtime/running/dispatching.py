@@ -18,7 +18,7 @@ from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.settling.outcomes import Outcomes
+from duetime.runtime.settling.settler import Outcomes
 from duetime.stores.base import JobStore
 from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime
 
