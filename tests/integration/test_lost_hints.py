@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from duetime import Scheduler, every
-from duetime.runtime.claiming import hints as fetcher_module
+from duetime.runtime.claiming import fetcher as fetcher_module
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.upkeep import firing, notices
 from duetime.runtime.worker import Worker

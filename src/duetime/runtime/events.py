@@ -126,11 +126,6 @@ class WorkerEvents:
         self._time = time
         self._expected: dict[Token, _PendingEvent] = {}
 
-    @property
-    def heard(self) -> bool:
-        """Whether there are subscribers; if not, no event need be made."""
-        return self.events.heard
-
     def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
         """Tell what becomes of the worker itself."""
         if self.events.heard:

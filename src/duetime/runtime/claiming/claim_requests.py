@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -60,13 +60,16 @@ class ClaimRequests:
 
         In random order, because with few slots the first may take them all.
         """
-        cpu = tuple(name for name, handler in self._handlers.items() if handler.options.cpu)
+        cpu: list[str] = []
+        plain: list[str] = []
+        for name, handler in self._handlers.items():
+            (cpu if handler.options.cpu else plain).append(name)
         self._slots.cpu_tasks = frozenset(cpu)
-        if not cpu:
-            return (ClaimGroup(tuple(self._handlers)),)
-        plain = tuple(name for name in self._handlers if name not in cpu)
-        found = [ClaimGroup(cpu, in_child=True), ClaimGroup(plain)]
-        return random.sample(found, 2) if plain else found[:1]
+        groups = [ClaimGroup(tuple(plain))] if plain or not cpu else []
+        if cpu:
+            groups.append(ClaimGroup(tuple(cpu), in_child=True))
+            random.shuffle(groups)
+        return groups
 
     def room(self, group: ClaimGroup) -> int:
         """How many jobs of a group may start now."""
@@ -85,17 +88,33 @@ class ClaimRequests:
             most if left is None else min(most, left - self._held.count(lambda claim: claim.queue == queue))
         )
 
-    def for_slots(self, group: ClaimGroup, limit: int, *, below_priority: int = 10) -> ClaimRequest:
-        """Ask for due jobs that start at once."""
-        return self._request(group, limit, self._slots.room, below_priority=below_priority)
+    def request(
+        self,
+        group: ClaimGroup,
+        limit: int,
+        *,
+        hold: bool = False,
+        ahead: Micros = 0,
+        below_priority: int = 10,
+    ) -> ClaimRequest:
+        """Return a request for due jobs that start at once, or that wait here for slots if they are to be held.
 
-    def in_advance(self, group: ClaimGroup, limit: int) -> ClaimRequest:
-        """Ask for due jobs that wait here until slots are free."""
-        return self._request(group, limit, partial(self.queue_room_to_hold, most=limit), unstarted=True)
-
-    def ahead(self, group: ClaimGroup, limit: int, *, window: Micros) -> ClaimRequest:
-        """Ask for jobs that fall due within the window."""
-        return self._request(group, limit, partial(self.queue_room_to_hold, most=limit), ahead=window)
+        `ahead`: for jobs that fall due within this time instead, to be held.
+        """
+        room = partial(self.queue_room_to_hold, most=limit) if hold else self._slots.room
+        # In random order: a full queue must not starve the others.
+        queues = random.sample(self._queues, len(self._queues)) if len(self._queues) > 1 else self._queues
+        return ClaimRequest(
+            worker=self._identity.worker_id,
+            claim_id=new_token(),
+            queues=tuple([(queue, min(limit, n)) for queue in queues if (n := room(queue)) > 0]),
+            limit=limit,
+            tasks=group.tasks,
+            ahead=ahead,
+            unstarted=hold and not ahead,
+            below_priority=below_priority,
+            limits=self._limits,
+        )
 
     async def claim(self, request: ClaimRequest) -> list[Claim]:
         """Claim jobs without limits."""
@@ -135,30 +154,6 @@ class ClaimRequests:
         """Look nothing up any more: what was handed out is for others to take over."""
         self.unanswered.clear()
         self._lost.clear()
-
-    def _request(
-        self,
-        group: ClaimGroup,
-        limit: int,
-        room: Callable[[str], int],
-        *,
-        ahead: Micros = 0,
-        unstarted: bool = False,
-        below_priority: int = 10,
-    ) -> ClaimRequest:
-        # In random order: a full queue must not starve the others.
-        queues = random.sample(self._queues, len(self._queues)) if len(self._queues) > 1 else self._queues
-        return ClaimRequest(
-            worker=self._identity.worker_id,
-            claim_id=new_token(),
-            queues=tuple([(queue, min(limit, n)) for queue in queues if (n := room(queue)) > 0]),
-            limit=limit,
-            tasks=group.tasks,
-            ahead=ahead,
-            unstarted=unstarted,
-            below_priority=below_priority,
-            limits=self._limits,
-        )
 
     async def _send(self, request: ClaimRequest, *, limited: bool = False) -> LimitedClaims:
         """Send a request; if its answer is lost, its claims are looked up later."""

@@ -244,7 +244,7 @@ class Fetcher(Service):
             if most <= 0:
                 continue
             # What one group brings is started before the next asks, so that it sees which slots are left.
-            request = self._requests.for_slots(group, most, below_priority=below_priority)
+            request = self._requests.request(group, most, below_priority=below_priority)
             found = await self._requests.claim(request)
             self._begin(found)
             claims += found
@@ -264,7 +264,7 @@ class Fetcher(Service):
         """While these jobs run, take the next ones, which will soon find slots."""
         wanted = self._to_prefetch()
         plain = next(group for group in self._requests.groups() if not group.in_child)
-        claims = await self._requests.claim(self._requests.in_advance(plain, wanted))
+        claims = await self._requests.claim(self._requests.request(plain, wanted, hold=True))
         self._backlog = len(claims) == wanted
         self.hold.add_due(claims)
         self._fill_slots()
@@ -358,7 +358,9 @@ class Fetcher(Service):
         room = min(room, self.hold.room, self._requests.room_to_hold(group))
         if room <= 0:
             return 0, False
-        claims = await self._requests.claim(self._requests.ahead(group, room, window=self._window))
+        claims = await self._requests.claim(
+            self._requests.request(group, room, hold=True, ahead=self._window)
+        )
         for claim in claims:
             self.hold.add(claim)
         return len(claims), len(claims) == room
@@ -369,7 +371,7 @@ class Fetcher(Service):
         with self.limited.turn(at_latest=self._poll_pause()):
             for group in self._requests.groups():
                 asked = self._requests.room(group)
-                request = self._requests.for_slots(group, asked)
+                request = self._requests.request(group, asked)
                 if asked <= 0 or not request.queues:
                     self.limited.had_no_room()
                     continue

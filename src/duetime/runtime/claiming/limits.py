@@ -24,18 +24,15 @@ class LimitedClaimPolicy:
             for name, handler in handlers.items()
             if handler.options.gate is not None
         }
+        self.in_use = bool(self.limits)
+        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
         self._in_store = False
-        self._may_start = bool(self.limits)
+        self._may_start = self.in_use
         self._starved = False
         self._full: frozenset[str] = frozenset()
         self._again_from: Micros | None = None
         self._was_first = False
         self._futile = 0
-
-    @property
-    def in_use(self) -> bool:
-        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
-        return self._in_store or bool(self.limits)
 
     @property
     def wanted(self) -> bool:
@@ -60,6 +57,7 @@ class LimitedClaimPolicy:
         """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""
         self._may_start = self._may_start or (in_use and not self._in_store)
         self._in_store = in_use
+        self.in_use = in_use or bool(self.limits)
 
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
@@ -75,7 +73,8 @@ class LimitedClaimPolicy:
         The next time comes after so many seconds at the latest, since a hint may be lost.
         """
         self._may_start, self._starved, self._again_from = False, False, None
-        self._full, self._in_store = frozenset(), True
+        self._full = frozenset()
+        self._in_store = self.in_use = True
         try:
             yield
         except BaseException:

@@ -102,7 +102,7 @@ class Dispatcher:
             self._idle.clear()
         self.runs[claim.job_id] = run
         run.task = self.loop.create_task(self._run(run), name=claim.task)
-        if self._outcomes.events.heard:
+        if self._outcomes.events.events.heard:
             self._outcomes.events.started(run)
         if unmarked:
             self._outcomes.marker.add(run)

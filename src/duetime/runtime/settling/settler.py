@@ -282,7 +282,7 @@ class Outcomes:
         else:
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
-        if self.events.heard:
+        if self.events.events.heard:
             self.events.expect(claim, settlement, kind)
         self.settler.put(settlement, may_wait=may_wait)
         if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
@@ -290,7 +290,7 @@ class Outcomes:
 
     def recorded(self, run: Run, ended_at: Instant) -> None:
         """Tell of a success that a run has recorded itself."""
-        if self.events.heard:
+        if self.events.events.heard:
             self.events.recorded(run, ended_at)
         self._log.succeeded += 1
         if self._log.each:

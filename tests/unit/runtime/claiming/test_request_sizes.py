@@ -52,7 +52,7 @@ def requests(slots: Slots, *queues: str, held: HeldClaims | None = None) -> Clai
 def test_what_starts_now_fits_the_slots_that_each_queue_has_left() -> None:
     slots = Slots(4, {"mail": 2})
     slots.take(claim(queue="mail"))
-    found = requests(slots, "mail", "default").for_slots(PLAIN, 3, below_priority=4)
+    found = requests(slots, "mail", "default").request(PLAIN, 3, below_priority=4)
     assert dict(found.queues) == {"mail": 1, "default": 3}
     assert (found.tasks, found.limit, found.below_priority) == (("plain",), 3, 4)
     assert (found.ahead, found.unstarted) == (0, False)
@@ -61,14 +61,14 @@ def test_what_starts_now_fits_the_slots_that_each_queue_has_left() -> None:
 def test_a_queue_without_room_is_not_asked_for() -> None:
     slots = Slots(4, {"mail": 1})
     slots.take(claim(queue="mail"))
-    assert requests(slots, "mail").for_slots(PLAIN, 3).queues == ()
+    assert requests(slots, "mail").request(PLAIN, 3).queues == ()
 
 
 def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
     slots = Slots(1, {})
     slots.take(claim())
     asked = requests(slots, "default")
-    in_advance, ahead = asked.in_advance(PLAIN, 5), asked.ahead(PLAIN, 5, window=SECOND)
+    in_advance, ahead = asked.request(PLAIN, 5, hold=True), asked.request(PLAIN, 5, hold=True, ahead=SECOND)
     assert in_advance.queues == ahead.queues == (("default", 5),)
     assert (in_advance.unstarted, in_advance.ahead) == (True, 0)
     assert (ahead.unstarted, ahead.ahead) == (False, SECOND)
@@ -83,22 +83,24 @@ async def test_what_is_held_of_a_queue_is_no_more_than_the_slots_it_has_left() -
         held.add(claim(job_id, queue=queue))
     left = {"mail": 1, "default": 5}
     assert (
-        dict(asked.in_advance(PLAIN, 5).queues) == dict(asked.ahead(PLAIN, 5, window=SECOND).queues) == left
+        dict(asked.request(PLAIN, 5, hold=True).queues)
+        == dict(asked.request(PLAIN, 5, hold=True, ahead=SECOND).queues)
+        == left
     )
     assert (asked.queue_room_to_hold("mail", 1), asked.queue_room_to_hold("default", 5)) == (1, 5)
     held.add(claim("d", queue="mail"))
-    assert dict(asked.ahead(PLAIN, 5, window=SECOND).queues) == {"default": 5}
+    assert dict(asked.request(PLAIN, 5, hold=True, ahead=SECOND).queues) == {"default": 5}
     held.take_all()
 
 
 def test_no_two_questions_have_the_same_name() -> None:
     asked = requests(Slots(1, {}), "default")
-    assert asked.for_slots(PLAIN, 1).claim_id != asked.for_slots(PLAIN, 1).claim_id
+    assert asked.request(PLAIN, 1).claim_id != asked.request(PLAIN, 1).claim_id
 
 
 def test_no_queue_is_always_the_first() -> None:
     asked = requests(Slots(1, {}), "one", "other")
-    assert {asked.for_slots(PLAIN, 1).queues[0][0] for _ in range(100)} == {"one", "other"}
+    assert {asked.request(PLAIN, 1).queues[0][0] for _ in range(100)} == {"one", "other"}
 
 
 async def test_children_are_not_waited_for() -> None:
