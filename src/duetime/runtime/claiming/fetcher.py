@@ -21,7 +21,7 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import HealthObserver, Service
+from duetime.runtime.service import Service, ServiceHealth
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import Hint, Store
 
@@ -52,7 +52,7 @@ class Fetcher(Service):
         slots: Slots,
         dispatcher: Dispatcher,
         time: StoreClock,
-        health: HealthObserver,
+        health: ServiceHealth,
         fleet: FleetPacing,
         window: Micros,
         watched: bool = False,

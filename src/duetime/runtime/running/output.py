@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from duetime.errors import StoreError
 from duetime.model.job import Claim
 from duetime.model.reports import BoundedLog, NewLogPart, Progress
-from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.stores.base import JobStore
 
 log = logging.getLogger("duetime.worker")
@@ -125,7 +125,7 @@ class OutputWriter(Service):
 
     name = "reporter"
 
-    def __init__(self, store: JobStore, health: HealthObserver, *, captures_logs: bool) -> None:
+    def __init__(self, store: JobStore, health: ServiceHealth, *, captures_logs: bool) -> None:
         super().__init__(health)
         self.captures_logs = captures_logs
         self._store = store

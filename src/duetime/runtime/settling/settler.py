@@ -18,7 +18,7 @@ from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.output import OutputWriter
 from duetime.runtime.running.run import Run
-from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import JobStore
@@ -39,7 +39,7 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self, store: JobStore, health: HealthObserver, *, on_written: SettledCallback | None = None
+        self, store: JobStore, health: ServiceHealth, *, on_written: SettledCallback | None = None
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
         super().__init__(health)
@@ -193,7 +193,7 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, store: JobStore, health: HealthObserver) -> None:
+    def __init__(self, store: JobStore, health: ServiceHealth) -> None:
         super().__init__(health)
         self._store = store
         self._fresh: dict[Run, None] = {}
@@ -229,7 +229,7 @@ class Outcomes:
     def __init__(
         self,
         store: JobStore,
-        health: HealthObserver,
+        health: ServiceHealth,
         *,
         identity: WorkerIdentity,
         time: StoreClock,

@@ -19,7 +19,7 @@ from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import PulseFindings, Store
 
@@ -51,7 +51,7 @@ class ScheduleFirer(Service):
     def __init__(
         self,
         store: Store,
-        health: HealthObserver,
+        health: ServiceHealth,
         *,
         fleet: FleetPacing | None = None,
         handlers: Mapping[str, Handler] = _NO_HANDLERS,
@@ -222,7 +222,7 @@ class ScheduleParker(Service):
     def __init__(
         self,
         store: Store,
-        health: HealthObserver,
+        health: ServiceHealth,
         *,
         declared: Declarations,
         tasks: Collection[str],

@@ -23,7 +23,7 @@ from duetime.model.worker import WorkerId
 from duetime.runtime.fleet_pacing import FleetPacing, lease_horizon, sweep_pause
 from duetime.runtime.identity import WorkerIdentity, is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import HealthObserver, Service
+from duetime.runtime.service import Service, ServiceHealth
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import OrphanedJob, PeerWorker, Store
 
@@ -65,7 +65,7 @@ class Janitor(Service):
         identity: WorkerIdentity,
         dispatcher: Dispatcher,
         time: StoreClock,
-        health: HealthObserver,
+        health: ServiceHealth,
         fleet: FleetPacing | None = None,
         lease: Micros,
         retention: Micros | None,

@@ -12,7 +12,7 @@ from duetime.model.worker import WorkerInfo
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.fleet_pacing import SMALL_FLEET, FleetPacing, lease_horizon, sweep_pause
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import HealthObserver, Service
+from duetime.runtime.service import Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.runtime.upkeep.janitor import Janitor
@@ -25,7 +25,7 @@ class HintListener(Service):
     name = "hint listener"
     finishes_round = False
 
-    def __init__(self, store: Store, health: HealthObserver, on_hint: Callable[[Hint], None]) -> None:
+    def __init__(self, store: Store, health: ServiceHealth, on_hint: Callable[[Hint], None]) -> None:
         super().__init__(health)
         self._store = store
         self._on_hint = on_hint
@@ -98,7 +98,7 @@ class HintFallback(Service):
     name = "stand-in for hints"
 
     def __init__(
-        self, store: Store, health: HealthObserver, *, fleet: FleetPacing, look: Callable[[], None]
+        self, store: Store, health: ServiceHealth, *, fleet: FleetPacing, look: Callable[[], None]
     ) -> None:
         super().__init__(health)
         self._store = store
