@@ -7,7 +7,7 @@ import random
 from duetime.model.time import Micros
 
 SMALL_FLEET = 8
-"""So many workers may ask at the same moment; waiting would only cost time."""
+"""How many workers may ask at the same moment; waiting would only cost time."""
 REQUEST_SPACING = 0.002
 """Seconds between the questions of a fleet, on average: what a store is asked does not grow with the number of workers."""
 

@@ -88,7 +88,7 @@ def is_gone(pid: int, started: str | None) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # It exists and belongs to somebody else.
+        pass  # It exists and belongs to another user.
     return False
 
 

@@ -15,11 +15,11 @@ _WaitingClaim: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 """A claim behind what it is sorted by: its priority, due time and job, then which lot it came with."""
 
 _WAKE_EARLY: Micros = 20 * MILLISECOND
-"""So long before a due time the loop is woken: the kernel may be late by a thousandth of the time it was told to sleep."""
+"""How long before a due time the loop is woken: the kernel may be late by a thousandth of a sleep."""
 _OVERFLOW_WAIT: Micros = 100 * MILLISECOND
-"""So long after its due time a claim may find a slot that is held beyond the slots: it was to start in half of that."""
+"""How long after its due time a claim that is held beyond the slots may wait for one: it was to start in half of that."""
 _WORTHWHILE_ROOM = 25
-"""So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
+"""How many claims are worth asking for, unless that is more than half of what may be held."""
 
 
 class HeldClaims:
@@ -59,7 +59,7 @@ class HeldClaims:
 
     @property
     def roomy(self) -> bool:
-        """Whether there is room for so many more that it is worth asking for them."""
+        """Whether there is room for enough claims that it is worth asking for them."""
         return self.room >= min((self._budget() + 1) // 2, _WORTHWHILE_ROOM)
 
     def __len__(self) -> int:
@@ -121,7 +121,7 @@ class HeldClaims:
         return None
 
     def hand_out(self, most: int, start: Callable[[Sequence[Claim]], Sequence[Claim]]) -> None:
-        """Let go of claims whose time has come, the most urgent first, until so many are started or all were offered.
+        """Let go of claims whose time has come, the most urgent first, until `most` are started or all were offered.
 
         `start` returns those that it could not start, which go on waiting.
         """
@@ -185,5 +185,5 @@ class HeldClaims:
 
 
 def _urgency(claim: Claim) -> tuple[int, JobId]:
-    """Who of those that are due at one instant is first."""
+    """Sort those that are due at one instant."""
     return claim.priority, claim.job_id

@@ -54,7 +54,7 @@ class LimitedClaimPolicy:
             self._may_start = True
 
     def learn(self, *, in_use: bool) -> None:
-        """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""
+        """Take in whether the store has limits in use; if so, and it was not known, the hint about some job may have been lost."""
         self._may_start = self._may_start or (in_use and not self._in_store)
         self._in_store = in_use
         self.in_use = in_use or bool(self.limits)
@@ -70,7 +70,7 @@ class LimitedClaimPolicy:
     def turn(self, *, at_latest: float) -> Generator[None]:
         """Ask, for one kind of slots after the other; what changes meanwhile counts for the next time.
 
-        The next time comes after so many seconds at the latest, since a hint may be lost.
+        The next time comes after `at_latest` seconds, since a hint may be lost.
         """
         self._may_start, self._starved, self._again_from = False, False, None
         self._full = frozenset()

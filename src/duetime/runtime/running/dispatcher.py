@@ -250,7 +250,7 @@ class Dispatcher:
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
-        """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""
+        """Fail the job; if not even that can be done, its claim is given back as one that is not known here."""
         log.error("job %s of %s broke down", run.claim.job_id, run.claim.task, exc_info=error)
         try:
             return self._end(run, outcome_of_error(error))

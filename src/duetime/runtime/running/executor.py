@@ -66,7 +66,7 @@ class Executor:
         if run.verdict is not None:
             return _transaction_outcome(run, run.verdict, outcome)
         if run.stopping is not None and isinstance(outcome, Cancelled):
-            # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
+            # The cause says what the stop means: the end of the job, or another try elsewhere.
             return run.stopping
         return outcome
 
@@ -192,10 +192,10 @@ class ThreadRunner:
                 result = RaisedError(error)
             self._answers.append((future, result))
             if self._delivering:
-                # Whoever delivers unsets this first and looks for answers then, so that it finds this one.
+                # `_deliver` unsets this before it looks for answers, so it finds this one.
                 return
             self._delivering = True
-            # The loop of a worker that was stopped without this thread may be closed; then nobody waits.
+            # The loop of a worker that was stopped without this thread may be closed; then no one waits.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._deliver)
 

@@ -46,7 +46,7 @@ class RunLogHandler(logging.Handler):
             self._inside.busy = False
 
     def _stand_in(self, record: logging.LogRecord) -> None:
-        """Let warnings be printed as they are where nobody has set up logging, which our presence would hide."""
+        """Let warnings be printed as they are where logging is not set up; our handler would hide that."""
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and self._is_alone(record.name):
             last.handle(record)
@@ -77,7 +77,7 @@ class _RunLogCapture:
         return weakref.finalize(owner, self._detach)
 
     def _detach(self) -> None:
-        """Collect no more, once nobody wants it."""
+        """Collect no more, once no worker wants it."""
         with self._lock:
             self._users -= 1
             if self._users == 0:

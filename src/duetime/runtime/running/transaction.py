@@ -158,8 +158,8 @@ def _refuse_in_loop() -> None:
 async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
     """Let a call come to its end and return the cancellation that came meanwhile.
 
-    Who is cancelled after the commit, and does not wait for its answer, would take a job that is done for one that
-    is not. The patience ends, because the answer may never come.
+    A run that is cancelled after the commit, and does not wait for its answer, would take a job that is done for one
+    that is not. It waits for a bounded time, because the answer may never come.
     """
     working = asyncio.ensure_future(call)
     interrupted = None
@@ -209,7 +209,7 @@ class TransactionLender:
             return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
         if longest is not None and timeout > longest:
             text = (
-                f"timeout must be at most {describe_duration(longest)} on this database: nobody else can write while "
+                f"timeout must be at most {describe_duration(longest)} on this database: no one else can write while "
                 "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
             )
             raise InvalidOption(text)

@@ -120,7 +120,7 @@ def carry_out(command: Command, worker: CommandTarget) -> str:
         case CommandKind.STACKS:
             return worker.stacks()
         case _:
-            return f"this worker does not know the command {command.kind!r}; it may be older than whoever sent it"
+            return f"this worker does not know the command {command.kind!r}; it may be older than the process that sent it"
 
 
 def _move_job(command: Command, worker: CommandTarget) -> str:

@@ -30,13 +30,13 @@ from duetime.stores.base import OrphanedJob, PeerWorker, Store
 log = logging.getLogger("duetime.worker")
 
 _LOOK_PAUSE = 0.8
-"""Seconds between looks at processes whose end is not heard of: a death may go unnoticed for two."""
+"""Seconds between looks at processes whose end no descriptor tells: a death may go unnoticed for two seconds."""
 _LOOK_SPACING = 0.2
 """Seconds between the looks of all workers of a host, on average: many of them need not look as often as one."""
 _LONGEST_LOOK_PAUSE = 10.0
 """Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _DEATH_CHECK_SPAN = 1.0
-"""Seconds within which each worker looks after one whose end was heard of."""
+"""Seconds within which each worker looks after a process has ended that it watched."""
 _PAST_LEASE = 0.1
 """Seconds between the end of a lease, as the store's last answer lets us expect it, and a look."""
 _LEASE_END_SPACING = 0.01
@@ -91,7 +91,7 @@ class Janitor(Service):
         self._sweep_pause = 0.0
         # Not at the start, when there are jobs to see to.
         self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
-        self._neighbours = ProcessWatcher(self._hear_of_an_end)
+        self._neighbours = ProcessWatcher(self._look_after_an_end)
         self._end_of_lease: asyncio.TimerHandle | None = None
         self._strays: frozenset[Token] = frozenset()
 
@@ -99,7 +99,7 @@ class Janitor(Service):
         """Rescue, from this very worker, claims that it holds without knowing why.
 
         A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
-        claim back. Nobody else would rescue them from a worker that lives.
+        claim back. No one else would rescue them from a worker that lives.
         """
         self._strays |= strays
         if strays:
@@ -162,7 +162,7 @@ class Janitor(Service):
     def _until_next_look(self, peers: list[PeerWorker]) -> float:
         next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
         upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
-        return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
+        return upkeep if self._watches(peers) else min(upkeep, self._until_own_look(peers))
 
     def _until_own_look(self, peers: list[PeerWorker]) -> float:
         """All workers of a host see the same, and take turns."""
@@ -175,13 +175,13 @@ class Janitor(Service):
     def _between_sweeps(self) -> float:
         return sweep_pause(self._fleet, self._lease)
 
-    def _hear_of_an_end(self) -> None:
-        # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.
+    def _look_after_an_end(self) -> None:
+        # The first worker to look buries it; the others find nothing to do.
         wait = self._fleet.wait(at_most=_DEATH_CHECK_SPAN)
         asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
-    def _hears_of(self, peers: list[PeerWorker]) -> bool:
-        """Whether the end of each of them would be heard of, and the coming of others."""
+    def _watches(self, peers: list[PeerWorker]) -> bool:
+        """Whether this worker is told when one of them ends or another one starts."""
         watched = self._neighbours.watch([WatchedProcess(p.pid, p.pid_started) for p in peers if p.same_host])
         return watched and self._store.hears_others
 
@@ -266,7 +266,7 @@ class ProcessWatcher:
         self._watched: dict[WatchedProcess, int] = {}
 
     def watch(self, processes: Collection[WatchedProcess]) -> bool:
-        """Watch these and no others; False when the end of one of them would not be heard of."""
+        """Watch these and no others; False when the end of one of them would not be noticed."""
         wanted = {process for process in processes if process.pid != os.getpid()}
         for process in self._watched.keys() - wanted:
             self._forget(process)
@@ -276,7 +276,7 @@ class ProcessWatcher:
         return wanted == self._watched.keys()
 
     def close(self) -> None:
-        """Watch nobody."""
+        """Stop watching."""
         self.watch(())
 
     def _add(self, process: WatchedProcess) -> None:

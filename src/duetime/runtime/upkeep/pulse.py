@@ -28,7 +28,7 @@ _SLOWEST_LOOK = 10.0
 
 
 class PulseListener(CommandTarget, Protocol):
-    """Hears, in the worker's own loop, what the pulse brings."""
+    """Is told, in the worker's own loop, what the pulse brings."""
 
     def attend(self, pulse: Pulse) -> None:
         """Act on lost claims and requests to cancel."""
@@ -140,7 +140,7 @@ class PulseThread:
     def _serve(self) -> None:
         try:
             asyncio.run(self._beat_on())
-        except BaseException as error:  # noqa: BLE001 - reported to whoever waits for the start
+        except BaseException as error:  # noqa: BLE001 - reported to the caller that waits for the start
             self._in_main(self._fail_start, error)
         self._in_main(self._ended.set_result, None)
 
@@ -168,7 +168,7 @@ class PulseThread:
         # Workers that were started together beat one after the other then, and learn soon how many they are.
         next_beat, share = monotonic(), random.uniform(0.05, 1)
         while not self._stopping and (not self._is_orphaned() or self._listener.busy()):
-            # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
+            # Only this thread can tell a hung loop from a busy one: the lease is let lapse until the loop comes back.
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             period = self._period()
@@ -213,7 +213,7 @@ class PulseThread:
         if sent >= self._deadline:
             await self._start_over("its lease was not renewed in time")
             return False
-        # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
+        # Before the record is made, and stored after it, so that an answer never contradicts the record.
         answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
         wants = None if self._looks is None else self._looks.wants()
@@ -288,7 +288,7 @@ class PulseThread:
 
         self._in_main(lose)
         if self._orphaned:
-            # Nobody is left who could go on.
+            # There is no loop that could go on.
             self._stopping = True
             return
         self._info = await answer
@@ -320,7 +320,7 @@ class PulseThread:
         try:
             self._main.call_soon_threadsafe(call, *args)
         except RuntimeError:
-            # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
+            # The worker's loop is closed: there is no one to tell, but a thread may still be at work.
             self._orphaned = True
 
 

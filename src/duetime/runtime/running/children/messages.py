@@ -117,9 +117,9 @@ ChildMessage: TypeAlias = ChildReady | RunEnded | RunProgress | ForwardedRecord
 child_message_decoder: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMessage)
 
 
-def encode_child_message(word: ChildMessage) -> bytes:
-    """Return a word as one line; JSON has no line breaks of its own."""
-    return msgspec.json.encode(word) + b"\n"
+def encode_child_message(message: ChildMessage) -> bytes:
+    """Return a message as one line; JSON has no line breaks of its own."""
+    return msgspec.json.encode(message) + b"\n"
 
 
 def encode_worker_message(order: ChildSetup | WorkerMessage) -> bytes:
@@ -134,18 +134,18 @@ def decode_worker_message(line: bytes) -> WorkerMessage:
 
 
 class ChildConnection:
-    """Hears orders and says words, one per line, from any thread."""
+    """Receives orders and sends messages, one per line, from any thread."""
 
     def __init__(self, connection: socket.socket, orders: BinaryIO) -> None:
         self._connection = connection
         self._orders = orders
-        # The collector may run somebody's `__del__` in here, and that may log.
+        # The garbage collector may run a `__del__` in here, and that may log.
         self._lock = threading.RLock()
         # A process that a job forks must not keep the line open when this one has died.
         os.register_at_fork(after_in_child=self._let_go)
 
     def _let_go(self) -> None:
-        # Whoever held the lock has not come along.
+        # The thread that held the lock does not exist in this process.
         self._lock = threading.RLock()
         if (descriptor := self._connection.detach()) >= 0:
             os.close(descriptor)
@@ -156,10 +156,10 @@ class ChildConnection:
             for line in self._orders:
                 yield decode_worker_message(line)
 
-    def say(self, word: ChildMessage) -> None:
-        """Send a word; when the worker is gone nobody misses it."""
+    def say(self, message: ChildMessage) -> None:
+        """Send a message, or drop it if the worker is gone."""
         with self._lock, contextlib.suppress(OSError):
-            self._connection.sendall(encode_child_message(word))
+            self._connection.sendall(encode_child_message(message))
 
 
 _F_SETSIG = 10
@@ -204,7 +204,7 @@ MAX_TEXT = 16_000
 
 
 class LogForwarder(logging.Handler):
-    """Tells every record that it is given."""
+    """Forwards every record that it is given."""
 
     def __init__(self, tell: Callable[[ForwardedRecord], None]) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class LogForwarder(logging.Handler):
 
 
 def forward_logs(tell: Callable[[ForwardedRecord], None], *, level: int) -> None:
-    """Tell what the root logger hears, until the job's own code configures logging otherwise."""
+    """Forward the records of the root logger, until the job's own code configures logging otherwise."""
     # Already here `basicConfig` in a job's module finds a handler and adds none, so that nothing is said twice.
     logging.basicConfig(level=level, handlers=[LogForwarder(tell)], force=True)
 

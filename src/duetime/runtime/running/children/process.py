@@ -85,7 +85,7 @@ def launch_process() -> LaunchedProcess:
 
 
 def setup_line(homes: Iterable[TaskModule]) -> bytes:
-    """Return the first line that a child has to hear."""
+    """Return the first line that a child has to read."""
     return encode_worker_message(
         ChildSetup(
             path=[entry for entry in sys.path if isinstance(entry, str)],
@@ -153,7 +153,7 @@ class ChildProcess:
         await asyncio.wait({self._answer}, timeout=None if job.timeout is None else job.timeout / SECOND)
         if not self._answer.done():
             self.kill()
-            # Then all it said before has been heard: the answer may have waited for this loop.
+            # Then all that it sent before has been read: the answer may have waited for this loop.
             await self.ended()
             if not self.free:
                 raise TimeoutError
@@ -197,9 +197,9 @@ class ChildProcess:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
             self._writer.write(self._introduction)
-            # It may die within a word, or with orders unread: ends of the line like any other.
+            # It may die within a message, or with orders unread: the line ends like any other.
             while (line := await reader.readline()).endswith(b"\n"):
-                self._hear(child_message_decoder.decode(line))
+                self._receive(child_message_decoder.decode(line))
         except ConnectionError:
             pass
         except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
@@ -227,26 +227,26 @@ class ChildProcess:
                 _crash_failure(f"child process {self.pid} died while it ran the job: {self.death}")
             )
 
-    def _hear(self, word: ChildMessage) -> None:
-        match word:
+    def _receive(self, message: ChildMessage) -> None:
+        match message:
             case ChildReady():
                 self.ready.set()
             case RunEnded():
                 self.jobs += 1
-                self.memory = word.memory
+                self.memory = message.memory
                 self.free = True
                 if self._answer is not None and not self._answer.done():
-                    self._answer.set_result(word.read())
+                    self._answer.set_result(message.read())
             case RunProgress():
-                run = self._context_of(word).get(current_run)
+                run = self._context_of(message).get(current_run)
                 if run is not None and (output := run.open_output()) is not None:
-                    output.set_progress(word.fraction, word.note)
+                    output.set_progress(message.fraction, message.note)
             case ForwardedRecord():
-                # In the context of the job, so that whoever collects its log finds it there.
-                self._context_of(word).run(handle_forwarded, word, pid=self.pid)
+                # In the context of the job, so that it is collected with the log of the job.
+                self._context_of(message).run(handle_forwarded, message, pid=self.pid)
 
-    def _context_of(self, word: RunProgress | ForwardedRecord) -> Context:
-        return self._context if word.token == self._token else Context()
+    def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
+        return self._context if message.token == self._token else Context()
 
 
 def _crash_failure(text: str) -> Failed:
@@ -271,7 +271,7 @@ _CLOSE_TIMEOUT = 10.0
 
 
 class ChildPool:
-    """Lends children; beside those that are lent, one is kept ready.
+    """Lends children; one more than are lent is kept ready.
 
     How many are lent at once is for the worker's slots to say. A process is started only when one is lent or comes
     back, so that children that die at once are not started for ever.

@@ -86,7 +86,7 @@ class ChildServer:
         try:
             self._follow()
         except Exception:
-            # Whoever waits for the job would wait for ever.
+            # The worker would wait for the job for ever.
             log.exception(
                 "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
             )
@@ -102,7 +102,7 @@ class ChildServer:
             elif run is not None:
                 run.stop(Cancelled(order.reason))
         if self._busy:
-            # Nobody is left to take the result, and another worker may run the job soon.
+            # There is no one to take the result, and another worker may run the job soon.
             os.killpg(0, signal.SIGKILL)
         self._jobs.put(None)
         time.sleep(_EXIT_GRACE)
@@ -131,7 +131,7 @@ def _run_job(job: RunJob, run: Run) -> Outcome:
 def _find_task(address: TaskLocation, task: str) -> Handler:
     handler = find_handler(load_module(address.home), address.name, task=task)
     if handler is None:
-        text = f"it has no {address.name} there; define it whoever imports the module"
+        text = f"it has no {address.name} there; define it in every process that imports the module"
         raise LookupError(text)
     return handler
 
@@ -144,7 +144,7 @@ def _empty_stdin() -> None:
 
 
 def _flush() -> None:
-    """Let others see what the job has printed, unless it has closed the stream, or nobody reads it."""
+    """Let others see what the job has printed, unless the stream is closed or no one reads it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
