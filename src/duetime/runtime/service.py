@@ -11,6 +11,7 @@ from typing import Final
 
 from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
 from duetime.runtime.error_text import describe_error
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -59,9 +60,10 @@ class Service:
     finishes_round = True
     """Whether a round is let finish when the service is stopped, so that no answer of the store is lost."""
 
-    def __init__(self, health: ServiceHealth) -> None:
+    def __init__(self, store: Store, health: ServiceHealth) -> None:
         self.wakeup = Wakeup()
         self.stopping = False
+        self._store = store
         self._health = health
         self._failing_pause = Wakeup()
         self._task: asyncio.Task[None] | None = None

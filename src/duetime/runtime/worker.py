@@ -270,7 +270,7 @@ class Worker:
             outcomes=self._outcomes,
             slots=self._slots,
             time=self._time,
-            lending=TransactionLender(store, lease=options.lease),
+            lender=TransactionLender(store, lease=options.lease, time=self._time, loop=self._loop),
         )
         self._fetcher = Fetcher(
             store=store,

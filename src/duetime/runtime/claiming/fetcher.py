@@ -58,8 +58,7 @@ class Fetcher(Service):
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for jobs that hints have missed, and tell by `expect`."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._queues = queues
         self._slots = slots
         self._dispatcher = dispatcher

@@ -25,7 +25,7 @@ from duetime.model.outcome import (
     succeed,
 )
 from duetime.model.retry import NO_RETRIES
-from duetime.model.time import SECOND, Instant, Micros
+from duetime.model.time import SECOND, Instant
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
@@ -36,7 +36,6 @@ from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.settling.settler import Outcomes, may_linger
 from duetime.runtime.store_clock import StoreClock
-from duetime.stores.base import HandlerTransaction
 
 log = logging.getLogger("duetime.worker")
 
@@ -60,10 +59,9 @@ class Dispatcher:
         outcomes: Outcomes,
         slots: Slots,
         time: StoreClock,
-        lending: TransactionLender,
+        lender: TransactionLender,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        """Where the runs are, and where the transactions of their handlers begin and end."""
         self.runs: dict[JobId, Run] = {}
         self.on_free: Callable[[], None] = _nothing
         """Called when slots are free again, once for those that come free together."""
@@ -74,7 +72,7 @@ class Dispatcher:
         self._outcomes = outcomes
         self._slots = slots
         self._time = time
-        self._lending = lending
+        self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
         self._idle = asyncio.Event()
@@ -97,7 +95,7 @@ class Dispatcher:
             return True
         if not self._slots.take(claim):
             return False
-        run = Run(claim, now, reader=self._outcomes.output, lender=self)
+        run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
@@ -150,14 +148,6 @@ class Dispatcher:
             )
             refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
             return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
-
-    def bound(self, timeout: Micros | None) -> Micros:
-        """Return how long a handler's transaction may be open."""
-        return self._lending.bound(timeout)
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction for a handler."""
-        return self._lending.lend(timeout)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""

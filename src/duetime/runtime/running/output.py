@@ -13,7 +13,7 @@ from duetime.errors import StoreError
 from duetime.model.job import Claim
 from duetime.model.reports import BoundedLog, NewLogPart, Progress
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -125,10 +125,9 @@ class OutputWriter(Service):
 
     name = "reporter"
 
-    def __init__(self, store: JobStore, health: ServiceHealth, *, captures_logs: bool) -> None:
-        super().__init__(health)
+    def __init__(self, store: Store, health: ServiceHealth, *, captures_logs: bool) -> None:
+        super().__init__(store, health)
         self.captures_logs = captures_logs
-        self._store = store
         self._waiting: deque[RunOutput] = deque()
         self._asleep = True
         self._loop = asyncio.get_running_loop()

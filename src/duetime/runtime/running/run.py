@@ -5,40 +5,22 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Settled, Settlement
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Settled
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.running.output import NO_OUTPUT, OutputReader, RunOutput, UnwrittenOutput
 from duetime.stores.base import HandlerTransaction
+
+if TYPE_CHECKING:
+    from duetime.runtime.running.transaction import TransactionLender
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
 TransactionVerdict: TypeAlias = Settled | Failed | Interrupted
 
 _output_lock = threading.Lock()
-
-
-class TransactionSource(Protocol):
-    """Lends transactions to handlers, and says what their success is to be recorded as."""
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """Where transactions begin and end, also those that outlive their run."""
-        ...
-
-    def bound(self, timeout: Micros | None) -> Micros:
-        """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
-        ...
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction that is yet to begin."""
-        ...
-
-    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
-        """Decide what an outcome means."""
-        ...
 
 
 class Run:
@@ -75,7 +57,7 @@ class Run:
         *,
         timeout: Micros | None = None,
         reader: OutputReader | None = None,
-        lender: TransactionSource | None = None,
+        lender: TransactionLender | None = None,
     ) -> None:
         self.claim = claim
         self.started_at = started_at

@@ -9,11 +9,13 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
-from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
-from duetime.model.time import SECOND, Micros, describe_duration
+from duetime.model.job import Claim
+from duetime.model.outcome import Failed, Interrupted, Settled, Settlement, Succeeded, succeed
+from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
-from duetime.runtime.running.run import Run, TransactionSource
+from duetime.runtime.running.run import Run
+from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import HandlerTransaction, JobStore
 
 T = TypeVar("T")
@@ -82,7 +84,7 @@ class JobTransaction:
         self._in_loop(self._end(error))
 
     @property
-    def _lender(self) -> TransactionSource:
+    def _lender(self) -> TransactionLender:
         if self._run.lender is None:
             text = "transaction() works in the worker's own process, not in a task with cpu=True"
             raise Unsupported(text)
@@ -198,8 +200,13 @@ _LEASE_PARTS: Final = 3
 class TransactionLender:
     """Knows how long a transaction may keep the store."""
 
-    def __init__(self, store: JobStore, *, lease: Micros) -> None:
+    def __init__(
+        self, store: JobStore, *, lease: Micros, time: StoreClock, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Transactions begin and end in the `loop`, also those that outlive their run."""
+        self.loop = loop
         self._store = store
+        self._time = time
         self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
 
     def bound(self, timeout: Micros | None) -> Micros:
@@ -218,3 +225,7 @@ class TransactionLender:
     def lend(self, timeout: Micros) -> HandlerTransaction:
         """Return a transaction that is yet to begin."""
         return self._store.lend(timeout=timeout)
+
+    def settlement(self, claim: Claim, success: Succeeded, *, started_at: Instant) -> Settlement:
+        """Return what a success is recorded as."""
+        return succeed(claim, success, started_at=started_at, now=max(self._time.now(), started_at))

@@ -21,7 +21,7 @@ from duetime.runtime.running.run import Run
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -39,11 +39,10 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self, store: JobStore, health: ServiceHealth, *, on_written: SettledCallback | None = None
+        self, store: Store, health: ServiceHealth, *, on_written: SettledCallback | None = None
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._on_written = on_written
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
@@ -193,9 +192,8 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, store: JobStore, health: ServiceHealth) -> None:
-        super().__init__(health)
-        self._store = store
+    def __init__(self, store: Store, health: ServiceHealth) -> None:
+        super().__init__(store, health)
         self._fresh: dict[Run, None] = {}
         self._aged: list[Run] = []
         self._asleep = True
@@ -228,7 +226,7 @@ class Outcomes:
 
     def __init__(
         self,
-        store: JobStore,
+        store: Store,
         health: ServiceHealth,
         *,
         identity: WorkerIdentity,

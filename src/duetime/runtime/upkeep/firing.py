@@ -58,8 +58,7 @@ class ScheduleFirer(Service):
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._fleet = fleet or FleetPacing()
         self._handlers = handlers
         self._watched = watched
@@ -228,8 +227,7 @@ class ScheduleParker(Service):
         tasks: Collection[str],
         fleet: FleetPacing | None = None,
     ) -> None:
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._declared = declared
         self._tasks = tasks
         self._fleet = fleet or FleetPacing()

@@ -74,8 +74,7 @@ class Janitor(Service):
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._identity = identity
         self._dispatcher = dispatcher
         self._time = time

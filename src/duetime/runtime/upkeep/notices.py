@@ -26,8 +26,7 @@ class HintListener(Service):
     finishes_round = False
 
     def __init__(self, store: Store, health: ServiceHealth, on_hint: Callable[[Hint], None]) -> None:
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._on_hint = on_hint
 
     async def round(self) -> float | None:
@@ -100,8 +99,7 @@ class HintFallback(Service):
     def __init__(
         self, store: Store, health: ServiceHealth, *, fleet: FleetPacing, look: Callable[[], None]
     ) -> None:
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._fleet = fleet
         self._look = look
         self._missing = False

@@ -19,7 +19,7 @@ from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.settling.settler import Outcomes
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime
 
 NOW = 50 * SECOND
@@ -45,7 +45,7 @@ class Bench:
         identity = WorkerIdentity(queues=("default",), slots=10, tasks=handlers)
         self.time = StillTime(NOW)
         self.outcomes = Outcomes(
-            cast("JobStore", store),
+            cast("Store", store),
             NoHealth(),
             identity=identity,
             time=self.time,
@@ -60,7 +60,7 @@ class Bench:
             outcomes=self.outcomes,
             slots=self.slots,
             time=self.time,
-            lending=cast("Any", None),
+            lender=cast("Any", None),
         )
         self.dispatcher.on_free = self._free
 

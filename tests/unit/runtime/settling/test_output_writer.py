@@ -11,7 +11,7 @@ from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.model.reports import NewLogPart, Progress
 from duetime.runtime.running import output as reporter
 from duetime.runtime.running.output import OutputWriter, RunOutput
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, claim
 
 
@@ -33,7 +33,7 @@ class ReportStore:
 
 
 def reporter_of(store: ReportStore) -> OutputWriter:
-    return OutputWriter(cast("JobStore", store), NoHealth(), captures_logs=True)
+    return OutputWriter(cast("Store", store), NoHealth(), captures_logs=True)
 
 
 async def test_nothing_is_written_and_no_timer_runs_while_nobody_speaks() -> None:

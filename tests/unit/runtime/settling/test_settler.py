@@ -15,7 +15,7 @@ from duetime.model.time import SECOND
 from duetime.runtime import service
 from duetime.runtime.settling import settler
 from duetime.runtime.settling.settler import Settler, may_linger
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
 
 
@@ -25,7 +25,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settler_on(store: SettlingStore) -> Settler:
-    return Settler(cast("JobStore", store), NoHealth())
+    return Settler(cast("Store", store), NoHealth())
 
 
 async def drained(settler: Settler) -> None:
