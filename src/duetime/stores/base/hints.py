@@ -19,8 +19,8 @@ class HintSubscriber:
         self._hints: dict[Hint, None] = {}
 
     def notify(self, hint: Hint) -> None:
-        """Pass a hint on, from whatever thread."""
-        # A loop that was closed has nobody left who listens.
+        """Pass a hint on, from any thread."""
+        # A loop that was closed has no one left who listens.
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.put, hint)
 
@@ -53,7 +53,7 @@ class HintSubscribers:
             listener.notify(hint)
 
     def tell(self, hint: Hint) -> None:
-        """Do the same from a task: listeners of its own event loop have the hint at once, which nobody has to wake."""
+        """Do the same from a task; listeners of its own event loop have the hint at once."""
         loop = asyncio.get_running_loop()
         for listener in self._all:
             if listener.loop is loop:

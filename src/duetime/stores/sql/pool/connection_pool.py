@@ -60,7 +60,7 @@ class ConnectionPool(Generic[C]):
         return await self._wait()
 
     def unused(self) -> C | None:
-        """Return the connection that was used last, if nobody uses it; it must be released."""
+        """Return the connection that was used last, if one is unused; it must be released."""
         while self._idle:
             connection, _ = self._idle.pop()
             if not connection.is_closed():
@@ -70,7 +70,7 @@ class ConnectionPool(Generic[C]):
         return None
 
     def release(self, connection: C, *, keep: bool) -> None:
-        """Take a connection back; one that is not to be kept is closed and gives its place to whoever waits."""
+        """Take a connection back; one that is not to be kept is closed and gives its place to the next caller who waits."""
         self._busy.discard(connection)
         if not keep or connection.is_closed():
             connection.terminate()
@@ -143,7 +143,7 @@ class ConnectionPool(Generic[C]):
         return await self._open() if connection is None else connection
 
     def _withdraw(self, waiter: asyncio.Future[C | None]) -> None:
-        """Forget a waiter who gave up, passing on what it was given in the same moment."""
+        """Forget a waiter that gave up, and pass on what it was given at the same moment."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
         elif not waiter.cancelled() and waiter.exception() is None:

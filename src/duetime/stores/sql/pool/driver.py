@@ -25,8 +25,7 @@ from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.pool.errors import StaleConnection
 from duetime.stores.sql.pool.hints import HintListener, HintSender
 from duetime.stores.sql.pool.transactions import PooledCallerTransaction
-from duetime.stores.sql.transactions.caller import not_accepted
-from duetime.stores.sql.transactions.sqlalchemy import is_sqlalchemy, sqlalchemy_transaction
+from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
 T = TypeVar("T")
 
@@ -147,9 +146,9 @@ class PooledDriver(ABC, Generic[C]):
         connector = self._connector
         if (connection := connector.taken(tx)) is not None:
             return PooledCallerTransaction(tx, connection, connector, clock=self._clock)
-        if is_sqlalchemy(tx):
-            return sqlalchemy_transaction(tx, dialect=connector.sqlalchemy_name, clock=self._clock)
-        raise not_accepted(tx, connector.accepted)
+        return take_sqlalchemy(
+            tx, dialect=connector.sqlalchemy_name, clock=self._clock, native=connector.accepted
+        )
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others in the background."""

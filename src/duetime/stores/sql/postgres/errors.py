@@ -44,7 +44,10 @@ _MEANINGS: Final[tuple[tuple[str, ErrorMeaning], ...]] = (
     ("57P", ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")),
     ("23505", DUPLICATE_KEY),
     ("40", CONFLICT),
-    ("55P03", ErrorMeaning(StoreUnavailable, "somebody keeps a lock on our tables ({error}); see pg_locks")),
+    (
+        "55P03",
+        ErrorMeaning(StoreUnavailable, "another session keeps a lock on our tables ({error}); see pg_locks"),
+    ),
     ("08", CONNECTION_LOST),
     ("58", ErrorMeaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
 )

@@ -31,8 +31,8 @@ class NotificationSender(HintSender):
     """Sends notifications.
 
     Not with the commit that they tell of: commits that carry a notification wait for each other, in the whole server
-    and until each of them is on the disk. They take connections of the verbs that nobody uses; a verb that wants the
-    same one at that moment, and no other is left, waits for the notification.
+    and until each of them is on the disk. They take unused connections of the verbs; a verb that wants the same
+    one at that moment, and no other is left, waits for the notification.
     """
 
     spacing = 0.002
@@ -71,7 +71,7 @@ class NotificationSender(HintSender):
         keep = False
         try:
             # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
-            # to select `pg_notify`. Nobody waits for the disk on account of a hint.
+            # to select `pg_notify`. No one waits for the disk because of a hint.
             async with self._timeouts.one_try(repeatable=True):
                 await connection.execute(
                     f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'

@@ -22,7 +22,7 @@ _GRACE: Final = 5_000
 
 
 class LendableConnection(_DriverConnection):
-    """Remembers what its borrower has done to it that a look at it does not tell."""
+    """Remembers what the handler has done to it that it does not show."""
 
     closed_by_hand = False
     """It looks like a lost connection otherwise."""

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MEGABYTE: Final = 1_000_000
 LEAST_FREE: Final = 100 * MEGABYTE
-"""Less than so much on a disk is nearly nothing, in bytes."""
+"""The free space of a disk that is not nearly full, in bytes."""
 
 _COPY_TRIES: Final = 5
 _BETWEEN_TRIES: Final = 0.2
 _LOCKS: Final = "/proc/locks"
 _READ_MARKS: Final = range(124, 128)
-"""The bytes of the file `-shm` that are locked by who reads from the log."""
+"""The bytes of the file `-shm` that readers of the log lock."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
