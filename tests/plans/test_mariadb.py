@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Script, Statement
+from duetime.stores.sql.mariadb.connection import MariaDbConnection, MariaDbConnector
 from duetime.stores.sql.mariadb.dialect import MARIADB
-from duetime.stores.sql.pool.cursor_connection import CursorConnection, CursorConnector
 from duetime.stores.sql.statements.loader import load, load_hints
 from tests.plans.kit import (
     BATCH,
@@ -72,7 +72,7 @@ async def fill(url: str) -> None:
 class Reader:
     """Runs statements in a transaction that comes to nothing, and counts the rows that they make the server read."""
 
-    def __init__(self, connector: CursorConnector, session: CursorConnection) -> None:
+    def __init__(self, connector: MariaDbConnector, session: MariaDbConnection) -> None:
         self._connector = connector
         self._session = session
 
@@ -102,7 +102,7 @@ class Reader:
 @pytest_asyncio.fixture
 async def reader(filled: str) -> AsyncIterator[Reader]:
     store = open_store(filled)
-    connector: CursorConnector = cast("Any", store)._driver._connector
+    connector: MariaDbConnector = cast("Any", store)._driver._connector
     session = await connector.connect()
     await session.execute("BEGIN")
     yield Reader(connector, session)

@@ -19,7 +19,7 @@ from duetime.model.urls import (
     redact,
     scheme_of,
 )
-from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, ServerTimeouts
+from duetime.stores.base.timeouts import DEFAULT_TIMEOUT
 
 if TYPE_CHECKING:
     from duetime.stores.base import Store
@@ -193,21 +193,17 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     if not database:
         raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
     try:
-        from duetime.stores.sql.mariadb.connection import mariadb_connector
+        from duetime.stores.sql.mariadb.connection import MariaDbConnector
     except ImportError as error:
         raise MissingDriver('MariaDB needs a driver: pip install "duetime[mysql]"') from error
-    from dataclasses import replace
-
-    from duetime.stores.sql.mariadb.checks import examine
     from duetime.stores.sql.mariadb.dialect import MARIADB
-    from duetime.stores.sql.pool.cursor_connection import CursorConnection
-    from duetime.stores.sql.pool.polling_driver import PollingDriver, SharedDriverState
-    from duetime.stores.sql.statements.loader import load_hints
+    from duetime.stores.sql.mariadb.driver import MariaDbDriver
     from duetime.stores.sql.store import SqlStore
 
     [host] = parsed.hosts or [UrlHost("localhost", None)]
-    made = mariadb_connector(
+    connector = MariaDbConnector(
         url,
+        timeout=timeout,
         host=host.name,
         port=host.port or 3306,
         user=parsed.user,
@@ -217,13 +213,7 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
         unix_socket=options.get("socket"),
         ssl={"ca": options["ssl_ca"]} if "ssl_ca" in options else None,
     )
-    driver: PollingDriver[CursorConnection] = PollingDriver(
-        replace(made, patience=ServerTimeouts(timeout)),
-        clock=clock,
-        pool=pool,
-        examine=examine,
-        family=SharedDriverState.of(load_hints(MARIADB, namespace)),
-    )
+    driver = MariaDbDriver(connector, namespace=namespace, clock=clock, pool=pool)
     return SqlStore(
         driver,
         MARIADB,

@@ -77,9 +77,9 @@ async def test_the_server_behind_a_pooler_keeps_nothing_of_ours(pgbouncer_url: s
         await driver.write(do("CREATE TABLE t (n int, s text)"))
         # A plain query of somebody else who is given the same server.
         async with opened(pgbouncer_url, pooler="transaction", pool=1) as other:
-            connection = await other._open_links().pool.acquire()
+            connection = await other._open_connections().verbs.acquire()
             await connection.execute(f"INSERT INTO t {left}")
-            other._open_links().pool.release(connection, keep=True)
+            other._open_connections().verbs.release(connection, keep=True)
         assert await driver.read(ask("SELECT n, s FROM t")) == [(0, "0")]
 
 

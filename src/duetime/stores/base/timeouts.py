@@ -1,4 +1,4 @@
-"""How long calls wait for a server that says nothing, and which connections are given up then."""
+"""How long calls wait for a silent server, and which connections are closed then."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 DEFAULT_TIMEOUT: Final = 8.0
 """How long a short call waits for its answer, in seconds, unless the URL says otherwise."""
 _PER_ROW: Final = 0.001
-"""How much longer for each row that it reads or writes."""
+"""How much longer it waits for each row that it reads or writes."""
 _FIRST_TRY_SHARE: Final = 0.6
-"""What a try gets of that time if the call can be made twice; so a call takes less than ten seconds in all."""
+"""The share of that time for one try of a call that can be made twice, so that it takes less than ten seconds in all."""
 _SUSPICIOUS_WAIT: Final = 1.0
-"""If a caller gives up after this time, in seconds, silence is taken for the reason."""
+"""If a caller gives up after this time, in seconds, we take it that the server is silent."""
 _GIVE_UP_SPACING: Final = 1.0
-"""How long no connections are given up again, in seconds: those that are unused by then have answered meanwhile."""
+"""How long no more connections are given up, in seconds: those that are unused by then have answered meanwhile."""
 
 CONNECT_TIMEOUT: Final = 5.0
 """How long it may take to open a connection, in seconds."""
@@ -39,7 +38,7 @@ SOCKET_OPTIONS: Final = {
 
 
 class CallDeadline(NamedTuple):
-    """How long a call may take, in seconds; None where the driver bounds each statement instead."""
+    """How long a call may take, in seconds; None if only each of its statements has a limit."""
 
     first: float | None
     """The first try."""
@@ -50,7 +49,6 @@ class CallDeadline(NamedTuple):
 NO_DEADLINE: Final = CallDeadline(None, None)
 
 
-@lru_cache
 def call_deadline(
     rows: int | None, *, answer: float = DEFAULT_TIMEOUT, repeatable: bool = False
 ) -> CallDeadline:
@@ -85,7 +83,7 @@ class ServerTimeouts:
         return call_deadline(rows, answer=self._answer, repeatable=repeatable)
 
     def one_try(self, *, repeatable: bool = False) -> asyncio.Timeout:
-        """Bound one try of a short call."""
+        """Limit the time of one try of a short call."""
         return asyncio.timeout(self.deadline(repeatable=repeatable).first)
 
     def heed(self, error: BaseException, *, waited: float = 0) -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import asyncpg
 import pytest
 
 from duetime.errors import ConfigError, StoreUnavailable
+from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts, call_deadline
 from duetime.stores.open import open_store
 from duetime.stores.redis.address import RedisAddress
 from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
-from duetime.stores.sql.pool.driver import PooledDriver
-from duetime.stores.sql.pool.errors import DatabaseLabel, ErrorTranslation
-from duetime.stores.sql.postgres.errors import ERROR_PREDICATES, translate
+from duetime.stores.sql.pool.driver import OpenConnections, PooledDriver, SharedHints
+from duetime.stores.sql.pool.errors import DatabaseLabel
+from duetime.stores.sql.pool.hints import HintListener
+from duetime.stores.sql.postgres.errors import PostgresErrors
 
 
 def test_a_short_call_has_eight_seconds_and_a_millisecond_for_each_row() -> None:
@@ -116,23 +117,10 @@ class Connection:
         self.closed = True
 
 
-class Links(NamedTuple):
-    pool: ConnectionPool[Any]
-    pid: int
-
-    @property
-    def pools(self) -> tuple[ConnectionPool[Any], ...]:
-        return (self.pool,)
-
-    @property
-    def ends(self) -> tuple[Callable[[], Awaitable[None]], ...]:
-        return (self.pool.close,)
-
-
 class Connector:
     """Makes connections on which the work of a test is done."""
 
-    judge = ERROR_PREDICATES
+    errors = PostgresErrors(DatabaseLabel.of("postgresql://app@db.example/app"))
     most_tries = 5
     pooled = False
     probe = begin = ""
@@ -140,11 +128,8 @@ class Connector:
     """Whether new connections can be made."""
 
     def __init__(self) -> None:
-        self.patience = ServerTimeouts(0.05)
+        self.timeouts = ServerTimeouts(0.05)
         self.made: list[Connection] = []
-
-    def errors(self) -> ErrorTranslation:
-        return ErrorTranslation(DatabaseLabel.of("postgresql://app@db.example/app"), translate)
 
     async def connect(self) -> Connection:
         if not self.reached:
@@ -156,17 +141,21 @@ class Connector:
 Work = Callable[[Connection], Awaitable[str]]
 
 
-class Driver(PooledDriver[Any, Any]):
+class Driver(PooledDriver[Any]):
     """Does work of a test in place of scripts."""
 
     def __init__(self, connector: Connector, *, size: int = 2) -> None:
-        super().__init__(cast("Any", connector), clock=None, lazy=True)
+        super().__init__(cast("Any", connector), clock=None, shared=SharedHints())
         self._size = size
 
-    def _link(self) -> Links:
-        return Links(ConnectionPool(self._connector.connect, size=self._size), os.getpid())
+    def _make_connections(self) -> OpenConnections[Any]:
+        pool = ConnectionPool(self._connector.connect, size=self._size)
+        return OpenConnections(pool, pool, pool, cast("Any", None))
 
-    async def _do(self, script: Any, connection: Connection, within: float | None, *, atomic: bool) -> Any:
+    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
+        raise NotImplementedError
+
+    async def _play(self, script: Any, connection: Connection, within: float | None, *, atomic: bool) -> Any:
         del atomic
         async with asyncio.timeout(within):
             return await script(connection)

@@ -1,37 +1,60 @@
-"""How asyncmy connects to a MariaDB, and what its errors mean."""
+"""How asyncmy connects to a MariaDB or MySQL, and how statements are run there."""
 
 from __future__ import annotations
 
+import asyncio
+import re
+import selectors
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import asyncmy
 from asyncmy.constants.CLIENT import FOUND_ROWS
 from asyncmy.cursors import Cursor
 
+from duetime.errors import StoreError, StoreUnusable
+from duetime.model.time import Clock
+from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
+from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
+from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
-from duetime.stores.sql.pool.cursor_connection import CursorConnector, ServerVariant
-from duetime.stores.sql.pool.errors import (
-    CONFLICT,
-    CONNECTION_LOST,
-    DISK_FULL,
-    DUPLICATE_KEY,
-    LOGIN_REFUSED,
-    NEVER_SENT,
-    NO_DATABASE,
-    NO_RIGHTS,
-    NO_SAVEPOINT,
-    NO_TABLE,
-    NO_TLS,
-    READ_ONLY,
-    STATEMENT_LOG,
-    TIMED_OUT,
-    TOO_LARGE,
-    TOO_MANY_CONNECTIONS,
-    DatabaseLabel,
-    ErrorCodes,
-)
+from duetime.stores.sql.pool.connection import Connector
+from duetime.stores.sql.pool.errors import DatabaseLabel
+from duetime.stores.sql.statements.rewriting import unfold
+from duetime.stores.sql.transactions.caller import CHARSET, wrong_charset
+
+T = TypeVar("T")
+
+# Making one takes an eighth of the time of the default.
+_Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
+_LARGE_STATEMENT = 2**18
+"""From how many letters on it is worth a question whether the server takes so much: less always fits in a megabyte."""
+_PLAIN_BACKSLASHES = 512
+"""Is in the server's status when a backslash stands for itself."""
+_STATEMENT_TIMEOUT = 35.0
+"""How long a statement of ours may take, in seconds: longer than the server lets it, so that the connection survives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerVariant:
+    """One of the servers that a driver speaks to."""
+
+    version: str
+    """A pattern that finds the first two numbers of its version in its greeting, and in no other server's."""
+    oldest: tuple[int, int]
+    """The first version that can be used."""
+    settings: str
+    """What is set on each connection, separated by semicolons."""
+    bounds: str
+    """Sets how long a transaction may be idle, in seconds."""
+    spelling: tuple[str, str] | None = None
+    """A word of ours, and what it is called here."""
+    carries_hints: bool = True
+    """Whether a statement can wait there for what other processes say."""
+
 
 # Claims come as one long text.
 _SETTINGS: Final = """SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -39,7 +62,7 @@ SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin, time_zone = '+00:00', sql_notes = 0
 sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 4,
 """
 # SKIP LOCKED and JSON_TABLE.
-_SERVER_VARIANTS: Final = {
+_VARIANTS: Final = {
     "MariaDB": ServerVariant(
         version=r"(\d+)\.(\d+)\.\d+-MariaDB",
         oldest=(10, 6),
@@ -55,41 +78,196 @@ _SERVER_VARIANTS: Final = {
         carries_hints=False,
     ),
 }
-_ERROR_CODES: Final = ErrorCodes(
-    asyncmy.MySQLError,
-    {
-        LOGIN_REFUSED: "1044 1045 1130 1698",
-        NO_TLS: "2026 3159",
-        NO_DATABASE: "1049",
-        NO_RIGHTS: "1142 1143 1227",
-        NO_TABLE: "1054 1146",
-        STATEMENT_LOG: "1665",
-        READ_ONLY: "1290 1792 1836",
-        DISK_FULL: "1021 1114",
-        TOO_MANY_CONNECTIONS: "1040 1203 1226",
-        TIMED_OUT: "1969",
-        CONNECTION_LOST: "1053 1158 1159 1160 1161 1927 2003 2013 2014",
-        NEVER_SENT: "0 2006",
-        TOO_LARGE: "1153",
-        CONFLICT: "1020 1205 1213",
-        DUPLICATE_KEY: "1062",
-        NO_SAVEPOINT: "1305",
-    },
-)
 
 
-def mariadb_connector(url: str, **options: Any) -> CursorConnector:
-    """Return what makes connections to the database that a URL names."""
-    return CursorConnector(
-        open=partial(open_connection, autocommit=True, client_flag=FOUND_ROWS, **options),
-        owned=asyncmy.Connection,
-        plain=Cursor,
-        accepts="an asyncmy connection",
-        alchemy="mysql",
-        how="begin one: await connection.begin()",
-        place=DatabaseLabel.of(url, "MariaDB"),
-        codes=_ERROR_CODES,
-        # Its locks are for gaps, too, so that also those collide who want neighbouring rows.
-        most_tries=20,
-        kinds=_SERVER_VARIANTS,
-    )
+class MariaDbConnection:
+    """A connection as pools and scripts use it."""
+
+    def __init__(self, raw: Any, *, ours: bool) -> None:
+        """`ours` is False for a caller's connection."""
+        self.raw = raw
+        self.variant = _variant_of(str(raw.get_server_info()))
+        self.ours = ours
+        self.closed_by_hand = False
+        """Whether the handler to whom it was lent has closed it."""
+
+    def is_closed(self) -> bool:
+        """Whether it was closed, by us or by the server."""
+        raw = self.raw
+        return not raw.connected or bool(raw._stream_broken) or _has_unread_data(raw._transport)  # noqa: SLF001 -- no public name says it
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open, or the next statement begins one."""
+        return bool(self.raw.get_transaction_status()) or not self.raw.get_autocommit()
+
+    def terminate(self) -> None:
+        """Close it at once."""
+        self.raw.close()
+
+    def watched(self) -> object:
+        """Return the driver's connection, so that it is known from now on who has closed it."""
+        raw = self.raw
+        # The driver closes what the server has left by the same name, but only once that is seen.
+        for name in ("close", "ensure_closed"):
+            setattr(raw, name, partial(self._closed_by, getattr(raw, name)))
+        return cast("object", raw)
+
+    def _closed_by(self, close: Callable[[], Any]) -> Any:
+        self.closed_by_hand = self.closed_by_hand or not self.is_closed()
+        return close()
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it in order."""
+        async with asyncio.timeout(timeout):
+            await self.raw.ensure_closed()
+
+    async def execute(self, query: str, /) -> None:
+        """Run a text that answers nothing."""
+        before = _cancellations()
+        async with asyncio.timeout(self._bound()):
+            await self.raw.query(self._spelled(query))
+            _raise_if_cancelled(before)
+
+    async def fetch(
+        self, query: str, values: Mapping[str, object], /, *, within: float | None = None
+    ) -> list[Row]:
+        """Run a statement; one that returns no rows answers how many it has found, and the last id."""
+        named = {"ours": self.ours, **values}
+        text = self._spelled(query) % {name: self._literal(value) for name, value in named.items()}
+        cursor = self.raw.cursor(Cursor)
+        before = _cancellations()
+        async with asyncio.timeout(self._bound(within)):
+            if len(text) > _LARGE_STATEMENT:
+                await self._check_size(text)
+            await cursor.execute(text)
+            _raise_if_cancelled(before)
+        if cursor.description is None:
+            return [(cursor.rowcount, cursor.lastrowid)]
+        return list(await cursor.fetchall())
+
+    def _bound(self, within: float | None = None) -> float | None:
+        """Return how long a statement may take; on a caller's connection that is for the caller to say."""
+        return _STATEMENT_TIMEOUT if within is None and self.ours else within
+
+    def _literal(self, value: object) -> str:
+        if not isinstance(value, str):
+            literal: str = self.raw.literal(value)
+            return literal
+        # The driver goes letter by letter, which stops the event loop for a tenth of a second per megabyte.
+        if not self.raw.server_status & _PLAIN_BACKSLASHES:
+            value = value.replace("\\", "\\\\")
+        return "'" + value.replace("'", "''") + "'"
+
+    async def _check_size(self, text: str) -> None:
+        """Refuse what the server would answer by closing the connection, which looks like a failure of the network."""
+        cursor = self.raw.cursor(Cursor)
+        await cursor.execute("SELECT @@max_allowed_packet")
+        [(most,)] = await cursor.fetchall()
+        if (size := len(text.encode())) >= most:
+            raise StoreError(
+                f"a statement of {size} bytes is larger than the server's max_allowed_packet ({most}); "
+                "raise it there, or send less at once"
+            )
+
+    def _spelled(self, query: str) -> str:
+        return query.replace(*self.variant.spelling) if self.variant.spelling else query
+
+
+class MariaDbConnector(Connector[MariaDbConnection]):
+    """Makes connections to one database."""
+
+    # Locks are for gaps, too, so that verbs collide also where they want neighbouring rows.
+    most_tries = 20
+    probe = "DO 1"
+    accepted = "an asyncmy connection"
+    sqlalchemy_name = "mysql"
+    how_to_begin = "begin one: await connection.begin()"
+    announces = False
+
+    def __init__(self, url: str, *, timeout: float = DEFAULT_TIMEOUT, **options: Any) -> None:
+        """Take the URL, for messages, and what the driver is given."""
+        super().__init__(MariaDbErrors(DatabaseLabel.of(url, "MariaDB")), timeout=timeout)
+        self._options = options
+
+    async def connect(self) -> MariaDbConnection:
+        """Return a connection that is ready for scripts; raise only our own errors."""
+        with self.errors:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await self._connect()
+
+    async def _connect(self) -> MariaDbConnection:
+        before = _cancellations()
+        raw = await open_connection(autocommit=True, client_flag=FOUND_ROWS, **self._options)
+        try:
+            _raise_if_cancelled(before)
+            enable_keepalive(raw)
+            connection = MariaDbConnection(raw, ours=True)
+            for text in connection.variant.settings.split(";"):
+                await connection.execute(text)
+        except BaseException:
+            raw.close()
+            raise
+        return connection
+
+    async def play(
+        self,
+        connection: MariaDbConnection,
+        script: Script[T],
+        clock: Clock | None,
+        within: float | None = None,
+    ) -> T:
+        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
+        now = clock.now() if clock else None
+        steps = unfold(script, within=connection.is_in_transaction())
+        try:
+            query = next(steps)
+            while True:
+                rows = await connection.fetch(
+                    query.statement.sql, {"now": now, **query.params}, within=within
+                )
+                query = steps.send(rows)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    def transport(self, connection: MariaDbConnection) -> Any:
+        """Return the transport of a connection."""
+        return connection.raw._transport  # noqa: SLF001 -- no public name leads to it
+
+    def taken(self, tx: object) -> MariaDbConnection | None:
+        """Return a caller's connection as we use it; None if it is not one."""
+        if not isinstance(tx, asyncmy.Connection):
+            return None
+        connection: Any = tx
+        if (charset := connection.character_set_name()) != CHARSET:
+            raise wrong_charset(charset)
+        return MariaDbConnection(connection, ours=False)
+
+
+def _variant_of(greeting: str) -> ServerVariant:
+    for variant in _VARIANTS.values():
+        found = re.search(variant.version, greeting)
+        if found and (int(found[1]), int(found[2])) >= variant.oldest:
+            return variant
+    known = " or ".join(f"{name} {each.oldest[0]}.{each.oldest[1]}" for name, each in _VARIANTS.items())
+    raise StoreUnusable(f"the server says it is {greeting}; use {known}, or a later one")
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+def _raise_if_cancelled(before: int) -> None:
+    """End the task if it was to end meanwhile: the driver loses a cancellation that comes together with an answer."""
+    if _cancellations() > before:
+        raise asyncio.CancelledError
+
+
+def _has_unread_data(transport: asyncio.Transport | None) -> bool:
+    """Whether the server has said something unasked: that it goes, though the event loop has not come to read it yet."""
+    if transport is None:
+        return True
+    with _Selector() as selector:
+        selector.register(transport.get_extra_info("socket"), selectors.EVENT_READ)
+        return bool(selector.select(0))

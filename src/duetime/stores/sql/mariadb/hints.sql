@@ -16,9 +16,9 @@ greatest(
 INSERT INTO {hints} (slot, told, said) VALUES (:slot, 1, :said) ON DUPLICATE KEY UPDATE told = told + 1, said = :said
 
 -- name: watch
--- Wait until somebody says something, or a job falls due that nobody was told of, since a caller's commit can tell nobody.
+-- Wait until a process says something, or a job falls due that no one was told of, since a caller's commit cannot tell.
 -- One looks, every `pace` seconds; the others wait for it to let go of the lock, and then see for themselves. Each looks
--- before: who comes late must not wait behind one that has heard it already. What a SET would read, it would lock.
+-- before: one that comes late must not wait behind one that has heard it already. What a SET would read, it would lock.
 BEGIN NOT ATOMIC
     DECLARE turn varchar(64) DEFAULT concat('duetime-', md5(concat(database(), '.{hints}')));
     DECLARE heard, due bigint;

@@ -14,7 +14,7 @@ j.gated = 1
 CASE WHEN j.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN true END
 
 -- fragment: has_key
--- What the index of keys holds. Who has stored a job looks no further: to lock its key would lock the gap before it, too.
+-- What the index of keys holds. Once a job is stored, nothing else is looked at: to lock its key would lock the gap before it, too.
 j.held_key = r.unique_key AND NOT EXISTS (SELECT 1 FROM {jobs} AS own WHERE own.id = r.id)
 
 -- name: in_queues

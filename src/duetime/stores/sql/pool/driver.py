@@ -5,26 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import secrets
 import time
-from collections.abc import Awaitable, Callable
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.time import Clock
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
-from duetime.stores.sql.driver import CallerTransaction, Script, script_name
+from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.sql.driver import CallerTransaction, Script, SingleQueryScript, script_name
 from duetime.stores.sql.pool.connection import C, Connector
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.pool.errors import StaleConnection
+from duetime.stores.sql.pool.hints import HintListener, HintSender
 from duetime.stores.sql.pool.transactions import PooledCallerTransaction
-from duetime.stores.sql.transactions.caller import not_accepted
+from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
 T = TypeVar("T")
-_ConnectionWork = Callable[[C, float | None], Awaitable[T]]
 
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
@@ -32,72 +35,88 @@ _ROLLBACK_TIMEOUT: Final = 1.0
 """How long a transaction may take to be rolled back, in seconds, before its connection is closed instead."""
 
 
-class OpenConnections(Protocol[C]):
-    """What is there while a driver is open."""
+@dataclass(frozen=True, slots=True)
+class SharedHints:
+    """What the drivers of one store have in common, each in its event loop: who hears hints in this process."""
 
-    @property
-    def pool(self) -> ConnectionPool[C]:
-        """For verbs."""
-        ...
-
-    @property
-    def lendable(self) -> ConnectionPool[C]:
-        """For handlers, so that verbs do not wait for them and never meet what they have set."""
-        ...
-
-    @property
-    def pools(self) -> tuple[ConnectionPool[C], ...]:
-        """All there are."""
-        ...
-
-    @property
-    def ends(self) -> tuple[Callable[[], Awaitable[None]], ...]:
-        """What closes it all, in order."""
-        ...
-
-    @property
-    def pid(self) -> int:
-        """The process whose connections these are; a forked child must not speak on them."""
-        ...
+    subscribers: HintSubscribers = field(default_factory=HintSubscribers)
+    sender: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Names us in hints, so that we can tell our own."""
 
 
-L = TypeVar("L", bound=OpenConnections[Any])
+@dataclass(frozen=True, slots=True)
+class OpenConnections(Generic[C]):
+    """What there is while a driver is open; two of the pools may be the same one."""
+
+    verbs: ConnectionPool[C]
+    handlers: ConnectionPool[C]
+    """Apart, so that verbs do not wait for handlers and never meet what they have set."""
+    hints: ConnectionPool[C]
+    sender: HintSender
+    pid: int = field(default_factory=os.getpid)
+    """The process whose connections these are; a forked child must not use them."""
+
+    def close_unused(self) -> None:
+        """Close the unused connections."""
+        for pool in (self.verbs, self.handlers, self.hints):
+            pool.clear()
+
+    async def close(self) -> None:
+        """Send the last hints, wait for what is running, and close all connections."""
+        await self.sender.close()
+        for pool in (self.hints, self.handlers, self.verbs):
+            await pool.close()
 
 
-class PooledDriver(Generic[C, L]):
-    """The part of a driver that is the same for all databases on a network."""
+class PooledDriver(ABC, Generic[C]):
+    """The part of a driver that is the same for all databases on a network.
+
+    A sibling, which is for another event loop, has few connections of its own, and makes them when they are needed.
+    """
 
     single_writer = False
 
-    def __init__(self, connector: Connector[C], *, clock: Clock | None, lazy: bool) -> None:
+    def __init__(
+        self, connector: Connector[C], *, clock: Clock | None, shared: SharedHints | None = None
+    ) -> None:
+        """`shared` is given to siblings."""
         self._connector = connector
         self._clock = clock
-        self._lazy = lazy
-        """Whether it connects when it is first used."""
-        self._links: L | None = None
-        self._forget: Callable[[], None] = lambda: None
+        self._is_sibling = shared is not None
+        self._shared = shared or SharedHints()
+        self._connections: OpenConnections[C] | None = None
+        self._unwatch: Callable[[], None] = lambda: None
+        self._listeners: list[HintListener] = []
+
+    @abstractmethod
+    def _make_connections(self) -> OpenConnections[C]:
+        """Make the pools; connect to nothing."""
+
+    @abstractmethod
+    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
+        """Return what hears the hints of other processes."""
 
     async def open(self) -> None:
         """Connect once, to see that it works; a sibling does so when it is first used."""
-        if self._links is not None:
+        if self._connections is not None:
             return
-        self._links = self._link()
-        self._forget = self._connector.patience.watch(self._give_up)
-        if self._lazy:
+        self._connections = self._make_connections()
+        self._unwatch = self._connector.timeouts.watch(self._close_unused)
+        if self._is_sibling:
             return
         try:
-            await self._run(_nothing)
+            pool = self._connections.verbs
+            pool.release(await pool.acquire(), keep=True)
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
         """Send the last hints, let running verbs end, and disconnect."""
-        links, self._links = self._links, None
-        self._forget()
-        if links is not None and links.pid == os.getpid():
-            for end in links.ends:
-                await end()
+        connections, self._connections = self._connections, None
+        self._unwatch()
+        if connections is not None and connections.pid == os.getpid():
+            await connections.close()
 
     async def write(
         self,
@@ -109,8 +128,7 @@ class PooledDriver(Generic[C, L]):
         again: Callable[[], Script[T]] | None = None,
     ) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
-        second = None if again is None else partial(self._do, again, atomic=atomic)
-        answer = await self._run(partial(self._do, script, atomic=atomic), again=second, rows=rows)
+        answer = await self._run(script, again, atomic=atomic, rows=rows)
         if hint is not None:
             self.hint(hint)
         return answer
@@ -121,168 +139,154 @@ class PooledDriver(Generic[C, L]):
 
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again if the connection was lost."""
-        work = partial(self._do, script, atomic=False)
-        return await self._run(work, again=work, rows=rows)
-
-    async def examine_tls(self) -> DoctorCheck:
-        """Say how connections to the server are encrypted."""
-        here, option = self._connector, self._connector.place.authority
-
-        async def look(connection: C, _within: float | None) -> DoctorCheck:
-            return examine_tls(
-                here.transport(connection),
-                encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
-                verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
-            )
-
-        return await self._run(look)
+        return await self._run(script, script, atomic=False, rows=rows)
 
     def borrow(self, tx: object) -> CallerTransaction:
         """Take a caller's connection, which belongs to the event loop that asks."""
-        connection = self._connector.taken(tx)
-        if connection is not None:
-            return PooledCallerTransaction(tx, connection, self._connector, clock=self._clock)
-        # Here, because it knows the other databases as well, and most workers never need it.
-        from duetime.stores.sql.transactions.sqlalchemy import is_sqlalchemy, sqlalchemy_transaction
-
-        if is_sqlalchemy(tx):
-            return sqlalchemy_transaction(tx, dialect=self._connector.alchemy, clock=self._clock)
-        raise not_accepted(tx, self._connector.accepts)
+        connector = self._connector
+        if (connection := connector.taken(tx)) is not None:
+            return PooledCallerTransaction(tx, connection, connector, clock=self._clock)
+        return take_sqlalchemy(
+            tx, dialect=connector.sqlalchemy_name, clock=self._clock, native=connector.accepted
+        )
 
     def hint(self, hint: Hint) -> None:
-        """Tell this process at once and others soon."""
-        raise NotImplementedError
+        """Tell this process at once, and others in the background."""
+        self._shared.subscribers.notify(hint)
+        if self._connections is not None and self._connections.pid == os.getpid():
+            self._connections.sender.send(hint)
 
-    def _link(self) -> L:
-        """Make the pools, and what else there is while the driver is open; connect to nothing."""
-        raise NotImplementedError
+    async def wakeups(self) -> AsyncGenerator[Hint]:
+        """Yield our own hints and those of other processes."""
+        with self._shared.subscribers.listening() as subscriber:
+            listener = self._make_listener(subscriber.put)
+            self._listeners.append(listener)
+            try:
+                async with listener.running():
+                    async for hint in subscriber.hints():
+                        yield hint
+            finally:
+                self._listeners.remove(listener)
 
-    def _open_links(self) -> L:
-        if self._links is None:
+    @property
+    def hears_others(self) -> bool:
+        """Whether hints of other processes arrive at present."""
+        return any(listener.up for listener in self._listeners)
+
+    async def examine_tls(self) -> DoctorCheck:
+        """Say how connections to the server are encrypted."""
+        pool, option = self._open_connections().verbs, self._connector.errors.place.authority
+        connection = await pool.acquire()
+        try:
+            return examine_tls(
+                self._connector.transport(connection),
+                encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
+                verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
+            )
+        finally:
+            pool.release(connection, keep=True)
+
+    def _open_connections(self) -> OpenConnections[C]:
+        if self._connections is None:
             raise NotOpen("the store is not open; use it inside `async with scheduler`")
-        if self._links.pid != os.getpid():
+        if self._connections.pid != os.getpid():
             raise NotOpen(
                 "this process was forked after the store was opened; a database connection does not survive "
                 "that: open the scheduler in the child"
             )
-        return self._links
+        return self._connections
 
-    def _give_up(self) -> None:
+    def _close_unused(self) -> None:
         """Close the unused connections: where one does not answer, the others may be dead as well."""
-        if self._links is not None and self._links.pid == os.getpid():
-            for pool in self._links.pools:
-                pool.clear()
+        if self._connections is not None and self._connections.pid == os.getpid():
+            self._connections.close_unused()
 
     async def _run(
-        self, work: _ConnectionWork[C, T], *, again: _ConnectionWork[C, T] | None = None, rows: int | None = 1
+        self,
+        script: Callable[[], Script[T]],
+        again: Callable[[], Script[T]] | None,
+        *,
+        atomic: bool,
+        rows: int | None,
     ) -> T:
-        """Do work on a connection of the pool, as often as conflicts and a lost connection make it necessary."""
-        left, whole = self._connector.patience.deadline(rows, repeatable=again is not None)
-        conflict: Exception | None = None
+        """Run a script as often as conflicts and a lost connection make it necessary."""
+        connector = self._connector
+        errors, timeouts = connector.errors, connector.timeouts
+        left, whole = timeouts.deadline(rows, repeatable=again is not None)
         lost = False
-        with self._connector.errors():
+        conflict: BaseException | None = None
+        with errors:
             for tries in count(1):
-                pool: ConnectionPool[C] = self._open_links().pool
+                pool = self._open_connections().verbs
                 began = time.monotonic()
                 if lost and pool.has_room:
                     async with asyncio.timeout(whole):
                         connection = await pool.acquire()
                     left = _time_left(whole, began)
                 else:
-                    # Not counted: to wait for others who are served is no sign of silence.
+                    # Not counted: to wait until others are served is no sign of a silent server.
                     connection = await pool.acquire()
                     began = time.monotonic()
+                keep, pause = False, 0.0
                 try:
-                    return await self._once(
-                        work,
-                        pool,
-                        connection,
-                        within=left,
-                        repeatable=again is not None,
-                        answers=conflict is not None,
-                    )
-                except StaleConnection as stale:
-                    if lost:
-                        raise stale.__cause__ or stale from None
-                    lost = True
-                    pool.clear()
-                    work, again = again or work, None
-                except TimeoutError:
-                    if conflict is not None:
+                    answer = await self._play(script, connection, left, atomic=atomic)
+                    keep = True
+                    return answer
+                except BaseException as error:
+                    if conflict is None:
+                        # A caller may give up on what takes long although the server is not silent.
+                        timeouts.heed(error, waited=0 if left is None else time.monotonic() - began)
+                    elif isinstance(error, TimeoutError):
                         raise conflict from None
-                    raise
-                except Exception as error:
-                    if not self._connector.judge.is_conflict(error) or tries >= self._connector.most_tries:
+                    # What may take long, and did, is not sent again.
+                    stale = self._is_stale(error, timed=left is not None, repeatable=again is not None)
+                    if stale and lost:
+                        raise _cause(error) from None
+                    keep = not stale and errors.spares_connection(error) and await _rolled_back(connection)
+                    if stale:
+                        lost = True
+                        pool.clear()
+                        script, again = again or script, None
+                    elif errors.is_conflict(error) and tries < connector.most_tries:
+                        conflict = error
+                        pause = random.uniform(0, min(_SHORTEST_PAUSE * 2**tries, _LONGEST_PAUSE))
+                    else:
                         raise
-                    conflict = error
-                    await asyncio.sleep(random.uniform(0, min(_SHORTEST_PAUSE * 2**tries, _LONGEST_PAUSE)))
+                finally:
+                    pool.release(connection, keep=keep)
+                await asyncio.sleep(pause)
                 left = whole = _time_left(whole, began)
         raise AssertionError  # pragma: no cover - the last try returns or raises
 
-    async def _once(
-        self,
-        work: _ConnectionWork[C, T],
-        pool: ConnectionPool[C],
-        connection: C,
-        *,
-        within: float | None,
-        repeatable: bool,
-        answers: bool,
-    ) -> T:
-        """Do work on a connection; raise `Stale` if that was lost and it is safe to do it again.
-
-        `answers`: the server has just answered, that others were in the way.
-        """
-        keep = False
-        began = time.monotonic()
-        try:
-            answer = await work(connection, within)
-            keep = True
-        except BaseException as error:
-            if not answers:
-                # A caller may give up on what takes long without any silence.
-                waited = 0 if within is None else time.monotonic() - began
-                self._connector.patience.heed(error, waited=waited)
-            if not isinstance(error, Exception):
-                raise
-            judge = self._connector.judge
-            # A statement that may take long, and did, is not sent again; nor one that waits for others.
-            silent = within is not None and not answers
-            lost = silent if isinstance(error, TimeoutError) else judge.is_lost(error)
-            if judge.was_never_sent(error) or (repeatable and lost):
-                raise StaleConnection(str(error)) from error
-            keep = judge.spares_connection(error) and await _rolled_back(connection)
-            raise
-        finally:
-            pool.release(connection, keep=keep)
-        return answer
-
-    def _do(
-        self, script: Callable[[], Script[T]], connection: C, within: float | None, *, atomic: bool
-    ) -> Awaitable[T]:
-        """Run a script on a connection within a time."""
-        return self._play(script, connection, within, atomic=atomic)
+    def _is_stale(self, error: BaseException, *, timed: bool, repeatable: bool) -> bool:
+        """Whether the connection is lost, and it is safe to run a script again on another one."""
+        errors = self._connector.errors
+        if isinstance(error, StaleConnection) or errors.was_never_sent(error):
+            return True
+        return repeatable and (timed if isinstance(error, TimeoutError) else errors.is_lost(error))
 
     async def _play(
         self, script: Callable[[], Script[T]], connection: C, within: float | None, *, atomic: bool
     ) -> T:
+        """Run a script on a connection within a time."""
+        connector = self._connector
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        if atomic or self._connector.pooled:
+        if connector.pooled or (atomic and not isinstance(script, SingleQueryScript)):
             async with asyncio.timeout(within):
-                return await self._transact(script, connection, long=within is None)
+                return await self._play_in_transaction(script, connection, long=within is None)
         if within is None:
-            await self._reach(connection, self._connector.probe, long=True)
+            await self._reach(connection, connector.probe, long=True)
         steps = script()
         name = script_name(steps)
         try:
             failpoint(f"before:{name}")
-            answer = await self._connector.play(connection, steps, self._clock, within)
+            answer = await connector.play(connection, steps, self._clock, within)
         finally:
             steps.close()
         failpoint(f"after:{name}")
         return answer
 
-    async def _transact(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
+    async def _play_in_transaction(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
         await self._reach(connection, self._connector.begin, long=long)
         steps = script()
         name = script_name(steps)
@@ -295,26 +299,32 @@ class PooledDriver(Generic[C, L]):
         failpoint(f"after:{name}")
         return answer
 
-    async def _reach(self, connection: C, text: str, *, long: bool) -> None:
-        """Send what has no effect yet; raise `Stale` if the connection is lost, before what may take long is waited for."""
-        patience = self._connector.patience
+    async def _reach(self, connection: C, statement: str, *, long: bool) -> None:
+        """Send what has no effect yet, in a short time also before what may take long.
+
+        Raises `StaleConnection` if the connection is lost.
+        """
+        timeouts = self._connector.timeouts
         try:
-            async with asyncio.timeout(patience.deadline(repeatable=True).first if long else None):
-                await connection.execute(text)
+            if long:
+                async with timeouts.one_try(repeatable=True):
+                    await connection.execute(statement)
+            else:
+                await connection.execute(statement)
         except Exception as error:
-            patience.heed(error)
-            if self._connector.judge.is_lost(error) or isinstance(error, TimeoutError):
+            timeouts.heed(error)
+            if self._connector.errors.is_lost(error) or isinstance(error, TimeoutError):
                 raise StaleConnection(str(error)) from error
             raise
+
+
+def _cause(error: BaseException) -> BaseException:
+    return error.__cause__ or error if isinstance(error, StaleConnection) else error
 
 
 def _time_left(whole: float | None, began: float) -> float | None:
     """Return what is left of a time."""
     return None if whole is None else max(0.0, whole - (time.monotonic() - began))
-
-
-async def _nothing(_connection: object, _within: float | None) -> None:
-    pass
 
 
 async def _rolled_back(connection: Any) -> bool:

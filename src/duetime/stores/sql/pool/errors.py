@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from abc import ABC, abstractmethod
+from typing import Final, NamedTuple, Self
 
 from duetime.errors import KeyTaken, SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
@@ -83,34 +82,6 @@ _NETWORK_ERRORS: Final[tuple[tuple[type[Exception], type[StoreError], str], ...]
 """Looked through in order; the narrower come first."""
 
 
-def unreachable(error: BaseException, place: DatabaseLabel) -> BaseException:
-    """Return what an error of the network means; what is none comes back as it is."""
-    for source, kind, text in _NETWORK_ERRORS:
-        if isinstance(error, source):
-            return kind(text.format(place=place, error=place.say(error), option=place.authority))
-    return error
-
-
-ErrorTranslator = Callable[[BaseException, DatabaseLabel], BaseException]
-
-
-class ErrorTranslation:
-    """Raises what the driver raises as our own errors; has no state, because every verb enters it."""
-
-    __slots__ = ("_place", "_translate")
-
-    def __init__(self, place: DatabaseLabel, translate: ErrorTranslator) -> None:
-        self._place = place
-        self._translate = translate
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, Exception) and (translated := self._translate(error, self._place)) is not error:
-            raise translated from error
-
-
 class ErrorMeaning(NamedTuple):
     """An error of ours, and how it is told."""
 
@@ -121,11 +92,6 @@ class ErrorMeaning(NamedTuple):
         """Return the error to raise."""
         names = {"user": place.user, "host": place.host, "database": place.database, "place": place}
         return self.kind(self.text.format(error=place.say(error), **names))
-
-
-def refused(error: BaseException, place: DatabaseLabel, code: str) -> StoreError:
-    """Return the error for a code that means nothing to us."""
-    return StoreError(f"{place} refused a statement: {place.say(error)} ({code or 'no code'})")
 
 
 LOGIN_REFUSED: Final = ErrorMeaning(
@@ -176,70 +142,71 @@ DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
 
 
-class ErrorCodes:
-    """How one database numbers its errors, whose first argument is the number."""
+class DatabaseErrors(ABC):
+    """What the errors of a driver mean; as a context, raises our own errors in their place.
 
-    def __init__(self, errors: type[Exception], listed: Mapping[ErrorMeaning, str]) -> None:
-        self._errors = errors
-        self._meanings = {code: meaning for meaning, codes in listed.items() for code in codes.split()}
-        self.judge = self._judge()
-        """Tells what they mean for what was being done."""
+    It has no state, because every verb enters it.
+    """
 
-    def of(self, error: BaseException) -> str | None:
-        """Return the code of an error; None for what is not the database's."""
-        return str(error.args[0]) if isinstance(error, self._errors) and error.args else None
+    def __init__(self, place: DatabaseLabel) -> None:
+        self.place = place
 
-    def translate(self, error: BaseException, place: DatabaseLabel) -> BaseException:
-        """Return the error to raise instead; what is not the database's comes back as it is."""
-        code = self.of(error)
-        if code is None:
-            return unreachable(error, place)
-        if isinstance(error.__cause__, OSError):
-            # What the network has said says more than what the driver makes of it.
-            return unreachable(error.__cause__, place)
-        meaning = self._meanings.get(code)
-        return refused(error, place, code) if meaning is None else meaning.told(error, place)
+    def __enter__(self) -> Self:
+        return self
 
-    def _judge(self) -> ErrorPredicates:
-        return ErrorPredicates(
-            is_conflict=lambda error: self._means(error) in (CONFLICT, DUPLICATE_KEY),
-            is_lost=lambda error: (
-                self._means(error) in (CONNECTION_LOST, NEVER_SENT)
-                or (isinstance(error, OSError) and not isinstance(error, TimeoutError))
-            ),
-            was_never_sent=lambda error: self._means(error) == NEVER_SENT,
-            spares_connection=lambda error: (
-                isinstance(error, KeyTaken | ScriptUndone | StoreError)
-                or (
-                    self.of(error) is not None
-                    and self._means(error) not in (CONNECTION_LOST, NEVER_SENT, READ_ONLY)
-                )
-            ),
-            misses_savepoint=lambda error: self._means(error) is NO_SAVEPOINT,
-            misses_table=lambda error: self._means(error) is NO_TABLE,
-            # A statement that fails costs a transaction nothing else here.
-            is_aborted=lambda _: False,
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, Exception) and (translated := self.translate(error)) is not error:
+            raise translated from error
+
+    @abstractmethod
+    def code(self, error: BaseException) -> str | None:
+        """Return the database's code of an error; None if the error is not the database's."""
+
+    @abstractmethod
+    def meaning(self, error: BaseException) -> ErrorMeaning | None:
+        """Return what the code of an error means; None if it means nothing to us."""
+
+    @abstractmethod
+    def is_conflict(self, error: BaseException) -> bool:
+        """Whether the whole script can be run again, because its transaction was undone."""
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether the connection is gone."""
+        return isinstance(error, OSError) and not isinstance(error, TimeoutError)
+
+    @abstractmethod
+    def was_never_sent(self, error: BaseException) -> bool:
+        """Whether the driver found the connection unusable before it sent anything."""
+
+    def spares_connection(self, error: BaseException) -> bool:
+        """Whether the connection can be used again once its transaction is rolled back."""
+        if isinstance(error, KeyTaken | ScriptUndone | StoreError):
+            return True
+        return (
+            self.code(error) is not None and not self.is_lost(error) and self.meaning(error) is not READ_ONLY
         )
 
-    def _means(self, error: BaseException) -> ErrorMeaning | None:
-        return self._meanings.get(self.of(error) or "")
+    @abstractmethod
+    def misses_savepoint(self, error: BaseException) -> bool:
+        """Whether a savepoint was not there any more, because its transaction had been ended."""
 
+    def misses_table(self, error: BaseException) -> bool:
+        """Whether a table or a column was not there."""
+        return self.meaning(error) is NO_TABLE
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorPredicates:
-    """What the errors of a driver mean for what was being done."""
+    def is_aborted(self, error: BaseException) -> bool:
+        """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
+        del error
+        return False
 
-    is_conflict: Callable[[BaseException], bool]
-    """Whether the whole script can be run again, because the transaction of this one came to nothing."""
-    is_lost: Callable[[BaseException], bool]
-    """Whether the connection is gone."""
-    was_never_sent: Callable[[BaseException], bool]
-    """Whether the driver found the connection unusable before it sent anything."""
-    spares_connection: Callable[[BaseException], bool]
-    """Whether the connection can go on to be used once its transaction is rolled back."""
-    misses_savepoint: Callable[[BaseException], bool]
-    """Whether a savepoint was not there any more, because its transaction had been ended."""
-    misses_table: Callable[[BaseException], bool]
-    """Whether a table or a column was not there."""
-    is_aborted: Callable[[BaseException], bool]
-    """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
+    def translate(self, error: BaseException) -> BaseException:
+        """Return the error to raise instead; an error of something else comes back as it is."""
+        place, code = self.place, self.code(error)
+        if code is not None:
+            if meaning := self.meaning(error):
+                return meaning.told(error, place)
+            return StoreError(f"{place} refused a statement: {place.say(error)} ({code or 'no code'})")
+        for source, kind, text in _NETWORK_ERRORS:
+            if isinstance(error, source):
+                return kind(text.format(place=place, error=place.say(error), option=place.authority))
+        return error

@@ -1,16 +1,18 @@
-"""Hints between processes: as texts, who sends them, and who waits for them."""
+"""Hints between processes: as texts, what sends them, and what hears them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.sql.pool.connection_pool import reconnect_delays
 
 _PAUSE_AFTER_FAILURE: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
@@ -40,7 +42,7 @@ def decode_hints(text: object, *, own: str) -> list[Hint]:
     return [] if sender == own else hints
 
 
-class HintSender:
+class HintSender(ABC):
     """Sends what it is given at once, and then in groups with a pause between them.
 
     It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
@@ -56,7 +58,7 @@ class HintSender:
         self._name = name
         self._pending: dict[Hint, None] = {}
         self._calls = 0
-        """How often something has been given since the last message."""
+        """How many hints were given since the last message."""
         self._pause = self.spacing
         self._task: asyncio.Task[None] | None = None
         self._next_at = 0.0
@@ -93,50 +95,56 @@ class HintSender:
             self._pause = min(self._pause * 2, self.longest) if calls > _FEW else self.spacing
             self._next_at = loop.time() + (self._pause if sent else _PAUSE_AFTER_FAILURE)
 
+    @abstractmethod
     async def _deliver(self, text: str) -> bool:
-        """Send a text to everybody who listens; False when that did not work."""
-        raise NotImplementedError
+        """Send a text to all processes that listen; False if that did not work."""
 
 
-class HintConnection(Protocol):
-    """What listens to other processes."""
+class HintListener(ABC):
+    """One connection that hears the hints of other processes, made anew whenever it is lost."""
 
-    @property
-    def up(self) -> bool:
+    def __init__(self, on_hint: Callable[[Hint], None]) -> None:
+        self._on_hint = on_hint
+        self._delays = reconnect_delays()
+        self.up = False
         """Whether hints of others arrive at present."""
-        ...
+
+    @abstractmethod
+    async def _listen(self) -> bool:
+        """Connect and listen until the connection is lost; False if nothing can be heard there."""
 
     async def run(self) -> None:
-        """Listen until cancelled."""
-        ...
+        """Listen until cancelled, or return at once where nothing can be heard.
 
+        Gives the hint `any` whenever listening begins or breaks off: hints may have been missed, and
+        workers that rely on them must know that they do not arrive.
+        """
+        listens = True
+        while listens:
+            with contextlib.suppress(StoreError):
+                try:
+                    listens = await self._listen()
+                finally:
+                    if self.up:
+                        self.turn(up=False)
+            await asyncio.sleep(next(self._delays))
 
-class HintConnections:
-    """The ears of a driver; `make` returns one that gives the hints of others to a function."""
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Listen during a block."""
+        task = asyncio.create_task(self.run(), name="duetime-listen")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
-    def __init__(
-        self, subscribers: HintSubscribers, make: Callable[[Callable[[Hint], None]], HintConnection]
-    ) -> None:
-        self._subscribers = subscribers
-        self._make = make
-        self._ears: list[HintConnection] = []
+    def turn(self, *, up: bool) -> None:
+        """Note that listening begins or breaks off."""
+        self.up = up
+        self._on_hint(ANY_HINT)
 
-    @property
-    def up(self) -> bool:
-        """Whether there is a connection that listens."""
-        return any(ear.up for ear in self._ears)
-
-    async def wakeups(self) -> AsyncGenerator[Hint]:
-        """Yield our own hints and those of other processes."""
-        with self._subscribers.listening() as subscriber:
-            ear = self._make(subscriber.put)
-            self._ears.append(ear)
-            listening = asyncio.create_task(ear.run(), name="duetime-listen")
-            try:
-                async for hint in subscriber.hints():
-                    yield hint
-            finally:
-                self._ears.remove(ear)
-                listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await listening
+    def restart_delays(self) -> None:
+        """Connect again soon when the connection is lost: this one has worked."""
+        self._delays = reconnect_delays()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, NoReturn, TypeVar
@@ -11,7 +12,7 @@ from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection import C, Connector, LendingConnector
+from duetime.stores.sql.pool.connection import C, Connector
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.transactions.caller import (
     SAVEPOINT,
@@ -33,7 +34,7 @@ class PooledCallerTransaction(Generic[C]):
         if connection.is_closed():
             raise connection_gone()
         if not connection.is_in_transaction():
-            raise no_transaction(connector.how)
+            raise no_transaction(connector.how_to_begin)
         self._tx = tx
         self._connection = connection
         self._connector = connector
@@ -43,18 +44,18 @@ class PooledCallerTransaction(Generic[C]):
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
         connection = self._connection
-        with self._connector.errors():
+        with self._connector.errors:
             try:
                 await connection.execute(f"SAVEPOINT {SAVEPOINT}")
             except Exception as error:
-                if self._connector.judge.is_aborted(error):
+                if self._connector.errors.is_aborted(error):
                     raise transaction_aborted() from error
                 raise
             try:
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
                 await self._take_back(error)
-                if self._connector.judge.misses_table(error):
+                if self._connector.errors.misses_table(error):
                     raise another_database() from error
                 raise
             await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
@@ -67,7 +68,7 @@ class PooledCallerTransaction(Generic[C]):
             await connection.execute(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
             await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
         except Exception as error:  # noqa: BLE001 -- what has failed before says more
-            if not self._connector.judge.misses_savepoint(error):
+            if not self._connector.errors.misses_savepoint(error):
                 return
             with suppress(Exception):
                 # Nothing is left to roll back, but only an answer tells the driver that no transaction is open.
@@ -80,83 +81,122 @@ class PooledCallerTransaction(Generic[C]):
         raise needs_event_loop(self._tx)
 
 
-class PooledHandlerTransaction(Generic[C]):
-    """Tells by a savepoint at its beginning whether it is still the transaction that was begun.
-
-    The connection is closed at the end: nothing else undoes all that a handler can have set.
-    """
+class PooledHandlerTransaction(ABC, Generic[C]):
+    """Tells by a savepoint at its beginning whether it is still the transaction that was begun."""
 
     blocking = False
     expired = False
+    after_release = ""
+    """What follows when the savepoint was released, in the same text."""
 
     def __init__(
-        self, pool: ConnectionPool[C], connector: LendingConnector[C], *, clock: Clock | None, timeout: Micros
+        self, pool: ConnectionPool[C], connector: Connector[C], *, clock: Clock | None, timeout: Micros
     ) -> None:
         self._pool = pool
+        self._errors = connector.errors
         self._connector = connector
         self._clock = clock
         self._timeout = timeout
         self._mark = f"duetime_{new_token()}"
         self._connection: C | None = None
 
+    @abstractmethod
+    async def _start(self, connection: C) -> object:
+        """Begin, set the savepoint and return what the handler gets."""
+
+    @abstractmethod
+    async def _end(self, verb: str) -> None:
+        """Commit or roll back, as `verb` says."""
+
+    @abstractmethod
+    def _was_closed(self, connection: C) -> bool:
+        """Whether the handler has closed the connection, which looks like a lost one otherwise."""
+
+    async def _cleaned(self, _connection: C) -> bool:
+        """Undo what the handler has left in the session; False if it is better to close the connection."""
+        return False
+
     async def begin(self) -> object:
-        """Begin on a connection of the pool."""
-        with self._connector.errors():
-            self._connection = connection = await self._pool.acquire()
+        """Begin on a connection of the pool, on another one if that was found lost."""
+        with self._errors:
             try:
-                async with self._connector.patience.one_try():
-                    await self._connector.bound(connection, self._timeout)
-                    await connection.execute(self._connector.begin)
-                    await connection.execute(f"SAVEPOINT {self._mark}")
-            except BaseException:
-                self._give_back()
-                raise
-        return self._connector.handed_out(connection)
+                return await self._begin()
+            except Exception as error:
+                lost = self._errors.is_lost(error) or self._errors.was_never_sent(error)
+                if not (lost or isinstance(error, TimeoutError)):
+                    raise
+                self._connector.timeouts.heed(error)
+                self._pool.clear()
+                return await self._begin()
+
+    async def _begin(self) -> object:
+        self._connection = connection = await self._pool.acquire()
+        try:
+            async with self._connector.timeouts.one_try(repeatable=True):
+                return await self._start(connection)
+        except BaseException:
+            await self._give_back(keep=False)
+            raise
 
     async def is_whole(self) -> bool:
-        """Let go of the savepoint that stands at the beginning: it is gone if the transaction has been ended."""
-        return await self._at_mark("RELEASE SAVEPOINT")
+        """Release the savepoint that stands at the beginning: it is gone if the transaction has been ended."""
+        with self._errors:
+            try:
+                return await self._at_mark("RELEASE SAVEPOINT", self.after_release)
+            except Exception as error:
+                if not self._errors.is_aborted(error):
+                    raise
+                if await self._at_mark("ROLLBACK TO SAVEPOINT"):
+                    text = "a statement failed in the transaction, so nothing of it can be committed"
+                    raise StoreError(text) from error
+                return False
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with self._connector.errors():
-            async with self._connector.patience.one_try():
+        with self._errors:
+            async with self._connector.timeouts.one_try():
                 return await self._connector.play(self._open(), script(), self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
+        keep = False
         try:
-            with self._connector.errors():
+            with self._errors:
                 failpoint("before:transaction")
-                async with self._connector.patience.one_try():
-                    await self._open().execute("COMMIT")
+                async with self._connector.timeouts.one_try():
+                    await self._end("COMMIT")
                 failpoint("after:transaction")
+            keep = True
         finally:
-            self._give_back()
+            await self._give_back(keep=keep)
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back."""
         del cause
+        keep = whole = False
         try:
-            return await self._at_mark("ROLLBACK TO SAVEPOINT")
+            with self._errors:
+                whole = await self._at_mark("ROLLBACK TO SAVEPOINT")
+                if whole:
+                    await self._end("ROLLBACK")
+                    keep = True
         except StoreError:
             # The server rolls back what is left of a connection that is gone.
-            return True
+            whole = True
         finally:
-            self._give_back()
+            await self._give_back(keep=keep)
+        return whole
 
-    async def _at_mark(self, verb: str) -> bool:
+    async def _at_mark(self, verb: str, then: str = "") -> bool:
+        """Do something with the savepoint; False if it is not there any more."""
         connection = self._open()
-        if self._connector.was_closed_by_hand(connection):
-            return False
-        with self._connector.errors():
-            try:
-                async with self._connector.patience.one_try():
-                    await connection.execute(f"{verb} {self._mark}")
-            except Exception as error:
-                if not self._connector.judge.misses_savepoint(error):
-                    raise
+        try:
+            async with self._connector.timeouts.one_try():
+                await connection.execute(f"{verb} {self._mark}{then}")
+        except Exception as error:
+            if self._was_closed(connection) or self._errors.misses_savepoint(error):
                 return False
+            raise
         return True
 
     def _open(self) -> C:
@@ -164,7 +204,11 @@ class PooledHandlerTransaction(Generic[C]):
             raise StoreError("the transaction has ended")
         return self._connection
 
-    def _give_back(self) -> None:
+    async def _give_back(self, *, keep: bool) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._pool.release(connection, keep=False)
+            clean = False
+            try:
+                clean = keep and await self._cleaned(connection)
+            finally:
+                self._pool.release(connection, keep=clean)

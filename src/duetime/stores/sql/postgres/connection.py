@@ -3,58 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import StoreUnusable
-from duetime.failpoints import failpoint
-from duetime.model.time import Clock, Instant
-from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, ServerTimeouts, enable_keepalive
-from duetime.stores.sql.driver import Query, Script, SingleQueryScript
-from duetime.stores.sql.pool.errors import DatabaseLabel, ErrorTranslation, PasswordAsked
-from duetime.stores.sql.postgres.errors import ERROR_PREDICATES, translate
+from duetime.model.time import Clock
+from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
+from duetime.stores.sql.driver import Script
+from duetime.stores.sql.pool.connection import Connector
+from duetime.stores.sql.pool.errors import DatabaseLabel, PasswordAsked
+from duetime.stores.sql.postgres.errors import PostgresErrors
 from duetime.stores.sql.postgres.password_guard import PasswordGuardLoop
 from duetime.stores.sql.transactions.caller import connection_gone
 
 T = TypeVar("T")
-_Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-
-
-async def play_single(
-    connection: _Connection, lone: SingleQueryScript[T], clock: Clock | None, within: float | None
-) -> T:
-    """Run a script of one statement, which is its own transaction, without the script."""
-    failpoint(f"before:{lone.verb}")
-    await _ask(connection, lone.query, clock.now() if clock else None, within)
-    failpoint(f"after:{lone.verb}")
-    return lone.answer
-
-
-async def play(
-    connection: _Connection, steps: Script[T], clock: Clock | None, within: float | None = None
-) -> T:
-    """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
-    now = clock.now() if clock else None
-    try:
-        query = next(steps)
-        while True:
-            query = steps.send(await _ask(connection, query, now, within))
-    except StopIteration as stop:
-        answer: T = stop.value
-        return answer
-
-
-def _ask(
-    connection: _Connection, query: Query, now: Instant | None, within: float | None
-) -> Awaitable[list[Any]]:
-    statement, params = query
-    values = [now if name == "now" else params[name] for name in statement.params]
-    return connection.fetch(statement.sql, *values, timeout=within)
-
-
 PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 Pooler: TypeAlias = Literal["auto", "none", "transaction"]
@@ -96,30 +61,27 @@ _OWN_SESSION: Final = {
 }
 
 
-class PostgresConnector:
+class PostgresConnector(Connector[PostgresConnection]):
     """Makes connections to one database.
 
     Behind a pooler in transaction mode a connection has no session of its own: settings, prepared statements and
-    LISTEN would belong to whoever comes next. Unless told, we find out by asking the server for its process id,
+    LISTEN would belong to the next client. Unless told, we find out by asking the server for its process id,
     which differs from the one that a pooler gives its clients.
     """
 
-    judge = ERROR_PREDICATES
     most_tries = 5
-    accepts = "an asyncpg connection"
-    alchemy = "postgresql"
-    how = "use it inside `async with connection.transaction():`"
-    announces = True
     probe = "SELECT 1"
+    accepted = "an asyncpg connection"
+    sqlalchemy_name = "postgresql"
+    how_to_begin = "use it inside `async with connection.transaction():`"
+    announces = True
 
     def __init__(self, dsn: str, *, pooler: Pooler = "auto", timeout: float = DEFAULT_TIMEOUT) -> None:
+        super().__init__(PostgresErrors(DatabaseLabel.of(dsn)), timeout=timeout)
         self._dsn = dsn
-        self.patience = ServerTimeouts(timeout)
         self._certain = pooler != "auto"
         self.pooled = pooler == "transaction"
         """Whether there is a pooler in between; unless told, certain after the first connection."""
-        self.place = DatabaseLabel.of(dsn)
-        self._errors = ErrorTranslation(self.place, translate)
 
     @property
     def begin(self) -> str:
@@ -141,7 +103,7 @@ class PostgresConnector:
         One of another kind is for the statements of others, too, and gets no settings that suit ours alone. More
         `settings` are for a session of the server; a pooler's gets none.
         """
-        with self.errors():
+        with self.errors:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._ready(kind, settings)
 
@@ -162,16 +124,12 @@ class PostgresConnector:
         self.pooled = True
         return await self._connect(kind)
 
-    def errors(self) -> ErrorTranslation:
-        """Raise what the driver raises as our own errors."""
-        return self._errors
-
     def transport(self, connection: PostgresConnection) -> Any:
-        """Return what a connection is made of."""
+        """Return the transport of a connection."""
         return cast("Any", connection)._transport  # noqa: SLF001 -- no public name leads to it
 
     def taken(self, tx: object) -> PostgresConnection | None:
-        """Return a caller's connection, also where a pool has handed it out; None for what is none."""
+        """Return a caller's connection, also where a pool has handed it out; None if it is not one."""
         given: Any = tx
         if isinstance(tx, PoolConnectionProxy):
             # It loses its connection when it is given back.
@@ -181,18 +139,27 @@ class PostgresConnector:
             return inner
         return given if isinstance(tx, asyncpg.Connection) else None
 
-    def play(
+    async def play(
         self,
         connection: PostgresConnection,
         script: Script[T],
         clock: Clock | None,
         within: float | None = None,
-    ) -> Awaitable[T]:
-        """Run a script to its end."""
-        return play(connection, script, clock, within)
+    ) -> T:
+        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
+        now = clock.now() if clock else None
+        try:
+            statement, params = next(script)
+            while True:
+                values = [now if name == "now" else params[name] for name in statement.params]
+                rows: list[Any] = await connection.fetch(statement.sql, *values, timeout=within)
+                statement, params = script.send(rows)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
 
     async def restore(self, connection: PostgresConnection) -> None:
-        """Undo what somebody else has set; a pooler's session is not ours to clean, and gets no settings at all."""
+        """Undo what others have set; a pooler's session is not ours to clean, and gets no settings at all."""
         if not self.pooled:
             await connection.reset(timeout=CONNECT_TIMEOUT)
             await self._prepare(connection, _SESSION)
@@ -222,7 +189,7 @@ class PostgresConnector:
         if version.major < OLDEST_VERSION:
             connection.terminate()
             raise StoreUnusable(
-                f"{self.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST_VERSION} or later"
+                f"{self.errors.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST_VERSION} or later"
             )
         return connection
 

@@ -1,4 +1,4 @@
-"""Notifications: sends hints to other processes, and hears theirs."""
+"""Sends hints to other processes by notifications, and hears theirs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Any, Final
 
 import asyncpg
 
-from duetime.errors import DuetimeError, StoreError
+from duetime.errors import DuetimeError
 from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts
-from duetime.stores.sql.pool.connection_pool import ConnectionPool, reconnect_delays
-from duetime.stores.sql.pool.hints import HintSender, decode_hints
+from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.hints import HintListener, HintSender, decode_hints
 from duetime.stores.sql.postgres.connection import PostgresConnection, PostgresConnector
+
+_CHECK_INTERVAL: Final = 30.0
+"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
+_CHECK_TIMEOUT: Final = 5.0
 
 
 def channel_name(namespace: str) -> str:
@@ -27,8 +31,8 @@ class NotificationSender(HintSender):
     """Sends notifications.
 
     Not with the commit that they tell of: commits that carry a notification wait for each other, in the whole server
-    and until each of them is on the disk. They take connections of the verbs that nobody uses; a verb that wants the
-    same one at that moment, and no other is left, waits for the notification.
+    and until each of them is on the disk. They take unused connections of the verbs; a verb that wants the same
+    one at that moment, and no other is left, waits for the notification.
     """
 
     spacing = 0.002
@@ -38,14 +42,14 @@ class NotificationSender(HintSender):
         self,
         pool: ConnectionPool[PostgresConnection],
         *,
-        patience: ServerTimeouts | None = None,
+        timeouts: ServerTimeouts | None = None,
         channel: str,
         sender: str,
         verbs: ConnectionPool[PostgresConnection] | None = None,
     ) -> None:
         super().__init__(sender)
         self._pool = pool
-        self._patience = patience or ServerTimeouts()
+        self._timeouts = timeouts or ServerTimeouts()
         self._verbs = verbs
         """Whose unused connections are taken while ours is not open."""
         self._channel = channel
@@ -67,14 +71,14 @@ class NotificationSender(HintSender):
         keep = False
         try:
             # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
-            # to select `pg_notify`. Nobody waits for the disk on account of a hint.
-            async with self._patience.one_try(repeatable=True):
+            # to select `pg_notify`. No one waits for the disk because of a hint.
+            async with self._timeouts.one_try(repeatable=True):
                 await connection.execute(
                     f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'
                 )
             keep = True
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            self._patience.heed(error)
+            self._timeouts.heed(error)
         finally:
             pool.release(connection, keep=keep)
         return keep
@@ -86,64 +90,43 @@ def _quoted(text: str) -> str:
     return f"E'{doubled}'"
 
 
-_CHECK_INTERVAL: Final = 30.0
-"""How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
-_CHECK_TIMEOUT: Final = 5.0
-
-
-class NotificationListener:
-    """One connection that listens, made anew whenever it is lost."""
+class NotificationListener(HintListener):
+    """One connection that listens; behind a pooler nothing can be heard."""
 
     def __init__(
         self, connector: PostgresConnector, *, channel: str, sender: str, on_hint: Callable[[Hint], None]
     ) -> None:
+        super().__init__(on_hint)
         self._connector = connector
         self._channel = channel
         self._sender = sender
-        self._on_hint = on_hint
-        self._pauses = reconnect_delays()
-        self.up = False
-        """Whether hints of others arrive at present."""
 
-    async def run(self) -> None:
-        """Listen until cancelled, or return at once behind a pooler, through which nothing can be heard.
-
-        Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and
-        whoever relied on hearing must know that it does not.
-        """
-        while not self._connector.pooled:
-            with contextlib.suppress(StoreError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
-                await self._listen()
-            await asyncio.sleep(next(self._pauses))
-
-    async def _listen(self) -> None:
-        patience = self._connector.patience
-        connection = await self._connector.connect()
-        gone = asyncio.Event()
-        forget = patience.watch(gone.set)
-        try:
+    async def _listen(self) -> bool:
+        timeouts = self._connector.timeouts
+        with self._connector.errors:
             if self._connector.pooled:
-                return
-            connection.add_termination_listener(lambda _: gone.set())
-            async with patience.one_try():
-                await connection.add_listener(self._channel, self._hear)
-            self._pauses = reconnect_delays()
-            self._turn(up=True)
-            await _check_until(gone, connection)
-        except TimeoutError as error:
-            patience.heed(error)
-            raise
-        finally:
-            forget()
-            if self.up:
-                self._turn(up=False)
-            connection.terminate()
+                return False
+            connection = await self._connector.connect()
+            gone = asyncio.Event()
+            unwatch = timeouts.watch(gone.set)
+            try:
+                if self._connector.pooled:
+                    return False
+                connection.add_termination_listener(lambda _: gone.set())
+                async with timeouts.one_try():
+                    await connection.add_listener(self._channel, self._receive)
+                self.restart_delays()
+                self.turn(up=True)
+                await _check_until(gone, connection)
+            except TimeoutError as error:
+                timeouts.heed(error)
+                raise
+            finally:
+                unwatch()
+                connection.terminate()
+        return True
 
-    def _turn(self, *, up: bool) -> None:
-        self.up = up
-        self._on_hint(Hint("any"))
-
-    def _hear(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
+    def _receive(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
         for hint in decode_hints(payload, own=self._sender):
             self._on_hint(hint)
 

@@ -52,7 +52,7 @@ class PasswordGuardLoop:
         return await self._loop.start_tls(getattr(transport, "plain", transport), *args, **options)
 
     def release(self, connection: Any) -> None:
-        """Let a connection that has logged in go by the event loop itself, and by its own transport."""
+        """Have a connection that has logged in use the event loop itself, and its own transport."""
         connection._loop = self._loop  # noqa: SLF001 -- asyncio knows its tasks by their loop
         connection._transport = getattr(connection._transport, "plain", connection._transport)  # noqa: SLF001
 

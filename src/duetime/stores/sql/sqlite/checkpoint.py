@@ -71,7 +71,7 @@ class Checkpointer:
     def __init__(
         self, connect: Callable[[], sqlite3.Connection], *, on_writer: Callable[[Callable[..., None]], object]
     ) -> None:
-        """Take what makes a connection, and what has something done on the one that writes when its turn comes."""
+        """Take a function that makes a connection, and one that runs work on the connection that writes."""
         self._connect = connect
         self._on_writer = on_writer
         self._pid = os.getpid()
@@ -84,13 +84,13 @@ class Checkpointer:
         self._warned = False
 
     def notice(self, size: int) -> None:
-        """Take in how large the log is after a commit."""
+        """Have the log copied if it is too large after a commit."""
         if size <= LOG_LIMIT:
             # Restarted since the last one, or not long yet.
             self._not_before = -math.inf
             self._hold = 0.0
             return
-        # A forked child may neither use the connections of its parent nor open others beside them.
+        # A forked child may neither use the connections of its parent nor open others.
         if self.busy or time.monotonic() < self._not_before or os.getpid() != self._pid:
             return
         self.busy = True
@@ -108,7 +108,7 @@ class Checkpointer:
         self._on_writer(partial(self._run, size=size))
 
     async def ended(self) -> None:
-        """Wait for what is copied in a thread of its own, which a forked child has not."""
+        """Wait for the thread that copies, which a forked child does not have."""
         if self._begun is not None and os.getpid() == self._pid:
             await asyncio.wrap_future(self._begun)
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MEGABYTE: Final = 1_000_000
 LEAST_FREE: Final = 100 * MEGABYTE
-"""Less than so much on a disk is nearly nothing, in bytes."""
+"""The free space of a disk that is not nearly full, in bytes."""
 
 _COPY_TRIES: Final = 5
 _BETWEEN_TRIES: Final = 0.2
 _LOCKS: Final = "/proc/locks"
 _READ_MARKS: Final = range(124, 128)
-"""The bytes of the file `-shm` that are locked by who reads from the log."""
+"""The bytes of the file `-shm` that readers of the log lock."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 
 
@@ -101,30 +101,28 @@ def _durability(connection: sqlite3.Connection) -> DoctorCheck:
 
 def _place(path: StrPath) -> DoctorCheck:
     free = shutil.disk_usage(path).free
-    return DoctorCheck(
-        name="file system",
-        ok=free >= LEAST_FREE,
-        detail=f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free",
-        fix=None if free >= LEAST_FREE else "free some space there before nothing can be written",
+    place = f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free"
+    return _check(
+        "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
     )
 
 
 def _mode(path: StrPath) -> DoctorCheck:
     mode = os.stat(path).st_mode & 0o777
-    private = not mode & 0o077
-    return DoctorCheck(
-        name="file mode",
-        ok=private,
-        detail=f"{mode:04o}",
-        fix=None if private else f"others can read the arguments of jobs: chmod 600 {path}",
+    return _check(
+        "file mode",
+        not mode & 0o077,
+        f"{mode:04o}",
+        f"others can read the arguments of jobs: chmod 600 {path}",
     )
 
 
 def _integrity(connection: sqlite3.Connection) -> DoctorCheck:
     answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return DoctorCheck(
-        name="integrity",
-        ok=answer == "ok",
-        detail=answer,
-        fix=None if answer == "ok" else "restore a backup, or recover with: sqlite3 FILE .recover",
+    return _check(
+        "integrity", answer == "ok", answer, "restore a backup, or recover with: sqlite3 FILE .recover"
     )
+
+
+def _check(name: str, ok: bool, detail: str, fix: str) -> DoctorCheck:  # noqa: FBT001 -- what it is about
+    return DoctorCheck(name=name, ok=ok, detail=detail, fix=None if ok else fix)

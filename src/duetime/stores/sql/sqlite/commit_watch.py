@@ -6,8 +6,8 @@ further apart, the last ones for a disk that takes long to confirm a commit. Wit
 after those of our own commits little.
 Where the kernel does not tell, the version is polled instead.
 
-Who enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as well: those
-jobs need no look, and their commits are seen by all whom a write would reach, with nothing to set up or to clean away.
+A process that enqueues through Duetime also touches the log once the commit can be seen, which the kernel tells as
+well: those jobs need no look.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class LogFileEvents:
             self._on_touch()
         before = self._file_watch
         if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
-            # A folder that is gone cannot be watched; whoever uses the database will say so.
+            # A folder that is gone cannot be watched; the next use of the database reports that.
             with contextlib.suppress(OSError):
                 self._arm()
-        # A file that is removed while somebody has it open tells no more than one that is touched.
+        # The removal of a file that is still open causes the same events as a touch.
         if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
             self._on_write()
 
@@ -108,16 +108,13 @@ class LogFileEvents:
 
 
 def touch_file(file: StrPath) -> None:
-    """Let those know who watch a file, by opening and closing it; one that is not there has nobody to tell.
+    """Notify the processes that watch a file, if it is there, by opening and closing it.
 
-    SQLite opens its log for writing, so that nobody else is heard. To set the time of the file instead was measured to
-    make enqueuing one by one dearer. Never to be done to a file that SQLite locks: to close it
-    would drop the locks of this process.
+    SQLite opens its log for writing, so that its own events are different ones. Never do this to a file that SQLite
+    locks: to close it would drop the locks of this process.
     """
-    try:  # noqa: SIM105 -- done for every job, and `suppress` takes as long as the rest
+    with contextlib.suppress(OSError):
         os.close(os.open(file, os.O_RDONLY))
-    except OSError:
-        pass
 
 
 def _libc() -> ctypes.CDLL:
@@ -144,18 +141,18 @@ _LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
 _BURST_STEP = 4
 """The pause between looks while events keep coming."""
 _OWN_BURST_PAUSE = 0.02
-"""The pause when look after look has found nothing: they are our own commits, and we are busy anyway."""
+"""The pause after looks that found nothing: the events are our own commits, and we are busy anyway."""
 _OWN_LOOKS = 5
 _KNOWN_STEP = 6
-"""Where the row of looks goes on behind a commit of others that was seen: another may be hidden behind it."""
+"""Where the row of looks goes on after a commit of others that was seen: another one may follow closely."""
 _OWN_STEP = 7
-"""The same behind one of our own: whoever wrote before it is seen by the first look, who waited for it by the next two."""
+"""The same after one of our own: the first look sees what was written before it, the next two what waited for it."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _QUIET_AFTER = 0.02
-"""After so many seconds without an event, the next one is looked at immediately."""
+"""After this time without an event, in seconds, we look immediately at the next one."""
 _CALM_AFTER = 1.0
-"""After so many seconds without an event, our own is most likely a heartbeat with nobody beside it: one look is enough."""
+"""After this time without an event, in seconds, our own is most likely a lone heartbeat: one look is enough."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
@@ -247,7 +244,7 @@ class EventTiming:
         if pause >= _CALM_AFTER:
             # One commit may be several events, but many commits are no heartbeat.
             self._calm_until = now + _JUST_NOW
-        # Who writes is the only one who can, so that most likely it was ourselves.
+        # While we write, no one else can, so that most likely the event is ours.
         if not self._writes_since(time.monotonic() - _JUST_NOW):
             self._of_others = True
             self._after_lull |= now - self._last_of_others >= _QUIET_AFTER

@@ -20,10 +20,10 @@ _LONGEST_WAIT: Final = 0.001
 
 
 def waits_for_writers(execute: Callable[[], object], *, patience: float) -> Generator[float]:
-    """Do something as soon as nobody is in the way, and yield how long to wait before each further try.
+    """Do something as soon as no other connection is in the way, and yield how long to wait before each further try.
 
-    SQLite's own way of waiting starves whoever comes late; short even waits are fair. After so many seconds, or when
-    waiting is in vain, what SQLite raises is raised.
+    SQLite's own way of waiting starves connections that come late; short even waits are fair. After `patience` seconds,
+    or when waiting is in vain, what SQLite raises is raised.
     """
     deadline = time.monotonic() + patience
     while True:
@@ -38,18 +38,11 @@ def waits_for_writers(execute: Callable[[], object], *, patience: float) -> Gene
 
 def become_writer(connection: sqlite3.Connection, *, patience: float) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
-    begin = partial(connection.execute, "BEGIN IMMEDIATE")
-    try:
-        # Nearly always nobody is in the way.
-        begin()
-    except sqlite3.OperationalError as error:
-        if not is_busy(error):
-            raise
-        wait_to_write(begin, patience=patience)
+    wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), patience=patience)
 
 
 def wait_to_write(execute: Callable[[], object], *, patience: float) -> None:
-    """Do what only the one writer can once others let us be it, or raise `StoreUnavailable` if they never do."""
+    """Do what only the one writer can, once no other connection writes; raise `StoreUnavailable` after a time."""
     try:
         for wait in waits_for_writers(execute, patience=patience):
             time.sleep(wait)

@@ -1,4 +1,4 @@
-"""A thread that owns one connection, and the futures of those who wait for it."""
+"""A thread that owns one connection, and answers requests from other threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,22 +20,19 @@ from typing import Any, Final, TypeAlias
 from duetime.errors import NotOpen, StoreLost, StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.stores.sql.sqlite.connection import become_writer, wait_to_write
-from duetime.stores.sql.sqlite.errors import is_busy
 
 ConnectionWork: TypeAlias = Callable[[sqlite3.Connection], Any]
 
 _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
-"""A group stops taking in scripts here, so that the first of it does not wait long for its answer."""
+"""A group takes in no more scripts from here on, so that the first one does not wait long for its answer."""
 _LONGEST_WAIT: Final = 10.0
 """How long other processes may keep us from writing before we give up, in seconds."""
-_LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
-"""Reads bytes that are no text with replacements."""
 
 
 @dataclass(slots=True, eq=False)
 class ConnectionRequest:
-    """Something to do on the connection, and who waits for it."""
+    """Something to do on the connection, and the future of the caller who waits for it."""
 
     work: ConnectionWork
     """Runs again from the start when a neighbour has failed."""
@@ -43,11 +40,11 @@ class ConnectionRequest:
     grouped: bool
     """Whether it runs in a writing transaction, together with its neighbours."""
     single: bool = False
-    """Whether it is one statement, which is such a transaction by itself where it has no neighbours."""
+    """Whether it is one statement, which needs no BEGIN and COMMIT if it has no neighbours."""
     then: Callable[[], None] | None = None
-    """What follows its commit, in the same thread; once for all tasks of a group that have it in common."""
+    """What follows its commit, in the same thread; once if all requests of a group have it in common."""
     loop: asyncio.AbstractEventLoop | None = None
-    """Whose thread it is answered in; without one, in whatever thread."""
+    """The event loop in which it is answered; None if any thread will do."""
     future: asyncio.Future[Any] | concurrent.futures.Future[Any] | None = None
     result: Any = None
     error: BaseException | None = None
@@ -57,7 +54,7 @@ class ConnectionRequest:
         self.result = self.work(connection)
 
     def resolve(self) -> None:
-        """Give the answer to the one who waits, if there is one."""
+        """Give the answer to the caller, if one waits."""
         if self.future is None or self.future.done():
             return
         if self.error is not None:
@@ -67,7 +64,7 @@ class ConnectionRequest:
 
 
 class ConnectionThread:
-    """Runs tasks one after another in a thread of its own; usable from any thread of this process."""
+    """Serves requests one after another in a thread of its own; usable from any thread of this process."""
 
     def __init__(
         self,
@@ -76,26 +73,26 @@ class ConnectionThread:
         name: str,
         look: Callable[[], object] | None = None,
     ) -> None:
-        """Call `look` after each commit or read, and before the answer; if it raises `StoreLost`, that is the answer."""
+        """`look` is called after each commit or read, and before the answer; if it raises `StoreLost`, that is the answer."""
         self._connect = connect
         self._look = look
         self._pid = os.getpid()
         self._queue: queue.SimpleQueue[ConnectionRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
+        # The thread that holds it may take it again: a signal handler that stores a job comes at any moment.
         self._lock = threading.RLock()
         self._closed = False
         self._connection: sqlite3.Connection | None = None
         self._in_use = threading.Lock()
         """Held by the thread that uses the connection."""
         self._wanted = False
-        """Whether our own thread waits for it; whoever comes now waits behind."""
+        """Whether our own thread waits for the connection; blocking callers then wait behind it."""
         self._callers: set[int] = set()
         """The threads of blocking callers that use it or wait for it; what interrupts one must not wait for it."""
         self._writing = False
         self._wrote_at = -math.inf
         self._over: concurrent.futures.Future[None] = concurrent.futures.Future()
-        # Whoever is cancelled while it waits for the end must not take it from the others.
+        # A caller that is cancelled while it waits for the end must not cancel it for the others.
         self._over.set_running_or_notify_cancel()
 
     async def start(self) -> None:
@@ -129,7 +126,7 @@ class ConnectionThread:
     ) -> Any:
         """Run work in a writing transaction for a thread that may wait.
 
-        Where nobody else is about to use the connection it is that thread which does, since a change of threads takes
+        If no other thread is about to use the connection, the caller's thread does, since a change of threads takes
         as long as half a commit. Otherwise it joins the others, and shares their commit.
         """
         self._check_process()
@@ -139,36 +136,21 @@ class ConnectionThread:
                 "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
                 "note what happened there, and enqueue where the handler has returned to"
             )
-        task = ConnectionRequest(work, name, True, single, then)  # noqa: FBT003 -- by place, as names take longer
-        if not self._is_taken() and self._write_for(me, task):
-            if task.error is not None:
-                raise task.error
+        request = ConnectionRequest(work, name, grouped=True, single=single, then=then)
+        if not self._is_taken() and self._write_for(me, request):
+            if request.error is not None:
+                raise request.error
             if then is not None:
                 then()
-            return task.result
-        task.future = concurrent.futures.Future()
-        self._put(task)
-        return task.future.result()
+            return request.result
+        request.future = concurrent.futures.Future()
+        self._put(request)
+        return request.future.result()
 
     def later(self, work: ConnectionWork) -> None:
-        """Run work on the connection when its turn comes, outside of any transaction; its answer is dropped."""
+        """Run work on the connection after what was asked for before, outside of any transaction; its answer is dropped."""
         with contextlib.suppress(NotOpen):
             self._put(ConnectionRequest(work, "", grouped=False))
-
-    def reads_any_text(self, error: sqlite3.Error) -> bool:
-        """Whether an error was that bytes are no text, and from now on they are read with replacements.
-
-        What is no text must not take the rows beside it along. From the start this would cost every row a little time.
-        """
-        connection = self._connection
-        if (
-            connection is None
-            or "decode to UTF-8" not in str(error)
-            or connection.text_factory is _LENIENT_TEXT
-        ):
-            return False
-        connection.text_factory = _LENIENT_TEXT
-        return True
 
     def writes_since(self, moment: float) -> bool:
         """Whether it writes, or has written since a moment of the monotonic clock."""
@@ -191,27 +173,27 @@ class ConnectionThread:
                 "that: open the scheduler in the child"
             )
 
-    def _put(self, task: ConnectionRequest) -> None:
+    def _put(self, request: ConnectionRequest) -> None:
         with self._lock:
             if self._closed:
                 raise NotOpen("the store is closed; use it inside `async with scheduler`")
-            self._queue.put(task)
+            self._queue.put(request)
 
     def _is_taken(self) -> bool:
-        """Whether somebody uses the connection or is about to."""
+        """Whether a thread uses the connection or is about to."""
         return self._wanted or self._in_use.locked() or not self._queue.empty()
 
-    def _write_for(self, caller: int, task: ConnectionRequest) -> bool:
+    def _write_for(self, caller: int, request: ConnectionRequest) -> bool:
         """Write in the thread of a caller, unless the connection is closed by now."""
         try:
             # Before the lock is taken until after it is free: a signal handler may come between any two calls.
             self._callers.add(caller)
-            # Whoever came first in between is done soon. To try, and to see then, would leave the lock held where an
-            # interrupt comes between the two.
+            # A thread that came first in between is done soon. To try for the lock without waiting would leave it held
+            # if an interrupt comes between the try and the test of its answer.
             with self._in_use:
                 if self._connection is None:
                     return False
-                self._checked(self._write(self._connection, task))
+                self._check_file(self._write(self._connection, request, deque()))
         finally:
             self._callers.discard(caller)
         return True
@@ -224,119 +206,104 @@ class ConnectionThread:
 
     def _serve(self) -> None:
         try:
-            # Kept here as well: in a forked child, where this thread is none any more, it must never be closed.
+            # Kept in an attribute, too: in a forked child, which lacks this thread, it must never be closed.
             connection = self._connection = self._connect()
-        except BaseException as error:  # noqa: BLE001 -- whoever asks gets it
+        except BaseException as error:  # noqa: BLE001 -- raised to each caller
             self._refuse(error)
             return
         backlog: deque[ConnectionRequest | None] = deque()
         while True:
             if not backlog:
                 backlog.append(self._queue.get())
-            task = backlog.popleft()
+            request = backlog.popleft()
             self._wanted = True
             with self._in_use:
                 self._wanted = False
-                if task is None:
+                if request is None:
                     self._connection = None
                     connection.close()
                     return
-                done = self._checked(self._do(connection, task, backlog))
+                if request.grouped:
+                    while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
+                        backlog.append(self._queue.get_nowait())
+                    done = self._write(connection, request, backlog)
+                else:
+                    done = _read(connection, request)
+                self._check_file(done)
             _answer(done)
             _follow(done)
             # Freed here, so that nothing is kept alive while the thread waits.
-            del task, done
-
-    def _do(
-        self,
-        connection: sqlite3.Connection,
-        task: ConnectionRequest,
-        backlog: deque[ConnectionRequest | None],
-    ) -> list[ConnectionRequest]:
-        if not task.grouped:
-            return _read(connection, task)
-        # Nobody else takes from it; to be told by an exception that it is empty would take longer.
-        while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
-            backlog.append(self._queue.get_nowait())
-        return self._write(
-            connection, task, _requests_of_group(connection, task, backlog) if backlog else None
-        )
+            del request, done
 
     def _write(
         self,
         connection: sqlite3.Connection,
         first: ConnectionRequest,
-        tasks: Iterator[ConnectionRequest] | None = None,
+        backlog: deque[ConnectionRequest | None],
     ) -> list[ConnectionRequest]:
+        """Run a request in a transaction, with those of the backlog that may share it, and return them."""
         self._writing = True
         try:
-            return _write_alone(connection, first) if tasks is None else _write(connection, first, tasks)
+            # If a transaction is open that could not be rolled back, a single statement would never be committed.
+            if first.single and not backlog and not connection.in_transaction:
+                return _write_single(connection, first)
+            return _write_group(connection, first, _group(connection, first, backlog))
         finally:
             self._wrote_at = time.monotonic()
             self._writing = False
 
-    def _checked(self, done: list[ConnectionRequest]) -> list[ConnectionRequest]:
+    def _check_file(self, done: list[ConnectionRequest]) -> None:
         """Make what went into a file that is gone fail."""
         if self._look is not None:
             try:
                 self._look()
             except StoreLost as error:
-                for task in done:
-                    task.error = error
-        return done
+                for request in done:
+                    request.error = error
 
     def _refuse(self, error: BaseException) -> None:
-        while (task := self._queue.get()) is not None:
-            task.error = error
-            _answer([task])
+        while (request := self._queue.get()) is not None:
+            request.error = error
+            _answer([request])
 
 
-def _requests_of_group(
+def _group(
     connection: sqlite3.Connection, first: ConnectionRequest, backlog: deque[ConnectionRequest | None]
 ) -> Iterator[ConnectionRequest]:
-    """Yield a task and those that may share its transaction, as long as it stays small."""
+    """Yield a request and those that may share its transaction, as long as it stays small."""
     before = connection.total_changes
     yield first
     for _ in range(_MOST_SCRIPTS - 1):
         if connection.total_changes - before >= _MOST_CHANGES:
             return
-        if not backlog or (task := backlog[0]) is None or not task.grouped:
+        if not backlog or (request := backlog[0]) is None or not request.grouped:
             return
         backlog.popleft()
-        yield task
+        yield request
 
 
-def _write_alone(connection: sqlite3.Connection, task: ConnectionRequest) -> list[ConnectionRequest]:
-    """Run a task that shares its transaction with nobody."""
-    # One that could not be rolled back would take the statement in, and never be committed.
-    if not task.single or connection.in_transaction:
-        return _write(connection, task, iter((task,)))
+def _write_single(connection: sqlite3.Connection, request: ConnectionRequest) -> list[ConnectionRequest]:
+    """Run one statement that is a transaction by itself."""
     try:
-        failpoint(f"before:{task.name}")
-        try:
-            # Nearly always nobody is in the way.
-            task.run(connection)
-        except sqlite3.OperationalError as error:
-            if not is_busy(error):
-                raise
-            wait_to_write(partial(task.run, connection), patience=_LONGEST_WAIT)
-        failpoint(f"after:{task.name}")
-    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
-        task.error = error
-    return [task]
+        failpoint(f"before:{request.name}")
+        wait_to_write(partial(request.run, connection), patience=_LONGEST_WAIT)
+        failpoint(f"after:{request.name}")
+    except BaseException as error:  # noqa: BLE001 -- raised to the caller
+        request.error = error
+    return [request]
 
 
-def _write(
-    connection: sqlite3.Connection, first: ConnectionRequest, tasks: Iterator[ConnectionRequest]
+def _write_group(
+    connection: sqlite3.Connection, first: ConnectionRequest, requests: Iterator[ConnectionRequest]
 ) -> list[ConnectionRequest]:
-    """Run tasks, of which this is the first, in one transaction, and commit them together."""
+    """Run requests, of which `first` is the first, in one transaction."""
     group: list[ConnectionRequest] = []
     try:
         become_writer(connection, patience=_LONGEST_WAIT)
         try:
-            for task in tasks:
-                group.append(task)
-                task.run(connection)
+            for request in requests:
+                group.append(request)
+                request.run(connection)
         except BaseException:
             # Some errors, such as a full disk, end the whole transaction.
             if len(group) == 1 or not connection.in_transaction:
@@ -344,78 +311,66 @@ def _write(
             connection.execute("ROLLBACK")
             become_writer(connection, patience=_LONGEST_WAIT)
             _run_apart(connection, group)
-        _commit(connection, group)
-    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
+        for request in group:
+            failpoint(f"before:{request.name}")
+        connection.execute("COMMIT")
+        for request in group:
+            failpoint(f"after:{request.name}")
+    except BaseException as error:  # noqa: BLE001 -- raised to the callers
         if connection.in_transaction:
-            # A rollback that fails as well is told by the next BEGIN, not by the end of this thread.
+            # A rollback that fails as well is reported by the next BEGIN, not by the end of this thread.
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-        for task in group or [first]:
-            task.error = task.error or error
+        for request in group or [first]:
+            request.error = request.error or error
     return group or [first]
 
 
 def _run_apart(connection: sqlite3.Connection, group: list[ConnectionRequest]) -> None:
-    """Run tasks so that one that fails does so alone.
+    """Run requests so that one that fails does so alone.
 
-    Only for a group in which one has failed: to set a mark before each task takes a quarter of its time.
+    Only for a group in which one has failed: to set a savepoint before each takes a quarter of its time.
     """
-    for task in group:
-        connection.execute("SAVEPOINT task")
+    for request in group:
+        connection.execute("SAVEPOINT request")
         try:
-            task.run(connection)
+            request.run(connection)
         except BaseException as error:
             if not connection.in_transaction:
                 raise
-            task.error = error
-            connection.execute("ROLLBACK TO task")
-        connection.execute("RELEASE task")
+            request.error = error
+            connection.execute("ROLLBACK TO request")
+        connection.execute("RELEASE request")
 
 
-def _commit(connection: sqlite3.Connection, group: list[ConnectionRequest]) -> None:
-    for task in group:
-        failpoint(f"before:{task.name}")
-    connection.execute("COMMIT")
-    for task in group:
-        failpoint(f"after:{task.name}")
-
-
-def _follow(group: list[ConnectionRequest]) -> None:
-    """Do what follows the commit of tasks; others can wait for that longer than those who are answered by then."""
-    for then in {task.then for task in group if task.then is not None and task.error is None}:
-        then()
-
-
-def _read(connection: sqlite3.Connection, task: ConnectionRequest) -> list[ConnectionRequest]:
+def _read(connection: sqlite3.Connection, request: ConnectionRequest) -> list[ConnectionRequest]:
     try:
-        task.run(connection)
-    except BaseException as error:  # noqa: BLE001 -- whoever waits gets it
-        task.error = error
-    return [task]
+        request.run(connection)
+    except BaseException as error:  # noqa: BLE001 -- raised to the caller
+        request.error = error
+    return [request]
 
 
 def _answer(done: list[ConnectionRequest]) -> None:
     """Hand out the answers with one wake-up for each event loop."""
-    if len(done) == 1:
-        _hand_out(done[0].loop, done[0].resolve)
-        return
-    by_loop: dict[asyncio.AbstractEventLoop | None, list[ConnectionRequest]] = {}
-    for task in done:
-        by_loop.setdefault(task.loop, []).append(task)
-    for loop, tasks in by_loop.items():
-        _hand_out(loop, partial(_resolve, tasks))
+    by_loop: defaultdict[asyncio.AbstractEventLoop | None, list[ConnectionRequest]] = defaultdict(list)
+    for request in done:
+        by_loop[request.loop].append(request)
+    for loop, requests in by_loop.items():
+        if loop is None:
+            _resolve(requests)
+        else:
+            # A loop that was closed has no one left who waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(_resolve, requests)
 
 
-def _hand_out(loop: asyncio.AbstractEventLoop | None, resolve: Callable[[], None]) -> None:
-    if loop is None:
-        resolve()
-        return
-    try:  # noqa: SIM105 -- done for every commit, and `suppress` takes as long as the rest
-        loop.call_soon_threadsafe(resolve)
-    except RuntimeError:
-        pass  # A loop that was closed has nobody left who waits.
+def _resolve(requests: list[ConnectionRequest]) -> None:
+    for request in requests:
+        request.resolve()
 
 
-def _resolve(tasks: list[ConnectionRequest]) -> None:
-    for task in tasks:
-        task.resolve()
+def _follow(group: list[ConnectionRequest]) -> None:
+    """Do what follows the commit of requests, after their callers were answered."""
+    for then in {request.then for request in group if request.then is not None and request.error is None}:
+        then()

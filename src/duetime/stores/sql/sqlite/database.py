@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreUnusable
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
@@ -15,10 +17,14 @@ from duetime.stores.sql.sqlite.connection import waits_for_writers
 from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
 from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath, prepare
 
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
-
+_CACHED_STATEMENTS: Final = 256
+_LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
+"""Reads bytes that are no text with replacements, so that they do not keep us from reading other rows."""
+_LONGEST_WAIT: Final = 10.0
+_FIRST_READ: Final = "PRAGMA schema_version"
+"""Reads, from which moment on the log stays until the connection is closed."""
 OLDEST_VERSION: Final = (3, 35, 0)
 """The first version that returns what an UPDATE changed."""
 
@@ -31,14 +37,6 @@ def require_version() -> None:
         )
 
 
-Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
-
-_CACHED_STATEMENTS: Final = 256
-_LONGEST_WAIT: Final = 10.0
-_FIRST_READ: Final = "PRAGMA schema_version"
-"""Reads, from which moment on the log stays until the connection is closed."""
-
-
 class Database:
     """Opens and closes the threads; without a path, a database in memory that ends with them.
 
@@ -48,7 +46,7 @@ class Database:
     def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL", make: bool = True) -> None:
         self.path = path
         self._make = make
-        self.nudges = None if path is None else NewJobSignals(path)
+        self.signals = None if path is None else NewJobSignals(path)
         """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
@@ -82,8 +80,6 @@ class Database:
     def lending(self) -> ThreadPoolExecutor:
         """The thread that begins and ends the transactions of handlers; there is none before the first."""
         if self._lending is None:
-            from concurrent.futures import ThreadPoolExecutor
-
             self._lending = ThreadPoolExecutor(1, "duetime-sqlite-lend")
         return self._lending
 
@@ -120,22 +116,22 @@ class Database:
 
         It is a few rows at a time. A file for them would be a cache of its own each time, of a tenth of a megabyte.
         """
-        for lane in {self.writer, self.reader}:
-            await lane.do(lambda connection: connection.execute("PRAGMA temp_store = MEMORY"))
+        for thread in {self.writer, self.reader}:
+            await thread.do(lambda connection: connection.execute("PRAGMA temp_store = MEMORY"))
 
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
         lending, self._lending = self._lending, None
         if lending is not None:
             lending.shutdown(wait=False)
-        lanes, self._writer, self._reader = (self._writer, self._reader), None, None
+        threads, self._writer, self._reader = (self._writer, self._reader), None, None
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
             if self._checkpoints is not None:
                 ends.push_async_callback(self._checkpoints.ended)
-            for lane in lanes:
-                if lane is not None:
-                    ends.push_async_callback(lane.close)
+            for thread in threads:
+                if thread is not None:
+                    ends.push_async_callback(thread.close)
 
     def _connect_first(self) -> sqlite3.Connection:
         """Return the connection that makes the file, if it may be made."""
@@ -172,12 +168,13 @@ class Database:
         self.look()
         connection = sqlite3.connect(
             ":memory:" if self._files is None else self._files.database,
-            # Waiting is ours: see `lane`.
+            # We wait in our own way: see `waits_for_writers`.
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=_CACHED_STATEMENTS,
         )
+        connection.text_factory = _LENIENT_TEXT
         with contextlib.ExitStack() as undo:
             undo.callback(connection.close)
             self.look()

@@ -21,10 +21,13 @@ from duetime.stores.sql.driver import (
     SingleQueryScript,
     script_name,
 )
+from duetime.stores.sql.sqlite.checks import examine
 from duetime.stores.sql.sqlite.commit_watch import commits
 from duetime.stores.sql.sqlite.connection import play_at, values_of
 from duetime.stores.sql.sqlite.database import Database, require_version
-from duetime.stores.sql.sqlite.errors import TRANSLATED, translate
+from duetime.stores.sql.sqlite.errors import translated
+from duetime.stores.sql.sqlite.transactions import SqliteCallerTransaction, SqliteHandlerTransaction
+from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
 T = TypeVar("T")
 
@@ -41,19 +44,17 @@ class SqliteDriver:
         self._database = database
         self._owner = shared is None
         self._subscribers = shared or HintSubscribers()
-        self._hearing: dict[HintSubscriber, bool] = {}
-        """Who listens, and whether a commit of another process would be told to them."""
+        self._listening: dict[HintSubscriber, bool] = {}
+        """The listeners, and whether a commit of another process would be told to each."""
 
     async def open(self) -> None:
         """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
-        try:
+        with translated(self._database.path):
             if self._owner:
                 require_version()
                 await self._database.open()
             else:
                 await self._database.sort_in_memory()
-        except TRANSLATED as error:
-            raise translate(error, self._database.path) from error
 
     async def close(self) -> None:
         """End the threads, when they are ours."""
@@ -70,60 +71,40 @@ class SqliteDriver:
         again: Callable[[], Script[T]] | None = None,  # noqa: ARG002 -- nor lose an answer
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
-        nudge = None if hint is None else self._nudge(hint)
         name, work, single = self._work(script)
-        lane = self._database.writer
-        try:
-            answer: T = await lane.do(work, name=name, grouped=True, single=single, then=nudge)
-        except TRANSLATED as error:
-            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
-                return await self.write(script, hint=hint)
-            raise translate(error, self._database.path) from error
+        signal = None if hint is None else self._signal(hint)
+        with translated(self._database.path):
+            answer: T = await self._database.writer.do(
+                work, name=name, grouped=True, single=single, then=signal
+            )
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
-        """Do the same for a thread that may wait, and in that thread if nobody else writes."""
-        nudge = None if hint is None else self._nudge(hint)
+        """Do the same for a thread that may wait, and in that thread if no other one writes."""
         name, work, single = self._work(script)
-        try:
-            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=nudge)
-        except TRANSLATED as error:
-            if isinstance(error, sqlite3.Error) and self._database.writer.reads_any_text(error):
-                return self.write_blocking(script, hint=hint)
-            raise translate(error, self._database.path) from error
+        signal = None if hint is None else self._signal(hint)
+        with translated(self._database.path):
+            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=signal)
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
 
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
-        """Run a script that changes nothing, beside the writer."""
+        """Run a script that changes nothing, in another thread than the one that writes."""
         name, work, _ = self._work(script)
-        lane = self._database.reader
-        try:
-            answer: T = await lane.do(work, name=name)
-        except TRANSLATED as error:
-            if isinstance(error, sqlite3.Error) and lane.reads_any_text(error):
-                return await self.read(script)
-            raise translate(error, self._database.path) from error
+        with translated(self._database.path):
+            answer: T = await self._database.reader.do(work, name=name)
         return answer
 
     def borrow(self, tx: object) -> CallerTransaction:
-        """Take a caller's connection, which is used in the thread of whoever asks."""
+        """Take a caller's connection, which is used in the caller's thread."""
         # The commit is the caller's, behind which we cannot look; those before it may have left a long log.
         self._database.look_at_log()
         if isinstance(tx, sqlite3.Connection):
-            from duetime.stores.sql.sqlite.transactions import SqliteCallerTransaction
-
             return SqliteCallerTransaction(tx, clock=self._clock, path=self._database.path)
-        # Here, because it knows the other databases as well, and most workers never need it.
-        from duetime.stores.sql.transactions.caller import not_accepted
-        from duetime.stores.sql.transactions.sqlalchemy import is_sqlalchemy, sqlalchemy_transaction
-
-        if is_sqlalchemy(tx):
-            return sqlalchemy_transaction(tx, dialect="sqlite", clock=self._clock)
-        raise not_accepted(tx, "a sqlite3.Connection")
+        return take_sqlalchemy(tx, dialect="sqlite", clock=self._clock, native="a sqlite3.Connection")
 
     def announcement(self, hint: Hint) -> Query | None:  # noqa: ARG002 -- all hints are alike
         """Say that nothing needs to be said: a commit is seen in the file."""
@@ -131,8 +112,6 @@ class SqliteDriver:
 
     def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
         """Return a transaction on a connection of its own."""
-        from duetime.stores.sql.sqlite.transactions import SqliteHandlerTransaction
-
         return SqliteHandlerTransaction(self._database, clock=self._clock, timeout=timeout)
 
     def sibling(self) -> Self:
@@ -142,8 +121,8 @@ class SqliteDriver:
     def hint(self, hint: Hint) -> None:
         """Tell this process, and others where it is urgent; they also see the commit itself."""
         self._subscribers.notify(hint)
-        if (nudge := self._nudge(hint)) is not None:
-            nudge()
+        if (signal := self._signal(hint)) is not None:
+            signal()
 
     async def wakeups(self) -> AsyncIterator[Hint]:
         """Yield our own hints as they are, of other processes new jobs, and their commits as `any`."""
@@ -160,33 +139,27 @@ class SqliteDriver:
     @property
     def hears_others(self) -> bool:
         """Whether a commit of another process would be seen from now on; one in memory has no others."""
-        hearing = tuple(self._hearing.values())
-        return self._database.path is None or (bool(hearing) and all(hearing))
+        listening = tuple(self._listening.values())
+        return self._database.path is None or (bool(listening) and all(listening))
 
     async def doctor(self) -> list[DoctorCheck]:
         """Look at the version, the settings and the file."""
-        # Here, because no worker needs it, and what tells the space on a disk loads all that unpacks archives.
-        from duetime.stores.sql.sqlite.checks import examine
-
         database = self._database
-        try:
+        with translated(database.path):
             found: list[DoctorCheck] = await database.writer.do(
                 lambda connection: examine(connection, database)
             )
-        except TRANSLATED as error:
-            raise translate(error, database.path) from error
         return found
 
-    def _nudge(self, hint: Hint) -> Callable[[], None] | None:
+    def _signal(self, hint: Hint) -> Callable[[], None] | None:
         """Return what tells other processes of a hint, if it is urgent and there are any."""
-        nudges = self._database.nudges
-        return None if hint.kind != "jobs" or nudges is None else nudges.send
+        signals = self._database.signals
+        return None if hint.kind != "jobs" or signals is None else signals.send
 
     def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T], bool]:
         """Return what a script is called, what it does to the connection, and whether that is one statement."""
         clock = self._clock
         if isinstance(script, SingleQueryScript):
-            # Without the ado of a script, which takes as long as its statement.
             lone: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
             query = lone.query
 
@@ -198,13 +171,13 @@ class SqliteDriver:
         return script_name(script()), lambda connection: play_at(connection, script(), clock.now()), False
 
     async def _watch(self, subscriber: HintSubscriber) -> None:
-        path, nudges = self._database.path, self._database.nudges
-        if path is None or nudges is None:
+        path, signals = self._database.path, self._database.signals
+        if path is None or signals is None:
             return
-        on_touch = nudges.heard_by(partial(subscriber.put, Hint("jobs")))
+        on_touch = signals.heard_by(partial(subscriber.put, Hint("jobs")))
         look = partial(self._data_version, subscriber)
         # Until its first look: a commit from before that is not told to it, whatever another has seen.
-        self._hearing[subscriber] = False
+        self._listening[subscriber] = False
         try:
             while True:
                 try:
@@ -214,16 +187,16 @@ class SqliteDriver:
                 except NotOpen:
                     return
                 except (sqlite3.Error, StoreLost):
-                    self._hearing[subscriber] = False
-                    # Hints may be lost: whoever relied on them must know, and polls.
+                    self._listening[subscriber] = False
+                    # Hints may be lost: workers that rely on them must know, and poll.
                     subscriber.put(Hint("any"))
                     await asyncio.sleep(_WATCH_AGAIN)
         finally:
-            del self._hearing[subscriber]
+            del self._listening[subscriber]
 
     async def _data_version(self, subscriber: HintSubscriber) -> int:
         version: int = await self._database.writer.do(_data_version)
-        self._hearing[subscriber] = True
+        self._listening[subscriber] = True
         return version
 
 

@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
 from duetime.stores.sql.sqlite.filesystem import StrPath
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_TRANSIENT = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT}
-_FOREIGN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
-_FORBIDDEN = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
+_MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (
+    (
+        {sqlite3.SQLITE_FULL},
+        StoreUnavailable,
+        "the disk that holds {where} is full; free some space there",
+    ),
+    (
+        _BUSY,
+        StoreUnavailable,
+        "{where} is locked by another process ({error}); see who has it open: fuser {where}",
+    ),
+    (
+        {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT},
+        StoreUnavailable,
+        "{where}: {error}; see what the system's log says of its disk",
+    ),
+    (
+        {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT},
+        StoreUnusable,
+        "{where} is not a SQLite database or is damaged ({error}); name another file",
+    ),
+    (
+        {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN},
+        StoreUnusable,
+        "{where} cannot be written ({error}); check the rights of the file and its folder",
+    ),
+)
+"""What the codes of errors mean."""
 
-TRANSLATED = (sqlite3.Error, InjectedFault)
-"""What `translate` returns another error for."""
+TRANSLATED: Final = (sqlite3.Error, InjectedFault)
+"""What `translate` takes."""
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -38,28 +66,21 @@ def misses_table(error: BaseException) -> bool:
     return str(error).startswith(("no such table", "no such column"))
 
 
-def translate(error: BaseException, path: StrPath | None) -> BaseException:
-    """Return the error to raise instead; what is not the database's comes back as it is."""
+@contextmanager
+def translated(path: StrPath | None) -> Generator[None]:
+    """Raise SQLite's errors as our own."""
+    try:
+        yield
+    except TRANSLATED as error:
+        raise translate(error, path) from error
+
+
+def translate(error: sqlite3.Error | InjectedFault, path: StrPath | None) -> StoreError:
+    """Return the error to raise instead."""
     if isinstance(error, InjectedFault):
         return StoreUnavailable(str(error))
-    if not isinstance(error, sqlite3.Error):
-        return error
-    return _judge(primary_code(error), f"{path or 'the database in memory'}", error)
-
-
-def _judge(code: int, where: str, error: sqlite3.Error) -> StoreError:
-    if code == sqlite3.SQLITE_FULL:
-        return StoreUnavailable(f"the disk that holds {where} is full; free some space there")
-    if code in _BUSY:
-        return StoreUnavailable(
-            f"{where} is locked by somebody else ({error}); see who has it open: fuser {where}"
-        )
-    if code in _TRANSIENT:
-        return StoreUnavailable(f"{where}: {error}; see what the system's log says of its disk")
-    if code in _FOREIGN:
-        return StoreUnusable(f"{where} is not a SQLite database or is damaged ({error}); name another file")
-    if code in _FORBIDDEN:
-        return StoreUnusable(
-            f"{where} cannot be written ({error}); check the rights of the file and its folder"
-        )
+    where, code = path or "the database in memory", primary_code(error)
+    for codes, kind, text in _MEANINGS:
+        if code in codes:
+            return kind(text.format(where=where, error=error))
     return StoreError(f"{where}: {error}")

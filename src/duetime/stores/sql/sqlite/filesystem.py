@@ -49,7 +49,7 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
             raise StoreUnusable(
                 f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
             ) from None
-    # The write-ahead log lies beside the file.
+    # The write-ahead log is in the same folder.
     for place in (folder, path):
         if not os.access(place, os.W_OK):
             raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
@@ -111,7 +111,7 @@ def _lost(path: str) -> StoreLost:
 
 
 def log_of(path: StrPath) -> str:
-    """Return the path of the log: SQLite follows links, and keeps it beside the file itself."""
+    """Return the path of the log: SQLite follows links, and keeps it next to the file itself."""
     return f"{os.path.realpath(path)}-wal"
 
 

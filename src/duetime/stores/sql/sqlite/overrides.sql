@@ -44,7 +44,7 @@ UPDATE {jobs} SET
 WHERE rowid IN (SELECT value FROM json_each(:chosen))
 
 -- name: quote_blobs
--- Turn bytes in waiting jobs into text: JSON cannot hold bytes, so they would break every claim beside them.
+-- Turn bytes in waiting jobs into text: JSON cannot hold bytes, so they would break every claim that reads them.
 UPDATE {jobs} SET
     payload = CASE typeof(payload) WHEN 'blob' THEN quote(payload) ELSE payload END,
     failures = CASE typeof(failures) WHEN 'blob' THEN quote(failures) ELSE failures END,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
 import threading
 import time
@@ -18,7 +17,14 @@ from duetime.model.time import SECOND, Clock, Micros
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.sqlite.connection import become_writer, plain_cursor, play_at, waits_for_writers
 from duetime.stores.sql.sqlite.database import Database
-from duetime.stores.sql.sqlite.errors import has_moved_on, misses_table, primary_code, translate
+from duetime.stores.sql.sqlite.errors import (
+    TRANSLATED,
+    has_moved_on,
+    misses_table,
+    primary_code,
+    translate,
+    translated,
+)
 from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
 
@@ -31,10 +37,13 @@ SQLite has no statement for that. This one needs no table and changes nothing, o
 look at the tables would come first, and SQLite never lets one that has read wait for the writer.
 """
 _MILLISECONDS: Final = 1_000
+_ENDING_ERRORS: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
+_LONGEST_WAIT: Final = 60.0
+"""How long other processes may keep us from writing, in seconds: far longer than for a verb, which is tried again."""
 
 
 class SqliteCallerTransaction:
-    """Runs scripts on the caller's connection, in the thread of whoever asks: an await would gain nothing."""
+    """Runs scripts on the caller's connection, in the thread of the caller: an await would gain nothing."""
 
     announces = True
 
@@ -93,17 +102,12 @@ class SqliteCallerTransaction:
         except sqlite3.ProgrammingError as error:
             # Closed, or made in another thread.
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
-        except sqlite3.OperationalError as error:
+        except TRANSLATED as error:
             if has_moved_on(error):
                 raise snapshot_too_old() from error
             if misses_table(error):
                 raise another_database() from error
             raise translate(error, self._path) from error
-        except Exception as error:
-            translated = translate(error, self._path)
-            if translated is error:
-                raise
-            raise translated from error
 
 
 def snapshot_too_old() -> StoreUnavailable:
@@ -121,15 +125,10 @@ def _beginning(connection: sqlite3.Connection) -> str:
     return "BEGIN IMMEDIATE"
 
 
-_ENDING_ERRORS: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
-_LONGEST_WAIT: Final = 60.0
-"""How long other processes may keep us from writing, in seconds: far longer than for a verb, which is tried again."""
-
-
 class SqliteHandlerTransaction:
     """Begins, waits and commits in threads, so that the event loop goes on.
 
-    An alarm rolls it back when its time is up, also while the handler blocks the event loop or never returns: nobody
+    An alarm rolls it back when its time is up, also while the handler blocks the event loop or never returns: no one
     else can write meanwhile.
     """
 
@@ -170,7 +169,7 @@ class SqliteHandlerTransaction:
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with self._errors():
+        with translated(self._database.path):
             return play_at(self._open(), script(), self._clock.now())
 
     async def commit(self) -> None:
@@ -205,7 +204,7 @@ class SqliteHandlerTransaction:
             raise
 
     def _begin(self) -> sqlite3.Connection:
-        with self._errors():
+        with translated(self._database.path):
             self._connection = connection = self._database.connect_writer()
             become_writer(connection, patience=_LONGEST_WAIT)
             connection.execute(f"SAVEPOINT {self._mark}")
@@ -214,7 +213,7 @@ class SqliteHandlerTransaction:
 
     def _commit(self) -> None:
         try:
-            with self._errors():
+            with translated(self._database.path):
                 failpoint("before:transaction")
                 self._open().execute("COMMIT")
                 failpoint("after:transaction")
@@ -245,7 +244,7 @@ class SqliteHandlerTransaction:
             self._connection.interrupt()
             self._tried("PRAGMA query_only = 1")
             self._tried("ROLLBACK")
-        with contextlib.suppress(RuntimeError):
+        with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._leave)
 
     def _tried(self, statement: str) -> bool:
@@ -259,16 +258,6 @@ class SqliteHandlerTransaction:
         if self._connection is None:
             raise sqlite3.ProgrammingError("the transaction has ended")
         return self._connection
-
-    @contextlib.contextmanager
-    def _errors(self) -> Generator[None]:
-        try:
-            yield
-        except Exception as error:
-            translated = translate(error, self._database.path)
-            if translated is error:
-                raise
-            raise translated from error
 
 
 def _ends_transactions(error: BaseException | None) -> bool:

@@ -3,8 +3,8 @@
 A change that answers becomes three statements of one transaction: lock the rows that match and tell their keys, change
 them, and read what is asked for. All three go by the moment of the first.
 
-What is looked up by its key is read behind the batch that names it, and by the key: whoever scanned a small table instead
-would wait for rows that others have locked.
+What is looked up by its key is joined after the batch that names it, and read by the key: a scan of a small table would
+wait for rows that others have locked.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _listed(table: str, where: str) -> str:
 def _insert(*, body: str, table: str, columns: str | None) -> RewrittenStatement:
     ((key, _), *_) = PRIMARY_KEYS[table]
     if columns is not None and (added := _ADDED.search(body)):
-        # Those that are new are known before; who comes in between has it refused, and done again.
+        # The new rows are known before; if another process adds one of them in between, the script runs again.
         there = f"SELECT 1 FROM {{{table}}} AS there WHERE there.{key} = r.{key}"  # noqa: S608 -- built from our own files
         source = added["source"]
         return RewrittenStatement(

@@ -1,28 +1,43 @@
-"""What callers may give as `tx=`, and how they are told what they may not."""
+"""What callers may give as `tx=`, and the errors for what they may not."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from duetime.errors import InvalidTransaction
+from duetime.model.time import Clock
+from duetime.stores.sql.driver import CallerTransaction
 
 SAVEPOINT: Final = "duetime_enqueue"
 """Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
 
 CHARSET: Final = "utf8mb4"
-"""The one of a MySQL's that has room for every letter."""
+"""The charset of MySQL that has every letter."""
 
 
-def not_accepted(tx: object, native: str) -> InvalidTransaction:
-    """Return the error for something that is no transaction we know."""
-    return InvalidTransaction(
-        f"tx must be {native}, or a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, "
-        f"to the store's own database, not {type(tx).__name__}"
-    )
+def take_sqlalchemy(tx: object, *, dialect: str, clock: Clock | None, native: str) -> CallerTransaction:
+    """Take a transaction of SQLAlchemy's, or raise `InvalidTransaction`.
+
+    `dialect` is its name of the store's database, `native` what else callers may give.
+    """
+    if not comes_from("sqlalchemy", tx):
+        raise InvalidTransaction(
+            f"tx must be {native}, or a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, "
+            f"to the store's own database, not {type(tx).__name__}"
+        )
+    # Here, because SQLAlchemy may not be installed.
+    from duetime.stores.sql.transactions.sqlalchemy import sqlalchemy_transaction
+
+    return sqlalchemy_transaction(tx, dialect=dialect, clock=clock)
+
+
+def comes_from(package: str, tx: object) -> bool:
+    """Whether the class of an object, or one that it is derived from, is a package's."""
+    return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
 
 
 def connection_gone() -> InvalidTransaction:
-    """Return the error for a connection of no use any more."""
+    """Return the error for a connection that cannot be used any more."""
     return InvalidTransaction("tx is closed, or was given back to its pool")
 
 
@@ -32,7 +47,7 @@ def no_transaction(how: str) -> InvalidTransaction:
 
 
 def wrong_charset(found: str) -> InvalidTransaction:
-    """Return the error for a connection that cannot say all that arguments may hold."""
+    """Return the error for a connection whose charset lacks letters that arguments may have."""
     return InvalidTransaction(f"tx speaks {found}, which lacks letters; connect with charset={CHARSET}")
 
 
@@ -45,9 +60,7 @@ def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
 
 def transaction_aborted() -> InvalidTransaction:
     """Return the error for a transaction that can only be rolled back."""
-    return InvalidTransaction(
-        "a statement of tx has failed before, so it can only come to nothing; roll it back"
-    )
+    return InvalidTransaction("a statement of tx has failed before, so it cannot be committed; roll it back")
 
 
 def needs_event_loop(tx: object) -> InvalidTransaction:

@@ -5,28 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
+
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Engine,
+    Text,
+    TwoPhaseTransaction,
+    bindparam,
+    select,
+    text,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.time import Clock
 from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, Statement, play
+from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
 from duetime.stores.sql.sqlite.transactions import BECOME_WRITER, snapshot_too_old
+from duetime.stores.sql.statements.rewriting import unfold
 from duetime.stores.sql.transactions.caller import (
     CHARSET,
     another_database,
+    comes_from,
     needs_event_loop,
     no_transaction,
     rolled_back_by_server,
     transaction_aborted,
     wrong_charset,
 )
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
-    from sqlalchemy.orm import Session
-
 
 T = TypeVar("T")
 
@@ -44,27 +55,22 @@ _FAMILY: Final = {"mariadb": "mysql"}
 """What SQLAlchemy calls by two names."""
 
 
-def is_sqlalchemy(tx: object) -> bool:
-    """Whether something is SQLAlchemy's, or made from it."""
-    return _comes_from("sqlalchemy", tx)
-
-
 def sqlalchemy_transaction(tx: object, *, dialect: str, clock: Clock | None) -> CallerTransaction:
     """Take a transaction of SQLAlchemy's; `dialect` is its name of the store's database."""
-    # Half of it cannot even be imported where only the blocking half is installed.
-    looping = _comes_from("sqlalchemy.ext.asyncio", tx)
-    taken = _taken_async(tx) if looping else _taken(tx)
-    return (_AsyncSqlAlchemyTransaction if looping else _SqlAlchemyTransaction)(
-        taken, dialect=dialect, clock=clock
-    )
+    if comes_from("sqlalchemy.ext.asyncio", tx):
+        # It cannot even be imported where only the blocking half is installed.
+        from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
+
+        taken = _checked(tx, (AsyncSession, AsyncConnection), registry=async_scoped_session)
+        return _AsyncSqlAlchemyTransaction(taken, dialect=dialect, clock=clock)
+    taken = _checked(tx, (Session, Connection), registry=scoped_session)
+    return _SqlAlchemyTransaction(taken, dialect=dialect, clock=clock)
 
 
 class _SqlAlchemyTransaction:
-    """Runs scripts through a Session or a Connection, in the thread of whoever asks."""
+    """Runs scripts through a Session or a Connection, in the thread of the caller."""
 
     def __init__(self, tx: Any, *, dialect: str, clock: Clock | None) -> None:
-        from sqlalchemy.exc import SQLAlchemyError
-
         self._tx = tx
         self._dialect = dialect
         self._clock = clock
@@ -86,18 +92,15 @@ class _SqlAlchemyTransaction:
         return self._run(self._tx, script)
 
     def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-        from sqlalchemy.orm import Session
-
         now = self._clock.now() if self._clock else None
-        ways = _HANDLING[self._dialect]
+        handling = _HANDLING[self._dialect]
         try:
             connection = tx.connection() if isinstance(tx, Session) else tx
             with _writing(connection), connection.begin_nested():
-                steps: Script[T] = ways.steps(script())
-                return play(steps, lambda query: ways.execute(connection, query, now))
+                steps = unfold(script(), within=True) if handling.in_steps else script()
+                return play(steps, lambda query: handling.execute(connection, query, now))
         except DBAPIError as error:
-            raise _translated(error, ways.judge) from error
+            raise _translated(error, handling.meaning) from error
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
 
@@ -107,8 +110,6 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        from sqlalchemy.exc import SQLAlchemyError
-
         try:
             answer: T = await self._tx.run_sync(self._run, script)
         except SQLAlchemyError as error:
@@ -120,23 +121,6 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
         """Refuse: this connection lives in an event loop."""
         del script
         raise needs_event_loop(self._tx)
-
-
-def _comes_from(package: str, tx: object) -> bool:
-    return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
-
-
-def _taken(tx: Any) -> Any:
-    from sqlalchemy import Connection
-    from sqlalchemy.orm import Session, scoped_session
-
-    return _checked(tx, (Session, Connection), registry=scoped_session)
-
-
-def _taken_async(tx: Any) -> Any:
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
-
-    return _checked(tx, (AsyncSession, AsyncConnection), registry=async_scoped_session)
 
 
 def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
@@ -159,9 +143,6 @@ def _engine(tx: Any) -> Any:
 
 
 def _in_two_phases(tx: Any) -> bool:
-    from sqlalchemy import Connection, TwoPhaseTransaction
-    from sqlalchemy.orm import Session
-
     face = getattr(tx, "sync_session", tx)
     if isinstance(face, Session) and face.twophase:
         return True
@@ -198,8 +179,6 @@ def _writing(connection: Connection) -> Generator[None]:
 
 def _check_mysql(connection: Connection) -> None:
     """Refuse where every statement is committed by itself, in which a savepoint is no error, and where letters lack."""
-    from sqlalchemy import select, text
-
     found: Any = connection.execute(select(text("@@autocommit, @@character_set_client"))).one()
     commits_each, charset = found
     if commits_each:
@@ -221,8 +200,6 @@ def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> li
 
 def _execute_postgres(connection: Connection, query: Query, now: int | None) -> list[Row]:
     """Run a statement in the words of whichever driver the engine has."""
-    from sqlalchemy import BigInteger, Text, bindparam, text
-
     values = {**query.params, "now": now}
     bound = [
         bindparam(f"p{n}", values[name], type_=BigInteger() if isinstance(values[name], int) else Text())
@@ -233,8 +210,6 @@ def _execute_postgres(connection: Connection, query: Query, now: int | None) -> 
 
 
 def _execute_mysql(connection: Connection, query: Query, now: int | None) -> list[Row]:
-    from duetime.stores.sql.mariadb.dialect import ON_MYSQL
-
     sql, dialect = query.statement.sql, cast("Any", connection.dialect)
     found = connection.exec_driver_sql(
         sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, "ours": False, **query.params}
@@ -242,26 +217,20 @@ def _execute_mysql(connection: Connection, query: Query, now: int | None) -> lis
     return list(found) if found.returns_rows else [(found.rowcount,)]
 
 
-def _unfolded(script: Script[T]) -> Script[T]:
-    from duetime.stores.sql.statements.rewriting import unfold
-
-    return unfold(script, within=True)
-
-
 def _named(statement: Statement) -> str:
     # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
     return _NUMBERED.sub(r"(:p\1)", statement.sql)
 
 
-def _translated(error: Any, judge: Callable[[Any], Exception | None]) -> Exception:
-    if (meant := judge(error.orig)) is not None:
+def _translated(error: Any, meaning: Callable[[Any], Exception | None]) -> Exception:
+    if (meant := meaning(error.orig)) is not None:
         return meant
     if error.connection_invalidated:
         return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
     return StoreError(f"your transaction refused a statement: {error.orig}")
 
 
-def _judge_sqlite(error: Any) -> Exception | None:
+def _meaning_on_sqlite(error: Any) -> Exception | None:
     if misses_table(error):
         return another_database()
     if has_moved_on(error):
@@ -271,7 +240,7 @@ def _judge_sqlite(error: Any) -> Exception | None:
     return None
 
 
-def _judge_postgres(error: Any) -> Exception | None:
+def _meaning_on_postgres(error: Any) -> Exception | None:
     state = getattr(error, "sqlstate", None)
     if state == _NO_TRANSACTION:
         return no_transaction(_AUTOCOMMITS)
@@ -280,7 +249,7 @@ def _judge_postgres(error: Any) -> Exception | None:
     return another_database() if state in _MISSING else None
 
 
-def _judge_mysql(error: Any) -> Exception | None:
+def _meaning_on_mysql(error: Any) -> Exception | None:
     code = error.args[0] if error.args else None
     if code in _ENDED_ON_MYSQL:
         return rolled_back_by_server(error)
@@ -289,20 +258,17 @@ def _judge_mysql(error: Any) -> Exception | None:
     return another_database() if code in _MISSING_ON_MYSQL else None
 
 
-def _as_it_is(script: Script[T]) -> Script[T]:
-    return script
-
-
 class _DatabaseHandling(NamedTuple):
     """How scripts run on one kind of database."""
 
     execute: Callable[[Connection, Query, int | None], list[Row]]
-    judge: Callable[[Any], Exception | None]
-    steps: Callable[[Script[Any]], Script[Any]] = _as_it_is
+    meaning: Callable[[Any], Exception | None]
+    in_steps: bool = False
+    """Whether a statement may be several."""
 
 
 _HANDLING: Final = {
-    "sqlite": _DatabaseHandling(_execute_sqlite, _judge_sqlite),
-    "postgresql": _DatabaseHandling(_execute_postgres, _judge_postgres),
-    "mysql": _DatabaseHandling(_execute_mysql, _judge_mysql, _unfolded),
+    "sqlite": _DatabaseHandling(_execute_sqlite, _meaning_on_sqlite),
+    "postgresql": _DatabaseHandling(_execute_postgres, _meaning_on_postgres),
+    "mysql": _DatabaseHandling(_execute_mysql, _meaning_on_mysql, in_steps=True),
 }

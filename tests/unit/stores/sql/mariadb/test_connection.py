@@ -12,11 +12,10 @@ import pytest
 from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.stores.sql.driver import AlreadyStored, ScriptUndone
 from duetime.stores.sql.mariadb import connection as mariadb_connection
-from duetime.stores.sql.mariadb.connection import mariadb_connector
-from duetime.stores.sql.pool.cursor_connection import CursorConnection
+from duetime.stores.sql.mariadb.connection import MariaDbConnection, MariaDbConnector
 
-CONNECTOR = mariadb_connector("mariadb://ann:s3cret@db.example:3306/jobs")
-JUDGE = CONNECTOR.judge
+CONNECTOR = MariaDbConnector("mariadb://ann:s3cret@db.example:3306/jobs")
+ERRORS = CONNECTOR.errors
 
 
 def refused(code: int, text: str = "no") -> asyncmy.OperationalError:
@@ -44,41 +43,41 @@ def refused(code: int, text: str = "no") -> asyncmy.OperationalError:
     ],
 )
 def test_a_refusal_is_told_in_our_own_words(code: int, kind: type[StoreError], said: str) -> None:
-    with pytest.raises(kind, match=said) as told, CONNECTOR.errors():
+    with pytest.raises(kind, match=said) as told, CONNECTOR.errors:
         raise refused(code)
     assert type(told.value) is kind
 
 
 def test_a_message_never_has_the_password() -> None:
-    with pytest.raises(StoreError) as told, CONNECTOR.errors():
+    with pytest.raises(StoreError) as told, CONNECTOR.errors:
         raise refused(1045, "using s3cret")
     assert "s3cret" not in str(told.value)
 
 
 @pytest.mark.parametrize("code", [1213, 1205, 1020])
 def test_after_a_conflict_the_whole_verb_runs_again_on_the_same_connection(code: int) -> None:
-    assert JUDGE.is_conflict(refused(code))
-    assert JUDGE.spares_connection(refused(code))
+    assert ERRORS.is_conflict(refused(code))
+    assert ERRORS.spares_connection(refused(code))
 
 
 @pytest.mark.parametrize("code", [2013, 1927, 1053])
 def test_a_connection_that_is_lost_is_not_used_again(code: int) -> None:
-    assert JUDGE.is_lost(refused(code))
-    assert not JUDGE.spares_connection(refused(code))
-    assert not JUDGE.was_never_sent(refused(code)), "it may have had its effect"
+    assert ERRORS.is_lost(refused(code))
+    assert not ERRORS.spares_connection(refused(code))
+    assert not ERRORS.was_never_sent(refused(code)), "it may have had its effect"
 
 
 def test_what_was_never_sent_can_be_sent_again() -> None:
-    assert JUDGE.was_never_sent(refused(2006))
-    assert JUDGE.was_never_sent(asyncmy.InterfaceError(0, "Not connected"))
+    assert ERRORS.was_never_sent(refused(2006))
+    assert ERRORS.was_never_sent(asyncmy.InterfaceError(0, "Not connected"))
 
 
 def test_a_read_only_server_is_left_for_another_connection() -> None:
-    assert not JUDGE.spares_connection(refused(1290))
+    assert not ERRORS.spares_connection(refused(1290))
 
 
 def test_a_script_that_takes_itself_back_spares_the_connection() -> None:
-    assert JUDGE.spares_connection(ScriptUndone())
+    assert ERRORS.spares_connection(ScriptUndone())
 
 
 class Server:
@@ -117,12 +116,12 @@ class Server:
         return str(value)
 
 
-async def connect(server: Server, monkeypatch: pytest.MonkeyPatch) -> CursorConnection:
+async def connect(server: Server, monkeypatch: pytest.MonkeyPatch) -> MariaDbConnection:
     async def opened(**_: Any) -> Server:
         return server
 
     monkeypatch.setattr(mariadb_connection, "open_connection", opened)
-    return await mariadb_connector("mariadb://db.example/jobs").connect()
+    return await MariaDbConnector("mariadb://db.example/jobs").connect()
 
 
 @pytest.mark.parametrize("version", ["10.5.29-MariaDB", "5.5.5-10.3.39-MariaDB-log", "5.7.44-log", "nothing"])
@@ -189,7 +188,7 @@ async def test_what_the_server_would_not_take_is_never_sent(monkeypatch: pytest.
     with pytest.raises(StoreError, match=r"max_allowed_packet \(1048576\); raise it") as told:
         await session.fetch("SELECT %(text)s", {"text": "\N{PILE OF POO}" * 2**18})
     assert type(told.value) is StoreError, "who tries again would fail again"
-    assert JUDGE.spares_connection(told.value)
+    assert ERRORS.spares_connection(told.value)
     assert server.queries[-1] == "SELECT @@max_allowed_packet"
 
 

@@ -16,15 +16,9 @@ from duetime.errors import (
 )
 from duetime.stores.sql.driver import AlreadyStored
 from duetime.stores.sql.pool.errors import DatabaseLabel
-from duetime.stores.sql.postgres.errors import (
-    is_conflict,
-    is_lost,
-    spares_connection,
-    translate,
-    was_never_sent,
-)
+from duetime.stores.sql.postgres.errors import PostgresErrors
 
-PLACE = DatabaseLabel.of("postgresql://ann:s3cret@db.example:5432/jobs")
+ERRORS = PostgresErrors(DatabaseLabel.of("postgresql://ann:s3cret@db.example:5432/jobs"))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +53,7 @@ PLACE = DatabaseLabel.of("postgresql://ann:s3cret@db.example:5432/jobs")
 def test_each_error_says_what_and_where_and_never_the_password(
     error: Exception, kind: type[DuetimeError], says: str
 ) -> None:
-    translated = translate(error, PLACE)
+    translated = ERRORS.translate(error)
     assert type(translated) is kind
     assert says in str(translated)
     assert "s3cret" not in str(translated)
@@ -67,7 +61,7 @@ def test_each_error_says_what_and_where_and_never_the_password(
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), NotOpen(), StoreUnavailable()])
 def test_what_is_not_the_databases_stays_as_it_is(error: Exception) -> None:
-    assert translate(error, PLACE) is error
+    assert ERRORS.translate(error) is error
 
 
 @pytest.mark.parametrize(
@@ -89,7 +83,8 @@ def test_what_is_not_the_databases_stays_as_it_is(error: Exception) -> None:
 def test_what_an_error_means_for_the_script_and_the_connection(
     error: Exception, conflict: bool, lost: bool, spared: bool
 ) -> None:
-    assert (is_conflict(error), is_lost(error), spares_connection(error)) == (conflict, lost, spared)
+    found = (ERRORS.is_conflict(error), ERRORS.is_lost(error), ERRORS.spares_connection(error))
+    assert found == (conflict, lost, spared)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +115,4 @@ def test_a_place_is_read_from_the_url_as_far_as_it_goes(
     ],
 )
 def test_only_what_surely_was_not_sent_counts_as_such(error: Exception, never: bool) -> None:
-    assert was_never_sent(error) is never
+    assert ERRORS.was_never_sent(error) is never

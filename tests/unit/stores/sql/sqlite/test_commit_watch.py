@@ -284,9 +284,9 @@ def test_a_nudge_is_heard_by_others_and_not_by_who_sent_it(path: Path) -> None:
     ours, theirs = watch.NewJobSignals(path), watch.NewJobSignals(path)
     listeners = [ours.heard_by(lambda: heard.append("ours")), theirs.heard_by(lambda: heard.append("theirs"))]
 
-    def send(nudges: watch.NewJobSignals) -> list[str]:
+    def send(signals: watch.NewJobSignals) -> list[str]:
         heard.clear()
-        nudges.send()
+        signals.send()
         for touched in listeners:
             touched()
         return heard

@@ -15,7 +15,7 @@ import pytest
 
 from duetime.errors import NotOpen, StoreUnavailable
 from duetime.failpoints import arm
-from duetime.stores.sql.sqlite import connection_thread as lane_module
+from duetime.stores.sql.sqlite import connection_thread as thread_module
 from duetime.stores.sql.sqlite.database import Database
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, numbers, passed, together, write
 
@@ -103,7 +103,7 @@ async def test_a_lane_tells_whether_it_writes_or_has_written_since(database: Dat
 async def test_a_group_is_bounded_by_what_it_changes(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_module, "_MOST_CHANGES", 2)
+    monkeypatch.setattr(thread_module, "_MOST_CHANGES", 2)
     before = commits(path)
     await together(database.writer, *(f"INSERT INTO t VALUES ({n})" for n in range(6)))
     assert commits(path) == before + 3
@@ -141,7 +141,7 @@ async def test_a_writer_waits_for_another_process_to_finish(database: Database, 
 async def test_a_writer_gives_up_on_a_process_that_never_finishes(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_module, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(thread_module, "_LONGEST_WAIT", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):

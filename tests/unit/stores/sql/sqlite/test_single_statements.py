@@ -11,7 +11,7 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import arm
-from duetime.stores.sql.sqlite import connection_thread as lane_module
+from duetime.stores.sql.sqlite import connection_thread as thread_module
 from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
 from duetime.stores.sql.sqlite.database import Database
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, numbers
@@ -68,7 +68,7 @@ async def test_one_statement_waits_for_another_process_and_gives_up_on_one_that_
         assert not waiting.done()
         other.execute("COMMIT")
         await waiting
-        monkeypatch.setattr(lane_module, "_LONGEST_WAIT", 0.05)
+        monkeypatch.setattr(thread_module, "_LONGEST_WAIT", 0.05)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
             await store(database.writer, 2)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from itertools import repeat
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,9 @@ from duetime.model.time import Clock
 from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.sql.driver import Row, Script, Statement
-from duetime.stores.sql.pool import hint_rows as watching
+from duetime.stores.sql.mariadb.hints import HintRowSender, HintRowWatcher
+from duetime.stores.sql.pool import hints as listening
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
-from duetime.stores.sql.pool.hint_rows import HintRowWatcher, HintRowWriter
 from duetime.stores.sql.pool.hints import encode_hints
 
 NOTHING: Row = (0, False, False, None, None, None)
@@ -24,6 +25,9 @@ EMPTIED: Row = (0, False, True, None, None, None)
 
 
 class Connection:
+    def __init__(self, *, carries: bool) -> None:
+        self.variant = SimpleNamespace(carries_hints=carries)
+
     def terminate(self) -> None: ...
 
     def is_closed(self) -> bool:
@@ -36,17 +40,12 @@ class Server:
     def __init__(self, *answers: list[Row] | StoreError, carries: bool = True) -> None:
         self._answers = iter(answers)
         self._carries = carries
-        self.patience = ServerTimeouts()
+        self.timeouts = ServerTimeouts()
+        self.errors = nullcontext()
         self.asked: list[dict[str, Any]] = []
 
     async def connect(self) -> Connection:
-        return Connection()
-
-    def errors(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def carries_hints(self, _connection: object) -> bool:
-        return self._carries
+        return Connection(carries=self._carries)
 
     async def play(self, _connection: object, script: Script[list[Row]], _clock: Clock | None) -> list[Row]:
         self.asked.append(dict(next(script).params))
@@ -60,7 +59,7 @@ class Server:
 
 async def heard_from(server: Any, *, looks: int) -> list[Hint]:
     hints: list[Hint] = []
-    watcher: HintRowWatcher[Any] = HintRowWatcher(
+    watcher: HintRowWatcher = HintRowWatcher(
         server, Statement("watch", "", ()), sender="me", clock=None, on_hint=hints.append
     )
     running = asyncio.create_task(watcher.run())
@@ -116,7 +115,7 @@ async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pyt
         begun.append(len(server.asked))
         return repeat(0.0)
 
-    monkeypatch.setattr(watching, "reconnect_delays", pauses)
+    monkeypatch.setattr(listening, "reconnect_delays", pauses)
     refused = StoreError("get_lock is not allowed here")
     server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING])
     await heard_from(server, looks=6)
@@ -126,12 +125,12 @@ async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pyt
 async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -> None:
     server: Any = Server(carries=False)
     heard: list[Hint] = []
-    watcher: HintRowWatcher[Any] = HintRowWatcher(
+    watcher: HintRowWatcher = HintRowWatcher(
         server, Statement("watch", "", ()), sender="me", clock=None, on_hint=heard.append
     )
     async with asyncio.timeout(5):
         await watcher.run()
-    writer = HintRowWriter(
+    writer = HintRowSender(
         ConnectionPool(server.connect, size=1), server, Statement("tell", "", ()), sender="1f"
     )
     writer.send(Hint("jobs"))
