@@ -1,11 +1,11 @@
-"""A job that was just enqueued."""
+"""A job that was just enqueued: wait for its result, in an event loop or without one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duetime.errors import (
     JobCancelled,
@@ -17,14 +17,12 @@ from duetime.errors import (
 )
 from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.text import shown
 from duetime.scheduler.lookup import find_job
+from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base.protocols import Store
-
-if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
-
 
 log = logging.getLogger("duetime.store")
 
@@ -123,3 +121,34 @@ class JobHandle(Generic[R]):
             )
             raise ResultUnreadable(text) from error
         return value
+
+
+class BlockingHandle(Generic[R]):
+    """A job that was just enqueued, for callers without an event loop."""
+
+    __slots__ = ("_handle", "_portal")
+
+    def __init__(self, handle: JobHandle[R], portal: BlockingPortal) -> None:
+        self._handle = handle
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return f"<BlockingHandle {self._handle.task} {self.id}>"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self._handle.id
+
+    @property
+    def existing(self) -> bool:
+        """Whether a job that was there before, under the same key, serves the request."""
+        return self._handle.existing
+
+    def record(self) -> JobRecord:
+        """Return the job as it stands; raises `JobNotFound`."""
+        return self._portal.run(self._handle.record())
+
+    def result(self, *, timeout: float | None = None) -> R:
+        """Wait until the job has ended and return what it returned; raises as `JobHandle.result` does."""
+        return self._portal.run(self._handle.result(timeout=timeout))

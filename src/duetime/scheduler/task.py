@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -18,15 +18,11 @@ from duetime.model.callbacks import Callback, Ended
 from duetime.model.ids import new_job_id
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
-from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
 from duetime.runtime.running.handler import Handler
-from duetime.scheduler.job_handle import JobHandle
-
-if TYPE_CHECKING:
-    from duetime.scheduler.job_class import Job
-    from duetime.scheduler.sync import BlockingRequest
-
+from duetime.scheduler.job_handle import BlockingHandle, JobHandle
+from duetime.scheduler.portal import BlockingPortal
 
 _SAMPLE_ENDED = Ended(
     id="0",
@@ -167,6 +163,16 @@ def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     return found
 
 
+class TaskRegistry(Protocol):
+    """What a job class needs of its scheduler."""
+
+    def add_task(
+        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
+    ) -> Task[..., Any]:
+        """Register a function as a task."""
+        ...
+
+
 class EnqueueClient(Protocol):
     """What a task needs of its scheduler."""
 
@@ -190,8 +196,9 @@ class EnqueueClient(Protocol):
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
-    def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
-        """Return the same request for callers without an event loop."""
+    @property
+    def portal(self) -> BlockingPortal:
+        """Where verbs run for callers without an event loop."""
         ...
 
 
@@ -242,7 +249,23 @@ class Request(Generic[P, R]):
     @functools.cached_property
     def sync(self) -> BlockingRequest[P, R]:
         """The same verbs for callers without an event loop."""
-        return self._client.blocking_request(self)
+        return BlockingRequest(self, self._client)
+
+
+class BlockingRequest(Generic[P, R]):
+    """A task, perhaps with options, for callers without an event loop."""
+
+    __slots__ = ("_client", "_request")
+
+    def __init__(self, request: Request[P, R], client: EnqueueClient) -> None:
+        self._request = request
+        self._client = client
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
+        """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
+        request = self._request
+        handle = self._client.enqueue_blocking(request.prepared(args, kwargs), tx=request.tx)
+        return BlockingHandle(handle, self._client.portal)
 
 
 class Task(Request[P, R]):
@@ -331,27 +354,9 @@ def _return_type(function: Callable[..., Any]) -> Any | None:
     return kind
 
 
-J = TypeVar("J", bound="Job")
-
-
 class TaskDecorator(Protocol):
     """Turns a function into a task."""
 
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
-
-
-class ScheduleDecorator(Protocol):
-    """Puts a schedule on a function, a task or a job class, and returns the task or the class."""
-
-    @overload
-    def __call__(self, function: type[J], /) -> type[J]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: AsyncTask[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: SyncTask[P, R], /) -> SyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload

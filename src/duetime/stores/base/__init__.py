@@ -7,9 +7,17 @@ another `StoreError` when it cannot be used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
-
-from duetime.lazy_names import lazy_getattr
+from duetime.stores.base.protocols import (
+    CommandStore,
+    ControlStore,
+    HandlerTransaction,
+    JobStore,
+    MovingStore,
+    ReadStore,
+    ScheduleStore,
+    Store,
+    WorkerStore,
+)
 from duetime.stores.base.values import (
     CancelAnswer,
     Capabilities,
@@ -32,19 +40,6 @@ from duetime.stores.base.values import (
     SchemaStatus,
     SnoozeAnswer,
 )
-
-if TYPE_CHECKING:
-    from duetime.stores.base.protocols import (
-        CommandStore,
-        ControlStore,
-        HandlerTransaction,
-        JobStore,
-        MovingStore,
-        ReadStore,
-        ScheduleStore,
-        Store,
-        WorkerStore,
-    )
 
 __all__ = [
     "CancelAnswer",
@@ -77,19 +72,3 @@ __all__ = [
     "Store",
     "WorkerStore",
 ]
-
-_LATER: Final = {
-    "CommandStore": "duetime.stores.base.protocols",
-    "ControlStore": "duetime.stores.base.protocols",
-    "JobStore": "duetime.stores.base.protocols",
-    "HandlerTransaction": "duetime.stores.base.protocols",
-    "MovingStore": "duetime.stores.base.protocols",
-    "ReadStore": "duetime.stores.base.protocols",
-    "ScheduleStore": "duetime.stores.base.protocols",
-    "Store": "duetime.stores.base.protocols",
-    "WorkerStore": "duetime.stores.base.protocols",
-}
-"""Where the protocols live, which nothing but a checker of types needs: they take a tenth of a megabyte."""
-
-if not TYPE_CHECKING:
-    __getattr__ = lazy_getattr(globals(), _LATER)
