@@ -96,12 +96,12 @@ def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
     return f"missing: {steps}; run `duetime migrate`" if check else f"applied: {steps}"
 
 
-@click.command(short_help="Look for weak settings and schedules that nobody fires.")
+@click.command(short_help="Look for weak settings and schedules that no worker fires.")
 @click.argument("database", metavar="[URL]", required=False)
 @database_options
 @json_option
 def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
-    """Look for what weakens a promise: settings of the database, schedules that nobody fires; and say how to mend it.
+    """Look for what weakens a promise: settings of the database, schedules that no worker fires; and say how to mend it.
 
     \b
       duetime doctor postgresql://me@db.example/app
@@ -287,7 +287,7 @@ async def _open_fitting(url: str, namespace: str) -> AsyncGenerator[NamedStore, 
 
 @contextmanager
 def _progress_bar(jobs: int) -> Generator[CopyProgress, None, None]:
-    """Show how far it is, by the jobs that were come past, where somebody looks at standard error."""
+    """Show on a terminal, in jobs, how far the copy is."""
     if not sys.stderr.isatty():
         yield lambda _kind, _count: None
         return

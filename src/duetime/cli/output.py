@@ -202,7 +202,7 @@ _REFUSALS = {"active", "finished", "unanswered"}
 
 
 def confirm(expected: str, *, what: str, done: str) -> None:
-    """Have somebody type what they mean; without a terminal, or with another answer, nothing is done."""
+    """Ask the user to type a text; raise `CommandFailure` for another one, and where there is no terminal."""
     if not is_interactive():
         raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
@@ -211,5 +211,5 @@ def confirm(expected: str, *, what: str, done: str) -> None:
 
 
 def is_interactive() -> bool:
-    """Whether somebody is there to answer."""
+    """Whether standard input is a terminal."""
     return sys.stdin.isatty()

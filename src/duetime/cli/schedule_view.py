@@ -22,7 +22,7 @@ _NAME_WIDTH = 16
 
 
 def missing_workers(fleet: LiveWorkers) -> str | None:
-    """Say that nobody fires schedules, or that nobody runs their jobs, and what to start."""
+    """Say that no worker fires schedules, or that none runs their jobs, and what to start."""
     if not fleet.fires:
         return "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
     return None if fleet.queues else "no living worker runs jobs; start `duetime worker`"

@@ -74,7 +74,7 @@ _POLICY_OPTIONS = (
         "--misfire-window", type=read_duration, metavar="DURATION", help="How late one may still run."
     ),
     click.option("--misfire-limit", type=int, metavar="N", help="How many of those missed run with all."),
-    click.option("--pause-after", type=int, metavar="N", help="Pause it after so many failures in a row."),
+    click.option("--pause-after", type=int, metavar="N", help="Pause it after this many failures in a row."),
     click.option("--queue", metavar="NAME", help="In place of the task's own."),
     click.option(
         "--priority", type=int, metavar="N", help="From 0 (first) to 9, in place of the task's own."

@@ -174,7 +174,7 @@ def _indented(lines: list[str]) -> list[str]:
     metavar="N",
     help="How many jobs run at once in child processes.  [default: the number of processors]",
 )
-@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after so many jobs.")
+@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after this many jobs.")
 @click.option(
     "--cpu-max-memory",
     metavar="SIZE",
@@ -239,7 +239,7 @@ def run_until_stopped(
         log.warning("%s has no tasks; import the modules that define them where it is made", target)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         if unfinished := runner.run(_run_worker(scheduler, settings, says)):
-            # Waiting for what does not end is no stop; whoever runs next rescues it.
+            # Jobs that do not end would keep the process up; another worker rescues them.
             log.error("%d job(s) did not end; this process ends without them", unfinished)
             logging.shutdown()
             os._exit(ExitCode.FAILURE)

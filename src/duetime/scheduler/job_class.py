@@ -238,7 +238,7 @@ def _as_function(cls: type[Job]) -> Callable[..., Any]:
 
 
 def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
-    """Return what `run` takes beside the instance, or raise `InvalidTask` saying why it cannot be called."""
+    """Return what `run` takes besides the instance, or raise `InvalidTask` saying why it cannot be called."""
     check_function(run, name="run")
     signature = inspect.signature(run)
     parameters = list(signature.parameters.values())
@@ -263,7 +263,7 @@ def _annotations(cls: type[Job], run: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(run, localns=names, include_extras=True)
     except (NameError, TypeError, AttributeError):
-        # The same happens to whoever reads the arguments, and is reported there.
+        # Reading the arguments fails in the same way, and reports it.
         return dict(run.__annotations__)
 
 

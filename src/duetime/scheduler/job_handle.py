@@ -43,11 +43,11 @@ class JobHandle(Generic[R]):
         task: str,
         store: Callable[[], Store],
         decode: Callable[[str], Any],
-        existing: bool = False,  # noqa: FBT001, FBT002 - given by name, each takes twice as long to make
+        asked: JobId | None = None,
     ) -> None:
         self.id = job_id
         self.task = task
-        self.existing = existing
+        self.existing = asked is not None and asked != job_id
         """Whether a job that was there before, under the same key, serves the request."""
         self._store = store
         self._decode = decode
@@ -62,7 +62,7 @@ class JobHandle(Generic[R]):
     async def result(self, *, timeout: float | None = None) -> R:
         """Wait until the job has ended, retries included, and return what it returned.
 
-        Waits also while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
+        It also waits while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
         `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultUnreadable`, `JobNotFound`, or `TimeoutError` when the
         time is up first.
         """
@@ -76,7 +76,7 @@ class JobHandle(Generic[R]):
         return self._read(job)
 
     async def _ended(self, away: list[StoreUnavailable]) -> StoredJob:
-        """Look until the job has ended; `away` has what the last look has failed of."""
+        """Read the job until it has ended; `away` has the error of the last read, if that failed."""
         pause = _FIRST_PAUSE
         while True:
             try:

@@ -77,13 +77,13 @@ log = logging.getLogger("duetime.store")
 
 
 def check_not_moved(store: Store) -> None:
-    """Raise `StoreMoved` rather than run what runs elsewhere, or store what nobody would run."""
+    """Raise `StoreMoved` for a store that was copied: its jobs run elsewhere, and no one would run new ones."""
     if store.moved is not None:
         raise StoreMoved(store.moved)
 
 
 def warn_if_moved(store: Store) -> None:
-    """Tell those who open it, who may have come only to read."""
+    """Warn on opening, where reading is still allowed."""
     if store.moved is not None:
         log.warning("%s", StoreMoved(store.moved))
 

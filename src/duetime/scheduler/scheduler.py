@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
-from duetime.errors import InvalidArguments, InvalidTask, NotOpen
+from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
@@ -109,7 +109,7 @@ class Scheduler:
 
     @cached_property
     def schedules(self) -> Schedules:
-        """Reads, writes and foretells schedules."""
+        """Reads and changes schedules, and tells what is to come."""
         return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
 
     @cached_property
@@ -201,10 +201,12 @@ class Scheduler:
             raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {shown(call)}")
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
-        check_not_kept_out(store := self._opened())
-        check_not_moved(store)
+        store = self._opened()
+        check_not_kept_out(store)
+        if store.moved is not None:
+            raise StoreMoved(store.moved)
         [job_id] = await store.enqueue([call.job])
-        return self._handle(job_id, call)
+        return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
     async def enqueue_many(
         self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
@@ -220,16 +222,6 @@ class Scheduler:
         if self.after_enqueue is not None and tx is None:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
-
-    def enqueue_blocking(self, call: Call[R], /, *, tx: object = None) -> JobHandle[R]:
-        """Store one request for a caller without an event loop; with `tx`, in the thread that has it open."""
-        if tx is not None:
-            return self.enqueue_many_blocking([call], tx=tx)[0]
-        if call.entry is None and (store := self._reached()) is not None:
-            ids = store.enqueue_blocking([call.job])
-            if ids is not None:
-                return self._handle(ids[0], call)
-        return self.portal.run(self.enqueue(call))
 
     def enqueue_many_blocking(
         self, calls: Iterable[Call[Any]], /, *, tx: object = None
@@ -290,8 +282,8 @@ class Scheduler:
     async def open(self) -> None:
         """Connect to the store; opened twice, it stays open until closed twice."""
         async with self._opening:
-            if self._is_open():
-                self._check_loop()
+            if self.is_open:
+                self._opened()
                 self._users += 1
                 return
             store = self._make_store()
@@ -303,8 +295,8 @@ class Scheduler:
             self._users = 1
 
     async def close(self) -> None:
-        """Let go of the store when nobody uses it any more."""
-        if not self._is_open() or self._store is None:
+        """Close the store when no one uses it any more."""
+        if not self.is_open or self._store is None:
             return
         self._users -= 1
         if self._users == 0:
@@ -314,7 +306,13 @@ class Scheduler:
     @property
     def is_open(self) -> bool:
         """Whether the scheduler is connected, in this process, to a store."""
-        return self._is_open()
+        # A forked child must not use its parent's connections, nor those of a loop that has ended.
+        return (
+            self._store is not None
+            and self._pid == os.getpid()
+            and self._loop is not None
+            and not self._loop.is_closed()
+        )
 
     @property
     def store(self) -> Store:
@@ -346,46 +344,35 @@ class Scheduler:
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
-    def _handle(self, job_id: JobId, call: Call[R]) -> JobHandle[R]:
-        job, decode, _ = call
-        return JobHandle(job_id, job.task, self._opened, decode, job_id != job.id)
-
     def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
         store = self._opened
         return [
-            JobHandle(job_id, job.task, store, decode, job_id != job.id)
+            JobHandle(job_id, job.task, store, decode, job.id)
             for job_id, (job, decode, _) in zip(ids, calls, strict=True)
         ]
 
-    def _is_open(self) -> bool:
-        # A forked child must not use its parent's connections, nor anybody those of a loop that has ended:
-        # there the scheduler counts as never opened.
-        return (
-            self._store is not None
-            and self._pid == os.getpid()
-            and self._loop is not None
-            and not self._loop.is_closed()
-        )
-
     def _opened(self) -> Store:
-        if self._store is None or not self._is_open():
-            text = "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
-            raise NotOpen(text)
-        self._check_loop()
-        return self._store
+        """Return the store that is open in this process and event loop; raises `NotOpen`."""
+        store = self._store
+        if store is None or self._pid != os.getpid() or self._loop is not asyncio.get_running_loop():
+            raise self._not_open()
+        return store
+
+    def _not_open(self) -> NotOpen:
+        if not self.is_open:
+            return NotOpen(
+                "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+            )
+        return NotOpen(
+            "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
+            "after blocking calls without a loop call scheduler.sync.close() before opening it here"
+        )
 
     async def _introduced(self) -> Store:
         """Return the open store once it knows what it is called."""
         store = self._opened()
         await store.identity()
         return store
-
-    def _check_loop(self) -> None:
-        if self._loop is not asyncio.get_running_loop():
-            raise NotOpen(
-                "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
-                "after blocking calls without a loop call scheduler.sync.close() before opening it here"
-            )
 
 
 def _own(tx: object) -> object:
