@@ -45,7 +45,7 @@ def test_a_source_that_was_copied_says_so_until_it_is_opened_again() -> None:
     found = duetime("doctor", HERE)
     assert found.exit_code == 1
     assert re.search(rf"moved +FAILED +{told}. Fix: change the URL, or run `duetime reopen`", found.stdout)
-    assert "nobody fires" not in found.stdout
+    assert "no worker fires" not in found.stdout
     assert re.match(f"open again, though {HERE} was copied", duetime("reopen", HERE).stdout)
     assert from_json("reopen", "--url", HERE) == {"reopened": False, "moved": None}
     assert duetime("enqueue", "shop:scheduler", "shop.greet", "name=eve").exit_code == 0

@@ -72,7 +72,7 @@ def test_doctor_tells_that_nobody_fires_the_schedules(folder: Path) -> None:
     declare()
     shown = duetime("doctor", *URL)
     assert shown.exit_code == 1
-    assert "1 active, and nobody fires them. Fix: start duetime scheduler MODULE:SCHEDULER" in shown.stdout
+    assert "1 active, and no worker fires them. Fix: start duetime scheduler MODULE:SCHEDULER" in shown.stdout
 
 
 def test_one_look_is_printed_where_there_is_no_terminal(folder: Path) -> None:

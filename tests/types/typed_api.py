@@ -25,7 +25,8 @@ from duetime import (
     exponential,
 )
 from duetime.model.triggers.every import CalendarSteps, Every
-from duetime.scheduler.sync import BlockingHandle
+from duetime.scheduler.job_handle import BlockingHandle
+from duetime.scheduler.schedule_changes import ChangeAnswer
 from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
 
@@ -167,6 +168,14 @@ def blocking_verbs_are_typed_alike() -> None:
     assert_type(plain.options(delay="1m").sync.enqueue(1), BlockingHandle[str])
     assert_type(scheduler.sync.jobs.get(job.id), JobRecord)
     plain.sync.enqueue("1")  # type: ignore[arg-type]
+    assert_type(scheduler.sync.jobs.list(state="failed"), Page[JobRecord])
+    assert_type(scheduler.sync.prune(older_than="1d"), int)
+    assert_type(scheduler.sync.schedules.put("often", every("1h"), plain, args=(1,)), ChangeAnswer)
+    assert_type(scheduler.sync.jobs.rerun(job.id, delay="1m"), BlockingHandle[Any])
+    scheduler.sync.jobs.get(1)  # type: ignore[arg-type]
+    scheduler.sync.jobs.get()  # type: ignore[call-arg]
+    scheduler.sync.workers.stop("a", later=True)  # type: ignore[call-arg]
+    scheduler.sync.schedules.edit("often", colour="red")  # type: ignore[call-arg]
 
 
 async def reads_are_typed() -> None:

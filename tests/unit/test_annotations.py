@@ -7,22 +7,35 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import duetime
-from duetime.scheduler import lazy
+from duetime.scheduler.job_handle import BlockingHandle
+from duetime.scheduler.jobs import Jobs, Pruning
+from duetime.scheduler.queues import Queues
+from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.sync import (
+    BlockingJobs,
+    BlockingPruning,
+    BlockingQueues,
+    BlockingScheduler,
+    BlockingSchedules,
+    BlockingWorkers,
+)
+from duetime.scheduler.workers import Workers
 
-REACHED = ("BlockingScheduler", "Jobs", "Pruning", "Queues", "Schedules", "Workers")
+REACHED = (
+    *(Jobs, Pruning, Queues, Schedules, Workers, BlockingHandle, BlockingScheduler),
+    *(BlockingJobs, BlockingPruning, BlockingQueues, BlockingSchedules, BlockingWorkers),
+)
 """Classes whose objects a scheduler hands out."""
 
 
 def annotated() -> Iterator[tuple[str, Callable[..., object]]]:
     """Yield all that is public and has annotations: what tools such as injectors and generators of documents read."""
-    for module, names in ((duetime, duetime.__all__), (lazy, REACHED)):
-        for name in names:
-            found = getattr(module, name)
-            if inspect.isclass(found):
-                yield name, found
-                yield from ((f"{name}.{own}", function) for own, function in methods(found))
-            elif inspect.isfunction(found):
-                yield name, found
+    for found in (*(getattr(duetime, name) for name in duetime.__all__), *REACHED):
+        if inspect.isclass(found):
+            yield found.__name__, found
+            yield from ((f"{found.__name__}.{own}", function) for own, function in methods(found))
+        elif inspect.isfunction(found):
+            yield found.__name__, found
 
 
 def methods(owner: type) -> Iterator[tuple[str, Callable[..., object]]]:

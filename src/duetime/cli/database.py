@@ -6,15 +6,21 @@ import asyncio
 import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypedDict, Unpack
 
 import click
 
-from duetime.cli.loading import client, connected_store
-from duetime.cli.options import by_option, database_options, dry_run_option, json_option, read_duration
-from duetime.cli.output import ExitCode, say, say_json, say_table
+from duetime.cli.command import (
+    by_option,
+    client_command,
+    connected_store,
+    database_options,
+    dry_run_option,
+    json_option,
+    read_duration,
+)
+from duetime.cli.output import Answer, ExitCode, table_lines
 from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
@@ -22,17 +28,10 @@ from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text
 from duetime.scheduler.explanations import check_schedules
 from duetime.scheduler.schedule_changes import actor_name
+from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
 from duetime.stores.base import DoctorCheck, SchemaStatus
 from duetime.stores.open import open_store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemaFound:
-    """What the tables were like, and what they lack as SQL."""
-
-    status: SchemaStatus
-    sql: str
 
 
 @click.command()
@@ -57,36 +56,33 @@ def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json:
     """  # noqa: D301
     if sql and check:
         raise click.UsageError("give either --sql or --check, not both")
-    before = asyncio.run(_find_and_migrate(url, namespace, apply=not sql and not check))
-    status = before.status
-    if as_json:
-        say_json(_migrate_values(before, show_sql=sql, applied=not sql and not check))
-    elif sql:
-        click.echo(before.sql, nl=False)
-    else:
-        say(_migrate_sentence(status, check=check))
-    # Tables that are newer than the code fit as little as older ones.
-    if (check and status.found != status.wanted) or status.found > status.wanted:
-        raise click.exceptions.Exit(ExitCode.FAILURE)
-
-
-async def _find_and_migrate(url: str | None, namespace: str, *, apply: bool) -> SchemaFound:
-    async with connected_store(url, namespace, make=apply) as store:
-        looked = SchemaFound(status=await store.schema_status(), sql=await store.pending_sql())
-        if apply and looked.status.pending:
-            await store.migrate()
-        return looked
-
-
-def _migrate_values(looked: SchemaFound, *, show_sql: bool, applied: bool) -> dict[str, object]:
-    status = looked.status
-    values: dict[str, object] = {
+    apply = not sql and not check
+    status, missing_sql = asyncio.run(_find_and_migrate(url, namespace, apply=apply))
+    values = {
         "found": status.found,
         "wanted": status.wanted,
         "missing": list(status.pending),
-        "applied": applied and bool(status.pending),
+        "applied": apply and bool(status.pending),
     }
-    return values | {"sql": looked.sql} if show_sql else values
+    # Tables that are newer than the code fit as little as older ones.
+    unfit = (check and status.found != status.wanted) or status.found > status.wanted
+    if sql and not as_json:
+        click.echo(missing_sql, nl=False)
+    answer = Answer(
+        values=values | {"sql": missing_sql} if sql else values,
+        lines=[] if sql else [_migrate_sentence(status, check=check)],
+        code=ExitCode.FAILURE if unfit else ExitCode.OK,
+    )
+    answer.print(as_json=as_json)
+
+
+async def _find_and_migrate(url: str | None, namespace: str, *, apply: bool) -> tuple[SchemaStatus, str]:
+    """Return what the tables were like, and what they lacked as SQL."""
+    async with connected_store(url, namespace, make=apply) as store:
+        status, sql = await store.schema_status(), await store.pending_sql()
+        if apply and status.pending:
+            await store.migrate()
+        return status, sql
 
 
 def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
@@ -100,12 +96,12 @@ def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
     return f"missing: {steps}; run `duetime migrate`" if check else f"applied: {steps}"
 
 
-@click.command(short_help="Look for weak settings and schedules that nobody fires.")
+@click.command(short_help="Look for weak settings and schedules that no worker fires.")
 @click.argument("database", metavar="[URL]", required=False)
 @database_options
 @json_option
 def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
-    """Look for what weakens a promise: settings of the database, schedules that nobody fires; and say how to mend it.
+    """Look for what weakens a promise: settings of the database, schedules that no worker fires; and say how to mend it.
 
     \b
       duetime doctor postgresql://me@db.example/app
@@ -116,12 +112,12 @@ def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bo
         checks = asyncio.run(_run_checks(database or url, namespace))
     except StoreError as error:
         checks, code = [DoctorCheck.refused("database", error)], ExitCode.DATABASE
-    if as_json:
-        say_json([_check_values(check) for check in checks])
-    else:
-        say_table(("CHECK", "", "FINDING"), (_check_row(check) for check in checks))
-    if not all(check.ok for check in checks):
-        raise click.exceptions.Exit(code)
+    answer = Answer(
+        values=[_check_values(check) for check in checks],
+        lines=table_lines(("CHECK", "", "FINDING"), (_check_row(check) for check in checks)),
+        code=ExitCode.OK if all(check.ok for check in checks) else code,
+    )
+    answer.print(as_json=as_json)
 
 
 async def _run_checks(url: str | None, namespace: str) -> list[DoctorCheck]:
@@ -145,7 +141,7 @@ def _check_row(check: DoctorCheck) -> tuple[str, str, str]:
 
 
 @click.command(short_help="Remove the records of old jobs.")
-@database_options
+@client_command
 @click.option(
     "--older-than",
     type=read_duration,
@@ -161,16 +157,9 @@ def _check_row(check: DoctorCheck) -> tuple[str, str, str]:
     help="How many of the latest jobs of each schedule stay in any case.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count what would go.")
-@json_option
-def prune(
-    *,
-    url: str | None,
-    namespace: str,
-    older_than: timedelta,
-    keep_per_schedule: int,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
+async def prune(
+    scheduler: Scheduler, *, older_than: timedelta, keep_per_schedule: int, dry_run: bool
+) -> Answer:
     """Remove the records of jobs that ended long ago, and say how many there were.
 
     Workers do the same by themselves after 30 days, unless told otherwise. What has not ended is never removed.
@@ -179,19 +168,14 @@ def prune(
       duetime prune --older-than 30d --dry-run
       duetime prune --older-than 12h
     """  # noqa: D301
-
-    async def run() -> int:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.prune(
-                older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run
-            )
-
-    removed = asyncio.run(run())
-    if as_json:
-        say_json({"jobs": removed, "dry_run": dry_run})
-    else:
-        jobs = "1 job" if removed == 1 else f"{removed} jobs"
-        say(f"{'would remove' if dry_run else 'removed'} {jobs}")
+    removed = await scheduler.prune(
+        older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run
+    )
+    jobs = "1 job" if removed == 1 else f"{removed} jobs"
+    return Answer(
+        values={"jobs": removed, "dry_run": dry_run},
+        lines=[f"{'would remove' if dry_run else 'removed'} {jobs}"],
+    )
 
 
 class CopyEnds(TypedDict):
@@ -247,21 +231,22 @@ def copy(
             if target is None or dry_run:
                 with _progress_bar(jobs) as progress:
                     return await rehearse_copy(source, target, drain=drain, progress=progress)
-            patience = parse_duration(wait, what="wait") if drain else None
+            limit = parse_duration(wait, what="wait") if drain else None
             with _progress_bar(2 * jobs) as progress:
-                return await copy_store(source, target, drain=patience, who=actor_name(by), progress=progress)
+                return await copy_store(source, target, drain=limit, who=actor_name(by), progress=progress)
 
     copied = asyncio.run(run())
-    if as_json:
-        say_json(_copy_values(copied, dry_run=dry_run))
-    else:
-        rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
-        say_table(("KIND", "RECORDS", "CHECKSUM"), rows)
-        say(_copy_sentence(copied, dry_run=dry_run))
-        if not dry_run:
-            say(
-                "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
-            )
+    rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
+    lines = [*table_lines(("KIND", "RECORDS", "CHECKSUM"), rows), _copy_sentence(copied, dry_run=dry_run)]
+    if not dry_run:
+        lines.append(
+            "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
+        )
+    kinds = {
+        kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in copied.tallies.items()
+    }
+    values = {"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds}
+    Answer(values=values, lines=lines).print(as_json=as_json)
 
 
 @asynccontextmanager
@@ -302,7 +287,7 @@ async def _open_fitting(url: str, namespace: str) -> AsyncGenerator[NamedStore, 
 
 @contextmanager
 def _progress_bar(jobs: int) -> Generator[CopyProgress, None, None]:
-    """Show how far it is, by the jobs that were come past, where somebody looks at standard error."""
+    """Show on a terminal, in jobs, how far the copy is."""
     if not sys.stderr.isatty():
         yield lambda _kind, _count: None
         return
@@ -315,13 +300,6 @@ def _copy_sentence(copied: CopyReport, *, dry_run: bool) -> str:
         return "a copy was begun and would go on" if copied.resumed else "all this would be copied"
     before = " in this run, the others before" if copied.resumed else ""
     return f"source and target are the same; {copied.written} record(s) written{before}"
-
-
-def _copy_values(copied: CopyReport, *, dry_run: bool) -> dict[str, object]:
-    kinds = {
-        kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in copied.tallies.items()
-    }
-    return {"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds}
 
 
 @click.command(short_help="Work again on a database that was copied elsewhere.")
@@ -346,7 +324,5 @@ def reopen(*, database: str | None, url: str | None, namespace: str, as_json: bo
             return moved
 
     moved = asyncio.run(run())
-    if as_json:
-        say_json({"reopened": moved is not None, "moved": moved})
-    else:
-        say("nothing has kept workers off it" if moved is None else f"open again, though {moved}")
+    line = "nothing has kept workers off it" if moved is None else f"open again, though {moved}"
+    Answer(values={"reopened": moved is not None, "moved": moved}, lines=[line]).print(as_json=as_json)

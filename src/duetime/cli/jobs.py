@@ -1,288 +1,55 @@
-"""`duetime jobs`: list, show and follow jobs, cancel them, run them again."""
+"""`duetime jobs`: list and show jobs, cancel them, run them again; `duetime enqueue` and `duetime explain`."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+import re
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple, TypeVar, Unpack
+from typing import Any, Unpack
 
 import click
 import msgspec
 
-from duetime.cli.loading import client
-from duetime.cli.options import (
-    database_options,
+from duetime.cli.command import (
+    client_command,
     dry_run_option,
     job_ids_argument,
-    json_option,
+    known_task,
     read_duration,
     read_moment,
     read_moment_or_duration,
+    read_wall_moment,
+    store_time,
+    target_command,
 )
 from duetime.cli.output import (
-    ExitCode,
+    Answer,
+    answer_of_each,
+    ask_each,
+    collect_answers,
+    record_lines,
     relative_time,
-    say,
-    say_json,
-    say_json_line,
-    say_lines,
-    say_table,
     shortened,
+    table_or,
+    text_lines,
 )
-from duetime.errors import JobActive, JobEnded, JobNotFound
-from duetime.model.job import JobId
+from duetime.cli.tail import logs, tail
+from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.queues import Registry
-from duetime.model.reports import LogPart
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
-from duetime.model.task import JobOptionValues
-from duetime.model.time import Instant, to_datetime
-from duetime.scheduler.jobs import JobQuery, Page
-from duetime.scheduler.lookup import find_job
+from duetime.model.task import JobOptionValues, job_options
+from duetime.scheduler.explanations import Explanation, ScheduleExplanation
+from duetime.scheduler.jobs import JobQuery
 from duetime.scheduler.records import AttemptRecord, JobRecord
 from duetime.scheduler.scheduler import Scheduler
-from duetime.stores.base import CancelAnswer, JobFilter, ReleaseAnswer, Store
+from duetime.scheduler.task import Request, read_arguments
+from duetime.stores.base import CancelAnswer, ReleaseAnswer
 
-_JOBS_PER_LOOK: Final = 500
-"""How many jobs that run, and how many of the newest ones, one look takes in."""
+_LIST_ERROR_WIDTH = 60
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-
-class JobStage(NamedTuple):
-    """What tells one stage in the life of a job from the next."""
-
-    state: State
-    run: int
-
-
-class JobNews(NamedTuple):
-    """What one look at a job has found."""
-
-    job: StoredJob
-    moved: bool
-    """Whether it has come to another stage."""
-    progressed: bool
-    logs: list[LogPart]
-
-
-class JobFollower:
-    """Looks at one job."""
-
-    def __init__(self, store: Store, job_id: JobId) -> None:
-        self._store = store
-        self._job_id = job_id
-        self._before: StoredJob | None = None
-        self._read = (0, 0)
-
-    async def look(self) -> JobNews:
-        """Tell what is new; raises `JobNotFound`."""
-        job = await find_job(self._store, self._job_id)
-        # Read after the job: the last lines are written together with its end.
-        logs = await self._store.logs(self._job_id, after=self._read)
-        if logs:
-            self._read = logs[-1].fence, logs[-1].line
-        before, self._before = self._before, job
-        told = None if before is None else (before.progress, before.progress_note)
-        return JobNews(
-            job,
-            moved=before is None or stage_of(before) != stage_of(job),
-            progressed=job.progress is not None and (job.progress, job.progress_note) != told,
-            logs=logs,
-        )
-
-
-class RecentJobs:
-    """Looks at the jobs that run, and at the newest ones."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._marks: dict[JobId, JobStage] = {}
-        self._since: Instant | None = None
-
-    async def look(self) -> list[StoredJob]:
-        """Return the jobs that have started, gone back or ended since the last look, the latest last.
-
-        The first look finds what runs.
-        """
-        if self._since is None:
-            self._since = await self._store.now()
-        running = await self._store.find(JobFilter(state=State.RUNNING, limit=_JOBS_PER_LOOK))
-        newest = await self._store.find(JobFilter(limit=_JOBS_PER_LOOK))
-        jobs = {job.id: job for job in (*newest, *running)}
-        ran = [job_id for job_id, before in self._marks.items() if before.state is State.RUNNING]
-        jobs |= {job.id: job for job in await self._store.get([i for i in ran if i not in jobs])}
-        changed = [job for job in jobs.values() if self._is_news(job, self._since)]
-        self._marks = {job.id: stage_of(job) for job in jobs.values()}
-        return sorted(changed, key=lambda job: (stage_time(job), job.id))
-
-    def _is_news(self, job: StoredJob, since: Instant) -> bool:
-        now, before = stage_of(job), self._marks.get(job.id)
-        if now == before:
-            return False
-        match now.state:
-            case State.RUNNING:
-                return True
-            case State.PENDING:
-                return before is not None and before.state is State.RUNNING
-            case _:
-                return stage_time(job) >= since
-
-
-def stage_of(job: StoredJob) -> JobStage:
-    """Return the stage a job is at; one that is held for its due time still waits."""
-    if job.state is State.RUNNING and job.started_at is None:
-        return JobStage(State.PENDING, job.attempt)
-    return JobStage(job.state, job.fence if job.state is State.RUNNING else job.attempt)
-
-
-def stage_time(job: StoredJob) -> Instant:
-    """Return when a job came to where it is: its end, else its start, else its due time."""
-    return job.finished_at or job.started_at or job.due_at
-
-
-T = TypeVar("T")
-
-_LOOK_EVERY = 0.5
-"""Seconds between looks."""
-_TAIL_ERROR_WIDTH = 100
-
-
-@click.command()
-@database_options
-@click.argument("job_id", metavar="ID")
-@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
-@json_option
-def logs(*, url: str | None, namespace: str, job_id: str, follow: bool, as_json: bool) -> None:
-    """Print what a job has logged, try by try.
-
-    With --follow, --json prints one line of JSON for each part.
-    """
-
-    async def read() -> Iterable[LogPart]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.logs(job_id)
-
-    async def go_on() -> None:
-        async with client(url, namespace) as scheduler:
-            follower, printer = JobFollower(scheduler.store, job_id), LogPrinter(as_json=as_json)
-            while True:
-                news = await follower.look()
-                printer.print(news.logs)
-                if news.job.state.terminal:
-                    return
-                await asyncio.sleep(_LOOK_EVERY)
-
-    if follow:
-        _until_stopped(go_on())
-    elif as_json:
-        say_json([_log_values(part) for part in asyncio.run(read())])
-    else:
-        LogPrinter(as_json=False).print(asyncio.run(read()))
-
-
-@click.command()
-@database_options
-@click.argument("job_id", metavar="[ID]", required=False)
-@json_option
-def tail(*, url: str | None, namespace: str, job_id: str | None, as_json: bool) -> None:
-    """Follow a job until it ends, or all jobs as they start and end.
-
-    With ID it prints the job's state, progress and log, and exits with 0 if the job succeeds and with 1 if not.
-    Without ID it goes on until Ctrl-C; it looks twice a second, so that of a short job it shows only the end, and
-    of a short one that was enqueued long ago perhaps nothing. --json prints one line of JSON each.
-    """
-
-    async def one(job_id: str) -> State:
-        async with client(url, namespace) as scheduler:
-            follower, printer = JobFollower(scheduler.store, job_id), LogPrinter(as_json=as_json)
-            while True:
-                news = await follower.look()
-                _print_news(news, printer, as_json=as_json)
-                if news.job.state.terminal:
-                    return news.job.state
-                await asyncio.sleep(_LOOK_EVERY)
-
-    async def everything() -> None:
-        async with client(url, namespace) as scheduler:
-            latest = RecentJobs(scheduler.store)
-            while True:
-                for job in await latest.look():
-                    _print_stage(job, as_json=as_json)
-                await asyncio.sleep(_LOOK_EVERY)
-
-    if job_id is None:
-        _until_stopped(everything())
-    elif _until_stopped(one(job_id)) is not State.SUCCEEDED:
-        raise click.exceptions.Exit(ExitCode.FAILURE)
-
-
-class LogPrinter:
-    """Prints parts of a log, with a line where another try begins."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
-        self._fence: int | None = None
-        self._expected = 1
-
-    def print(self, parts: Iterable[LogPart]) -> None:
-        """Print parts that follow those printed before."""
-        for part in parts:
-            if self._as_json:
-                say_json_line(_log_values(part))
-                continue
-            if part.fence != self._fence:
-                if self._fence is not None:
-                    say(f"== try {part.attempt}")
-                self._fence, self._expected = part.fence, 1
-            if missing := part.line - self._expected:
-                say(f"… {missing} lines are missing here …")
-            self._expected = part.past
-            say_lines(part.text)
-
-
-def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
-    """Print a job's new stage, progress and log in an order that reads well: an end comes last."""
-    ended = news.job.state.terminal
-    if news.moved and not ended:
-        _print_stage(news.job, as_json=as_json)
-    printer.print(news.logs)
-    if news.progressed:
-        _print_progress(news.job, as_json=as_json)
-    if news.moved and ended:
-        _print_stage(news.job, as_json=as_json)
-
-
-def _print_stage(job: StoredJob, *, as_json: bool) -> None:
-    state, why = stage_of(job).state, shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
-    at = to_datetime(stage_time(job)).isoformat(timespec="milliseconds")
-    if as_json:
-        told = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
-        say_json_line(told | {"at": at, "error": job.error, "reason": job.reason})
-    else:
-        say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
-
-
-def _print_progress(job: StoredJob, *, as_json: bool) -> None:
-    if as_json:
-        said = {"progress": job.progress, "note": job.progress_note}
-        say_json_line({"kind": "progress", "id": job.id} | said)
-    else:
-        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
-
-
-def _log_values(part: LogPart) -> dict[str, object]:
-    return {"kind": "log", "id": part.job_id, "attempt": part.attempt, "line": part.line, "text": part.text}
-
-
-def _until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
-    """Run to the end, or until Ctrl-C, which is how one leaves."""
-    with contextlib.suppress(KeyboardInterrupt):
-        return asyncio.run(work)
-    return None
-
-
-_CANCEL_TEXTS = {
+_CANCEL_TEXTS: dict[str, str] = {
     CancelAnswer.CANCELLED: "cancelled",
     CancelAnswer.REQUESTED: "its worker was asked to stop it",
     CancelAnswer.FINISHED: "had ended already",
@@ -292,190 +59,6 @@ _DRY_CANCEL_TEXTS = _CANCEL_TEXTS | {
     CancelAnswer.CANCELLED: "would be cancelled",
     CancelAnswer.REQUESTED: "its worker would be asked to stop it",
 }
-_REFUSALS = {"active", "finished", "unanswered"}
-
-
-@click.command()
-@database_options
-@job_ids_argument
-@click.option("--reason", default="cancelled on request", show_default=True, help="Kept with the job.")
-@dry_run_option
-@json_option
-def cancel(
-    *, url: str | None, namespace: str, job_ids: tuple[str, ...], reason: str, dry_run: bool, as_json: bool
-) -> None:
-    """Cancel jobs; one that runs is asked to stop.
-
-    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one had
-    ended already.
-    """
-
-    async def ask() -> Mapping[str, CancelAnswer]:
-        async with client(url, namespace) as scheduler:
-            if dry_run:
-                return await _cancel_answers_foreseen(scheduler, job_ids)
-            return await scheduler.jobs.cancel_many(job_ids, reason=reason)
-
-    answers = asyncio.run(ask())
-    texts = _DRY_CANCEL_TEXTS if dry_run else _CANCEL_TEXTS
-    _say_answers(answers, {job_id: texts[answer] for job_id, answer in answers.items()}, as_json=as_json)
-
-
-@click.command()
-@database_options
-@job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", help="Run them this long from now.")
-@click.option("--at", type=read_moment, metavar="MOMENT", help="Run them then; ISO 8601 with a zone.")
-@click.option("--queue", metavar="NAME", help="In place of their own.")
-@json_option
-def rerun(
-    *,
-    url: str | None,
-    namespace: str,
-    job_ids: tuple[str, ...],
-    delay: timedelta | None,
-    at: datetime | None,
-    queue: str | None,
-    as_json: bool,
-) -> None:
-    """Enqueue jobs that have ended once more, each as a new job that names the old one.
-
-    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has not
-    ended yet.
-    """
-    given = {"delay": delay, "at": at, "queue": queue}
-    values: JobOptionValues = {k: v for k, v in given.items() if v is not None}  # type: ignore[assignment]
-    new: dict[str, str] = {}
-
-    async def again(scheduler: Scheduler, job_id: str) -> str:
-        new[job_id] = (await scheduler.jobs.rerun(job_id, **values)).id
-        return "enqueued"
-
-    answers = asyncio.run(_answer_for_each(url, namespace, job_ids, again))
-    texts = {"enqueued": "runs again as", "active": "still waits or runs", "unknown": "there is no such job"}
-    if as_json:
-        say_json({job_id: {"answer": answer, "id": new.get(job_id)} for job_id, answer in answers.items()})
-    else:
-        for job_id, answer in answers.items():
-            say(f"{job_id}  {texts[answer]} {new.get(job_id, '')}".rstrip())
-    _exit_with_worst(answers.values())
-
-
-@click.command()
-@database_options
-@job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
-@json_option
-def snooze(
-    *, url: str | None, namespace: str, job_ids: tuple[str, ...], delay: timedelta, as_json: bool
-) -> None:
-    """Put jobs off, from their due time, or from now if that has passed.
-
-    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
-    been claimed by a worker or has ended.
-    """
-
-    async def put_off(scheduler: Scheduler, job_id: str) -> str:
-        await scheduler.jobs.snooze(job_id, delay)
-        return "snoozed"
-
-    answers = asyncio.run(_answer_for_each(url, namespace, job_ids, put_off))
-    texts = {"snoozed": "put off", "active": "is with a worker", "finished": "has ended"}
-    _say_answers(
-        answers,
-        {job_id: texts.get(answer, "there is no such job") for job_id, answer in answers.items()},
-        as_json=as_json,
-    )
-
-
-@click.command()
-@database_options
-@job_ids_argument
-@click.option(
-    "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
-)
-@dry_run_option
-@json_option
-def release(
-    *, url: str | None, namespace: str, job_ids: tuple[str, ...], force: bool, dry_run: bool, as_json: bool
-) -> None:
-    """Have workers give back jobs that they have claimed and not started, for others to have.
-
-    A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
-    job does not exist, and else with 1 when one has started or ended, or its worker does not answer.
-    """
-
-    async def take(scheduler: Scheduler, job_id: str) -> str:
-        if not dry_run:
-            return await scheduler.jobs.release(job_id, force=force)
-        job = await scheduler.jobs.get(job_id)
-        if job.state.terminal:
-            return ReleaseAnswer.FINISHED
-        if job.state is State.PENDING:
-            return ReleaseAnswer.WAITING
-        return "active" if job.started_at is not None and not force else ReleaseAnswer.RELEASED
-
-    answers = asyncio.run(_answer_for_each(url, namespace, job_ids, take))
-    texts = {
-        "released": "would be given back" if dry_run else "given back",
-        "waiting": "no worker has it",
-        "active": "has started; --force takes it away all the same",
-        "unanswered": "its worker does not give it back; --force takes it away all the same",
-        "finished": "has ended",
-        "unknown": "there is no such job",
-    }
-    _say_answers(answers, {job_id: texts[answer] for job_id, answer in answers.items()}, as_json=as_json)
-
-
-async def _answer_for_each(
-    url: str | None, namespace: str, ids: Iterable[str], act: Callable[[Scheduler, str], Awaitable[str]]
-) -> dict[str, str]:
-    """Do something to each job, and go on when one cannot have it."""
-    answers: dict[str, str] = {}
-    async with client(url, namespace) as scheduler:
-        for job_id in ids:
-            try:
-                answers[job_id] = await act(scheduler, job_id)
-            except JobNotFound:
-                answers[job_id] = "unknown"
-            except JobActive:
-                answers[job_id] = "active"
-            except JobEnded:
-                answers[job_id] = "finished"
-            except TimeoutError:
-                answers[job_id] = "unanswered"
-    return answers
-
-
-async def _cancel_answers_foreseen(scheduler: Scheduler, ids: Iterable[str]) -> dict[str, CancelAnswer]:
-    """Tell what a cancel would answer now."""
-    meaning = {State.PENDING: CancelAnswer.CANCELLED, State.RUNNING: CancelAnswer.REQUESTED}
-    found = {job.id: job.state for job in await scheduler.store.get(list(ids))}
-    return {
-        job_id: meaning.get(found[job_id], CancelAnswer.FINISHED) if job_id in found else CancelAnswer.UNKNOWN
-        for job_id in ids
-    }
-
-
-def _say_answers(answers: Mapping[str, str], texts: Mapping[str, str], *, as_json: bool) -> None:
-    if as_json:
-        say_json(answers)
-    else:
-        for job_id, text in texts.items():
-            say(f"{job_id}  {text}")
-    _exit_with_worst(answers.values())
-
-
-def _exit_with_worst(answers: Iterable[str]) -> None:
-    """End with the code for the worst answer."""
-    given = set(answers)
-    if "unknown" in given:
-        raise click.exceptions.Exit(ExitCode.NOT_FOUND)
-    if given & _REFUSALS:
-        raise click.exceptions.Exit(ExitCode.FAILURE)
-
-
-_LIST_ERROR_WIDTH = 60
 
 
 @click.group()
@@ -491,12 +74,12 @@ def jobs() -> None:
     """  # noqa: D301
 
 
-for command in (logs, tail, cancel, rerun, snooze, release):
-    jobs.add_command(command)
+jobs.add_command(logs)
+jobs.add_command(tail)
 
 
 @jobs.command("list")
-@database_options
+@client_command
 @click.option("--task", help="Only jobs of this task.")
 @click.option("--state", type=click.Choice([str(state) for state in State]), help="Only jobs in this state.")
 @click.option(
@@ -512,53 +95,228 @@ for command in (logs, tail, cancel, rerun, snooze, release):
     metavar="WHEN",
     help="Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.",
 )
-@click.option("--limit", type=int, default=50, show_default=True, help="At most so many, up to 1000.")
+@click.option("--limit", type=int, default=50, show_default=True, help="At most this many, up to 1000.")
 @click.option("--cursor", help="The next page, as the page before has told it.")
-@json_option
-def list_jobs(*, url: str | None, namespace: str, as_json: bool, **query: Unpack[JobQuery]) -> None:
+async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     """List jobs, newest first."""
-
-    async def read() -> tuple[Page[JobRecord], datetime]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.list(**query), to_datetime(await scheduler.store.now())
-
-    found, now = asyncio.run(read())
-    if as_json:
-        say_json([_job_values(job) for job in found])
-    elif found:
-        say_table(("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR"), (_job_row(job, now) for job in found))
-    else:
-        say("no jobs")
-    if found.cursor is not None:
-        # Beside JSON, which has no place for it.
-        say(f"more: --cursor {found.cursor}", err=as_json)
+    found, now = await scheduler.jobs.list(**query), await store_time(scheduler)
+    more = [] if found.cursor is None else [f"more: --cursor {found.cursor}"]
+    head = ("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR")
+    return Answer(
+        values=[_job_values(job) for job in found],
+        lines=(*table_or("no jobs", head, (_job_row(job, now) for job in found)), *more),
+        # JSON has no place for the cursor.
+        json_notes=more,
+    )
 
 
 @jobs.command()
-@database_options
+@client_command
 @click.argument("job_id", metavar="ID")
-@json_option
-def show(*, url: str | None, namespace: str, job_id: str, as_json: bool) -> None:
+async def show(scheduler: Scheduler, *, job_id: str) -> Answer:
     """Show all that is known about a job, earlier tries included."""
+    job, attempts = await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
+    values = _job_values(job)
+    return Answer(
+        values=values | {"attempts": msgspec.to_builtins(attempts)}, lines=_job_lines(job, values, attempts)
+    )
 
-    async def read() -> tuple[JobRecord, Sequence[AttemptRecord]]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
 
-    job, attempts = asyncio.run(read())
-    if as_json:
-        say_json(_job_values(job) | {"attempts": msgspec.to_builtins(attempts)})
-        return
-    for name, value in _job_values(job).items():
-        if name != "traceback" and value is not None:
-            say(f"{name:16} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
+@jobs.command()
+@client_command
+@job_ids_argument
+@click.option("--reason", default="cancelled on request", show_default=True, help="Kept with the job.")
+@dry_run_option
+async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str, dry_run: bool) -> Answer:
+    """Cancel jobs; one that runs is asked to stop.
+
+    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one had
+    ended already.
+    """
+    if dry_run:
+        return answer_of_each(await _cancel_answers_foreseen(scheduler, job_ids), _DRY_CANCEL_TEXTS)
+    return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), _CANCEL_TEXTS)
+
+
+@jobs.command()
+@client_command
+@job_ids_argument
+@click.option("--delay", type=read_duration, metavar="DURATION", help="Run them this long from now.")
+@click.option("--at", type=read_moment, metavar="MOMENT", help="Run them then; ISO 8601 with a zone.")
+@click.option("--queue", metavar="NAME", help="In place of their own.")
+async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
+    """Enqueue jobs that have ended once more, each as a new job that names the old one.
+
+    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has not
+    ended yet.
+    """
+    values = _given_options(given)
+    new: dict[str, str] = {}
+
+    async def again(job_id: str) -> str:
+        new[job_id] = (await scheduler.jobs.rerun(job_id, **values)).id
+        return "enqueued"
+
+    texts = {"enqueued": "runs again as", "active": "still waits or runs", "unknown": "there is no such job"}
+    answers = await collect_answers(job_ids, again)
+    return replace(
+        answer_of_each(answers, texts),
+        values={one: {"answer": answer, "id": new.get(one)} for one, answer in answers.items()},
+        lines=(f"{one}  {texts[answer]} {new.get(one, '')}".rstrip() for one, answer in answers.items()),
+    )
+
+
+@jobs.command()
+@client_command
+@job_ids_argument
+@click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
+def snooze(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta
+) -> Coroutine[Any, Any, Answer]:
+    """Put jobs off, from their due time, or from now if that has passed.
+
+    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
+    been claimed by a worker or has ended.
+    """
+
+    async def put_off(job_id: str) -> str:
+        await scheduler.jobs.snooze(job_id, delay)
+        return "snoozed"
+
+    texts = {"snoozed": "put off", "active": "is with a worker", "finished": "has ended"}
+    return ask_each(job_ids, put_off, texts | {"unknown": "there is no such job"})
+
+
+@jobs.command()
+@client_command
+@job_ids_argument
+@click.option(
+    "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
+)
+@dry_run_option
+def release(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool
+) -> Coroutine[Any, Any, Answer]:
+    """Have workers give back jobs that they have claimed and not started, for others to have.
+
+    A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
+    job does not exist, and else with 1 when one has started or ended, or its worker does not answer.
+    """
+
+    async def take(job_id: str) -> str:
+        if not dry_run:
+            return await scheduler.jobs.release(job_id, force=force)
+        job = await scheduler.jobs.get(job_id)
+        if job.state.terminal:
+            return ReleaseAnswer.FINISHED
+        if job.state is State.PENDING:
+            return ReleaseAnswer.WAITING
+        return "active" if job.started_at is not None and not force else ReleaseAnswer.RELEASED
+
+    texts = {
+        "released": "would be given back" if dry_run else "given back",
+        "waiting": "no worker has it",
+        "active": "has started; --force takes it away all the same",
+        "unanswered": "its worker does not give it back; --force takes it away all the same",
+        "finished": "has ended",
+        "unknown": "there is no such job",
+    }
+    return ask_each(job_ids, take, texts)
+
+
+@click.command()
+@target_command
+@click.argument("task")
+@click.argument("arguments", nargs=-1)
+@click.option(
+    "--delay", type=read_duration, metavar="DURATION", help="Run it this long from now: 10s, 1h30m."
+)
+@click.option("--at", type=read_moment, metavar="MOMENT", help="Run it then: 2030-01-31T09:00:00+01:00.")
+@click.option("--queue", help="Put it into this queue instead of the task's own.")
+@click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
+def enqueue(
+    scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any
+) -> Coroutine[Any, Any, Answer]:
+    """Store a job that calls TASK, and print its id.
+
+    ARGUMENTS are name=value pairs, read as the type of the parameter, or one JSON object or array.
+
+    \b
+      duetime enqueue jobs:scheduler jobs.send_email user_id=1 message=hi
+      duetime enqueue jobs:scheduler jobs.send_email '{"user_id": 1, "message": "hi"}' --delay 10s
+      duetime enqueue jobs:scheduler jobs.send_email '[1, "hi"]' --at 2030-01-31T09:00:00Z --priority 0
+    """  # noqa: D301
+    handler = known_task(scheduler, task)
+    request: Request[..., Any] = Request(handler, scheduler, job_options(_given_options(given)))
+    call = read_arguments(handler, arguments)
+
+    async def store() -> Answer:
+        job = await (await request.enqueue(*call.args, **call.kwargs)).record()
+        values = {"id": job.id, "task": job.task, "queue": job.queue, "due_at": job.due_at.isoformat()}
+        return Answer(values=values, lines=[job.id])
+
+    return store()
+
+
+@click.command(short_help="Tell why a job or a schedule has not run.")
+@client_command
+@click.argument("subject", metavar="ID|SCHEDULE")
+@click.option(
+    "--at",
+    type=read_wall_moment,
+    metavar="MOMENT",
+    help="What became of a schedule then; in its own zone unless it names one, the whole minute without seconds.",
+)
+async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) -> Answer:
+    """Tell in sentences what happened to a job or a schedule, and why it has not run.
+
+    \b
+      duetime explain 0198c5a07d3e7c429a576a1f6d4f2b10
+      duetime explain nightly-report
+      duetime explain nightly-report --at "2026-11-15 03:00"
+    """  # noqa: D301
+    found = await _explain_job_or_schedule(scheduler, subject, at)
+    return Answer(values=msgspec.to_builtins(found), lines=text_lines(str(found)))
+
+
+async def _explain_job_or_schedule(
+    scheduler: Scheduler, subject: str, at: datetime | None
+) -> Explanation | ScheduleExplanation:
+    """Explain a job if there is one of this id, else a schedule of this name; only these have other times."""
+    if at is not None or _JOB_ID.fullmatch(subject) is None:
+        return await scheduler.schedules.explain(subject, at=at)
+    try:
+        return await scheduler.jobs.explain(subject)
+    except JobNotFound as error:
+        try:
+            return await scheduler.schedules.explain(subject)
+        except ScheduleNotFound:
+            raise error from None
+
+
+def _given_options(given: dict[str, Any]) -> JobOptionValues:
+    return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
+
+
+async def _cancel_answers_foreseen(scheduler: Scheduler, ids: Iterable[str]) -> dict[str, CancelAnswer]:
+    """Tell what a cancel would answer now."""
+    meaning = {State.PENDING: CancelAnswer.CANCELLED, State.RUNNING: CancelAnswer.REQUESTED}
+    found = {job.id: job.state for job in await scheduler.store.get(list(ids))}
+    return {
+        job_id: meaning.get(found[job_id], CancelAnswer.FINISHED) if job_id in found else CancelAnswer.UNKNOWN
+        for job_id in ids
+    }
+
+
+def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[AttemptRecord]) -> Iterator[str]:
+    yield from record_lines(values, without="traceback")
     for number, attempt in enumerate(attempts, 1):
         when = attempt.ended_at or attempt.started_at or attempt.due_at
         wrong = "" if attempt.error is None else f": {attempt.error}"
-        say(f"try {number:<12} {when.isoformat()} {attempt.outcome}{wrong}")
+        yield f"try {number:<12} {when.isoformat()} {attempt.outcome}{wrong}"
     if job.traceback is not None:
-        say("")
-        say_lines(job.traceback)
+        yield ""
+        yield from text_lines(job.traceback)
 
 
 def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:

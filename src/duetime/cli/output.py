@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 
 import click
+import msgspec
 
 from duetime.errors import (
     ConfigError,
     DuetimeError,
     InvalidValue,
+    JobActive,
+    JobEnded,
     JobNotFound,
     ScheduleNotFound,
     StoreError,
@@ -38,8 +42,8 @@ def say(text: str, *, err: bool = False) -> None:
 
 def say_lines(text: str, *, indent: str = "") -> None:
     """Print a text that has lines of its own."""
-    for line in text.splitlines():
-        say(indent + line.expandtabs())
+    for line in text_lines(text):
+        say(indent + line)
 
 
 def say_json(value: object) -> None:
@@ -61,10 +65,22 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[
         yield "  ".join([*cells, line[-1]]).rstrip()
 
 
-def say_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows in columns."""
-    for line in table_lines(head, rows):
-        click.echo(line)
+def table_or(none: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table, or one line that says that there are no rows."""
+    found = list(rows)
+    yield from table_lines(head, found) if found else [none]
+
+
+def record_lines(values: Mapping[str, object], *, without: str = "") -> Iterator[str]:
+    """Yield a line for each value that a record has."""
+    for name, value in values.items():
+        if value is not None and name != without:
+            yield f"{name:16} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+
+
+def text_lines(text: str) -> Iterator[str]:
+    """Yield the lines of a text."""
+    return (line.expandtabs() for line in text.splitlines())
 
 
 def shortened(text: str, width: int) -> str:
@@ -117,18 +133,76 @@ class CommandFailure(click.ClickException):
         self.exit_code = code  # type: ignore[misc]  # click's class variable, meant to be one per error
 
 
-def as_command_failure(error: DuetimeError) -> CommandFailure:
-    """Turn an error of the library into one of the command line."""
-    return CommandFailure(str(error), exit_code_of(error))
-
-
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
     return next((code for kind, code in _CODE_OF_ERROR if isinstance(error, kind)), ExitCode.FAILURE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command prints, as JSON or in lines for people, and the code that it exits with."""
+
+    values: object
+    lines: Iterable[str]
+    notes: Iterable[str] = ()
+    """What goes to standard error, unless JSON is asked for."""
+    json_notes: Iterable[str] = ()
+    """What goes to standard error if JSON is asked for."""
+    code: ExitCode = ExitCode.OK
+
+    def print(self, *, as_json: bool) -> None:
+        """Print it; end the command unless all went well."""
+        if as_json:
+            say_json(self.values)
+        else:
+            for line in self.lines:
+                say(line)
+        for note in self.json_notes if as_json else self.notes:
+            say(note, err=True)
+        if self.code:
+            raise click.exceptions.Exit(self.code)
+
+
+def answer_of_each(answers: Mapping[str, str], texts: Mapping[str, str]) -> Answer:
+    """Return a line for each job, schedule or queue; the code is that of the worst answer."""
+    given = set(answers.values())
+    code = ExitCode.FAILURE if given & _REFUSALS else ExitCode.OK
+    return Answer(
+        values=dict(answers),
+        lines=(f"{name}  {texts.get(answer, answer)}" for name, answer in answers.items()),
+        code=ExitCode.NOT_FOUND if "unknown" in given else code,
+    )
+
+
+async def collect_answers(names: Iterable[str], act: Callable[[str], Awaitable[str]]) -> dict[str, str]:
+    """Do something to each job or schedule, and go on when one is not there or refuses."""
+    answers: dict[str, str] = {}
+    for name in names:
+        try:
+            answers[name] = await act(name)
+        except (JobNotFound, ScheduleNotFound):
+            answers[name] = "unknown"
+        except JobActive:
+            answers[name] = "active"
+        except JobEnded:
+            answers[name] = "finished"
+        except TimeoutError:
+            answers[name] = "unanswered"
+    return answers
+
+
+async def ask_each(
+    names: Iterable[str], act: Callable[[str], Awaitable[str]], texts: Mapping[str, str]
+) -> Answer:
+    """Do something to each job or schedule, and tell what became of each."""
+    return answer_of_each(await collect_answers(names, act), texts)
+
+
+_REFUSALS = {"active", "finished", "unanswered"}
+
+
 def confirm(expected: str, *, what: str, done: str) -> None:
-    """Have somebody type what they mean; without a terminal, or with another answer, nothing is done."""
+    """Ask the user to type a text; raise `CommandFailure` for another one, and where there is no terminal."""
     if not is_interactive():
         raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
@@ -137,5 +211,5 @@ def confirm(expected: str, *, what: str, done: str) -> None:
 
 
 def is_interactive() -> bool:
-    """Whether somebody is there to answer."""
+    """Whether standard input is a terminal."""
     return sys.stdin.isatty()

@@ -5,24 +5,29 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from datetime import UTC, datetime
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from duetime.cli.cron import cron
+from duetime.cli.command import json_option, read_moment
 from duetime.cli.database import copy, doctor, migrate, prune, reopen
-from duetime.cli.enqueue import enqueue
-from duetime.cli.explain import explain
-from duetime.cli.jobs import jobs
-from duetime.cli.output import CommandFailure, ExitCode, as_command_failure, safe_lines
+from duetime.cli.jobs import enqueue, explain, jobs
+from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
 from duetime.cli.queues import queues
+from duetime.cli.schedule_view import upcoming_values
 from duetime.cli.schedules import schedules
 from duetime.cli.top import top
 from duetime.cli.worker import scheduler, worker
 from duetime.cli.workers import workers
 from duetime.errors import DuetimeError
+from duetime.model.time import from_datetime
+from duetime.model.triggers.cron import Cron
+from duetime.model.triggers.cron import cron as read_cron
+from duetime.model.triggers.preview import Upcoming, preview
 
+_MOST_TIMES = 1_000
 _SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
@@ -55,6 +60,45 @@ def demo(*, port: int) -> None:
     raise click.exceptions.Exit(run(port))
 
 
+@click.command(short_help="Say a cron expression in words and list its next times.")
+@click.argument("expression")
+@click.option("--tz", default="UTC", show_default=True, help="The zone of its times, by IANA name.")
+@click.option(
+    "--count", default=10, show_default=True, type=click.IntRange(1, _MOST_TIMES), help="How many times."
+)
+@click.option("--after", type=read_moment, help="List what comes after this; else from now on.")
+@click.option("--name", default="", help="The schedule's name, from which H is drawn.")
+@json_option
+def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: str, as_json: bool) -> None:
+    """Say a cron expression in words and list its next times, with a note where the clock changes.
+
+    It needs no database.
+
+    \b
+      duetime cron "*/5 9-17 * * MON-FRI" --tz Europe/Riga
+      duetime cron "30 2 * * *" --tz Europe/Berlin --after 2026-03-28T00:00:00Z --count 3
+      duetime cron "H 3 * * *" --name nightly
+    """  # noqa: D301
+    rule = read_cron(expression, tz=tz, seed=name)
+    moment = datetime.now(UTC).replace(microsecond=0) if after is None else after
+    found = preview(rule, after=from_datetime(moment, what="--after"), count=count)
+    lines = [rule.describe()]
+    if isinstance(rule, Cron) and rule.fields.hashed and not name:
+        lines.append("H is drawn from the schedule's name; give it with --name to see its own times")
+    times = table_lines(("LOCAL", "UTC", "NOTE"), (_time_row(one) for one in found))
+    upcoming = [upcoming_values(one) for one in found]
+    values = {"expression": expression, "tz": rule.tz, "text": rule.describe(), "upcoming": upcoming}
+    Answer(values=values, lines=(*lines, "", *times)).print(as_json=as_json)
+
+
+def _time_row(one: Upcoming) -> tuple[str, ...]:
+    return (
+        f"{one.local:%a} {one.local.isoformat(' ')}",
+        one.at.replace(tzinfo=None).isoformat(" "),
+        one.note or "",
+    )
+
+
 class Program(click.Group):
     """A group of commands whose failures are one line each."""
 
@@ -65,7 +109,9 @@ class Program(click.Group):
         except (DuetimeError, CommandFailure) as error:
             if ctx.params.get("debug"):
                 _say_traceback()
-            raise (as_command_failure(error) if isinstance(error, DuetimeError) else error) from None
+            if isinstance(error, CommandFailure):
+                raise
+            raise CommandFailure(str(error), exit_code_of(error)) from None
         except click.ClickException as error:
             # Of the command line itself: it repeats words, and one of them may be a URL.
             vars(error)["message"] = safe_lines(error.message)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
+from typing import Any
 
 import click
 import msgspec
 
-from duetime.cli.loading import client
-from duetime.cli.options import database_options, dry_run_option, json_option
-from duetime.cli.output import confirm, relative_time, say, say_json, say_table, shortened
+from duetime.cli.command import client_command, dry_run_option, store_time
+from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
 from duetime.model.limits import Rate
 from duetime.model.queues import Registry
 from duetime.model.text import check_name
-from duetime.model.time import describe_duration, to_datetime
+from duetime.model.time import describe_duration
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
 
@@ -34,69 +33,61 @@ def queues() -> None:
 
 
 @queues.command("list")
-@database_options
-@json_option
-def list_queues(*, url: str | None, namespace: str, as_json: bool) -> None:
+@client_command
+async def list_queues(scheduler: Scheduler) -> Answer:
     """List queues with how many jobs are where.
 
     A number with a plus was counted in part: there are more than 10,000 of that kind.
     """
-
-    async def read() -> tuple[list[QueueRecord], datetime]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.queues.list(), to_datetime(await scheduler.store.now())
-
-    found, now = asyncio.run(read())
-    if as_json:
-        say_json([_queue_values(queue) for queue in found])
-    elif found:
-        head = ("QUEUE", *(registry.upper() for registry in Registry), "LIMIT", "PAUSED")
-        say_table(head, (_queue_row(queue, now) for queue in found))
-    else:
-        say("no queues")
+    found, now = await scheduler.queues.list(), await store_time(scheduler)
+    head = ("QUEUE", *(registry.upper() for registry in Registry), "LIMIT", "PAUSED")
+    return Answer(
+        values=[_queue_values(queue) for queue in found],
+        lines=table_or("no queues", head, (_queue_row(queue, now) for queue in found)),
+    )
 
 
 @queues.command()
-@database_options
+@client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the queue, for others to read.")
-@json_option
-def pause(
-    *, url: str | None, namespace: str, names: tuple[str, ...], reason: str | None, as_json: bool
-) -> None:
+def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None) -> Coroutine[Any, Any, Answer]:
     """Hand out nothing more from queues; what workers have still runs."""
-
-    async def act(scheduler: Scheduler, name: str) -> str:
-        await scheduler.queues.pause(name, reason=reason)
-        return "paused"
-
-    _answer_for_each(url, namespace, names, act, as_json=as_json)
+    return _do_to_each(names, lambda name: scheduler.queues.pause(name, reason=reason), "paused")
 
 
 @queues.command()
-@database_options
+@client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
-@json_option
-def resume(*, url: str | None, namespace: str, names: tuple[str, ...], as_json: bool) -> None:
+def resume(scheduler: Scheduler, *, names: tuple[str, ...]) -> Coroutine[Any, Any, Answer]:
     """Hand out jobs of queues again."""
+    return _do_to_each(names, scheduler.queues.resume, "resumed")
 
-    async def act(scheduler: Scheduler, name: str) -> str:
-        await scheduler.queues.resume(name)
-        return "resumed"
 
-    _answer_for_each(url, namespace, names, act, as_json=as_json)
+def _do_to_each(
+    names: tuple[str, ...], act: Callable[[str], Awaitable[None]], done: str
+) -> Coroutine[Any, Any, Answer]:
+    """Do the same to all queues, or to none when a name is not one."""
+    for name in names:
+        check_name(name, what="queue")
+
+    async def do() -> Answer:
+        for name in names:
+            await act(name)
+        return answer_of_each(dict.fromkeys(names, done), {})
+
+    return do()
 
 
 @queues.command()
-@database_options
+@client_command
 @click.argument("name", metavar="QUEUE")
 @click.option("--reason", default="purged", show_default=True, help="Kept with each job.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @dry_run_option
-@json_option
 def purge(
-    *, url: str | None, namespace: str, name: str, reason: str, yes: bool, dry_run: bool, as_json: bool
-) -> None:
+    scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: bool
+) -> Coroutine[Any, Any, Answer]:
     """Cancel all jobs of a queue that no worker has yet.
 
     They stay on record as cancelled, with the reason. On a terminal the name of the queue is asked for; elsewhere
@@ -106,48 +97,28 @@ def purge(
     if not (yes or dry_run):
         confirm(name, what="name of the queue", done="purged")
 
-    async def act() -> QueueRecord | int:
-        async with client(url, namespace) as scheduler:
-            if not dry_run:
-                return await scheduler.queues.purge(name, confirm=name, reason=reason)
-            found = [queue for queue in await scheduler.queues.list() if queue.name == name]
-            return found[0] if found else 0
+    async def act() -> Answer:
+        if dry_run:
+            count, shown = await _count_waiting(scheduler, name)
+        else:
+            count = await scheduler.queues.purge(name, confirm=name, reason=reason)
+            shown = str(count)
+        return Answer(
+            values={"queue": name, "would_purge" if dry_run else "purged": count},
+            lines=[f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled"],
+        )
 
-    done = asyncio.run(act())
-    if isinstance(done, int):
-        count, shown = done, str(done)
-    else:
-        count = done.queued + done.scheduled
-        more = done.at_least & {Registry.QUEUED, Registry.SCHEDULED}
-        shown = f"{count}+" if more else str(count)
-    if as_json:
-        say_json({"queue": name, "would_purge" if dry_run else "purged": count})
-    else:
-        say(f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled")
+    return act()
 
 
-def _answer_for_each(
-    url: str | None,
-    namespace: str,
-    names: tuple[str, ...],
-    act: Callable[[Scheduler, str], Awaitable[str]],
-    *,
-    as_json: bool,
-) -> None:
-    """Do the same to all queues, or to none when a name is not one."""
-    for name in names:
-        check_name(name, what="queue")
-
-    async def do() -> dict[str, str]:
-        async with client(url, namespace) as scheduler:
-            return {name: await act(scheduler, name) for name in names}
-
-    answers = asyncio.run(do())
-    if as_json:
-        say_json(answers)
-        return
-    for name, answer in answers.items():
-        say(f"{name}  {answer}")
+async def _count_waiting(scheduler: Scheduler, name: str) -> tuple[int, str]:
+    """Return how many jobs of a queue no worker has, also as text: with a plus if there are more."""
+    for queue in await scheduler.queues.list():
+        if queue.name == name:
+            count = queue.queued + queue.scheduled
+            more = queue.at_least & {Registry.QUEUED, Registry.SCHEDULED}
+            return count, f"{count}{'+' if more else ''}"
+    return 0, "0"
 
 
 def _queue_row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:

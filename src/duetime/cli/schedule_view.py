@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from duetime.cli.output import relative_time, say, say_table, shortened
+from duetime.cli.output import relative_time, shortened, table_lines
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming
@@ -22,7 +22,7 @@ _NAME_WIDTH = 16
 
 
 def missing_workers(fleet: LiveWorkers) -> str | None:
-    """Say that nobody fires schedules, or that nobody runs their jobs, and what to start."""
+    """Say that no worker fires schedules, or that none runs their jobs, and what to start."""
     if not fleet.fires:
         return "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
     return None if fleet.queues else "no living worker runs jobs; start `duetime worker`"
@@ -38,24 +38,24 @@ def schedule_row(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) ->
     return schedule.name, state, _next_text(schedule, now), schedule.task, schedule.description
 
 
-def say_schedule(
+def schedule_lines(
     schedule: ScheduleRecord,
     fleet: LiveWorkers,
     last: Sequence[JobRecord],
     upcoming: Sequence[Upcoming],
     *,
     now: datetime,
-) -> None:
-    """Print a schedule line by line, then its last records and its next times."""
+) -> Iterator[str]:
+    """Yield a schedule line by line, then its last records and its next times."""
     for name, text in _lines(schedule, fleet, now):
-        say(f"{name:{_NAME_WIDTH}} {text}")
+        yield f"{name:{_NAME_WIDTH}} {text}"
     if last:
-        say("")
+        yield ""
         zone = ZoneInfo(schedule.trigger.tz)
-        say_table(("LAST", "STATE", "ID", "NOTE"), (_record_row(job, zone) for job in last))
+        yield from table_lines(("LAST", "STATE", "ID", "NOTE"), (_record_row(job, zone) for job in last))
     if upcoming:
-        say("")
-        say_table(("NEXT", "", "NOTE"), (upcoming_row(one, now) for one in upcoming))
+        yield ""
+        yield from table_lines(("NEXT", "", "NOTE"), (upcoming_row(one, now) for one in upcoming))
 
 
 def upcoming_row(one: Upcoming, now: datetime) -> tuple[str, ...]:
@@ -69,6 +69,19 @@ def upcoming_values(one: Upcoming) -> dict[str, str | None]:
     """Return an occurrence to come as JSON values."""
     moments = {"at": one.at, "local": one.local, "due_at": one.due_at}
     return {name: moment.isoformat() for name, moment in moments.items()} | {"note": one.note}
+
+
+def record_values(job: JobRecord) -> dict[str, object]:
+    """Return a job of a schedule as JSON values."""
+    occurrence = None if job.occurrence is None else job.occurrence.isoformat()
+    return {
+        "id": job.id,
+        "state": job.state,
+        "occurrence": occurrence,
+        "occurrences": job.occurrences,
+        "reason": job.reason,
+        "error": job.error,
+    }
 
 
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:

@@ -13,10 +13,8 @@ from datetime import datetime, timedelta
 import click
 import msgspec
 
-from duetime.cli.loading import client
-from duetime.cli.options import database_options, json_option, read_duration
+from duetime.cli.command import client, database_options, json_option, read_duration, store_time
 from duetime.cli.output import relative_time, say_json, shortened, table_lines
-from duetime.model.time import to_datetime
 from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 
@@ -41,7 +39,7 @@ async def read_view(scheduler: Scheduler) -> TopView:
     """Read everything once."""
     claimed = await scheduler.jobs.list(state="running", limit=_MOST_RUNNING)
     return TopView(
-        now=to_datetime(await scheduler.store.now()),
+        now=await store_time(scheduler),
         queues=await scheduler.queues.list(),
         workers=[worker for worker in await scheduler.workers.list() if worker.state == "alive"],
         running=[job for job in claimed if job.started_at is not None],

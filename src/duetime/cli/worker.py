@@ -1,27 +1,33 @@
-"""`duetime worker` and `duetime scheduler`: run until signals stop them."""
+"""`duetime worker` and `duetime scheduler`: run until signals stop them, and log to standard error."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import click
 
-from duetime.cli.loading import load_scheduler
-from duetime.cli.logs import LogFormat, configure_logging, log_options
-from duetime.cli.options import read_duration
+from duetime.cli.command import load_scheduler, read_duration
 from duetime.cli.output import CommandFailure, ExitCode
 from duetime.model.job import DEFAULT_QUEUE
-from duetime.model.urls import redact
+from duetime.model.text import printable
+from duetime.model.urls import redact, redact_text
+from duetime.runtime.settling.job_log import RECORD_FIELDS
+from duetime.runtime.settling.job_log import log as job_log
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.scheduler_worker import WorkerSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+LogFormat: TypeAlias = Literal["console", "json"]
 
 log = logging.getLogger("duetime.cli")
 
@@ -74,6 +80,76 @@ class StopSignals:
             self._second()
 
 
+class ConsoleFormatter(logging.Formatter):
+    """One line per record, and the lines of its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text that no terminal obeys."""
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        time = moment.isoformat(sep=" ", timespec="milliseconds")
+        line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
+        return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        values = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact_text(record.getMessage()),
+            "pid": record.process,
+        }
+        if record.name == job_log.name:
+            values |= {name: getattr(record, name, None) for name in RECORD_FIELDS}
+        if details := _traceback_text(record):
+            values["exception"] = details
+        return json.dumps(values)
+
+
+def log_options(command: F) -> F:
+    """Add the options that say how much to log, and how."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="How much to say, on standard error.",
+    )
+    style = click.option(
+        "--log-format",
+        type=click.Choice(["console", "json"]),
+        default="console",
+        show_default=True,
+        help="For people or for machines.",
+    )
+    return level(style(command))
+
+
+def configure_logging(level: str, style: LogFormat) -> None:
+    """Send every log line of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(ConsoleFormatter() if style == "console" else JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _traceback_text(record: logging.LogRecord) -> str:
+    # Records of jobs and of child processes bring their traceback as text.
+    parts = [record.exc_text] if record.exc_text else []
+    parts += [logging.Formatter().formatException(record.exc_info)] if record.exc_info and not parts else []
+    parts += [record.stack_info] if record.stack_info else []
+    return redact_text("\n".join(parts))
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return lines that cannot be taken for records."""
+    indent = "" if all(line.startswith("  ") for line in lines) else "  "
+    return [f"{indent}{printable(line.expandtabs())}" for line in lines]
+
+
 @click.command()
 @click.argument("target", metavar="MODULE:OBJECT")
 @click.option("--concurrency", type=int, default=100, show_default=True, help="How many jobs run at once.")
@@ -98,7 +174,7 @@ class StopSignals:
     metavar="N",
     help="How many jobs run at once in child processes.  [default: the number of processors]",
 )
-@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after so many jobs.")
+@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after this many jobs.")
 @click.option(
     "--cpu-max-memory",
     metavar="SIZE",
@@ -163,7 +239,7 @@ def run_until_stopped(
         log.warning("%s has no tasks; import the modules that define them where it is made", target)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         if unfinished := runner.run(_run_worker(scheduler, settings, says)):
-            # Waiting for what does not end is no stop; whoever runs next rescues it.
+            # Jobs that do not end would keep the process up; another worker rescues them.
             log.error("%d job(s) did not end; this process ends without them", unfinished)
             logging.shutdown()
             os._exit(ExitCode.FAILURE)

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 import msgspec
 
-from duetime.cli.loading import client
-from duetime.cli.options import database_options, json_option, read_duration, read_ids
+from duetime.cli.command import client_command, read_duration, read_ids, store_time
 from duetime.cli.output import (
+    Answer,
     CommandFailure,
     ExitCode,
     exit_code_of,
+    record_lines,
     relative_time,
-    say,
-    say_json,
-    say_lines,
-    say_table,
     shortened,
+    table_or,
 )
 from duetime.errors import WorkerGone, WorkerNotFound
-from duetime.model.time import to_datetime
+from duetime.model.worker import WorkerId
 from duetime.scheduler.lookup import worker_not_found
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
-
-F = TypeVar("F", bound=Callable[..., object])
 
 _OUTCOME_WIDTH = 60
 _DEFAULT_WAIT = "10s"
@@ -38,27 +35,14 @@ _DEFAULT_WAIT = "10s"
 class CommandReply(NamedTuple):
     """What came of a command to one worker."""
 
+    worker: WorkerId
     answer: str | None
     error: str | None = None
     code: ExitCode = ExitCode.OK
 
 
-class WorkerChoice(TypedDict):
-    """Which workers are meant."""
-
-    url: str | None
-    namespace: str
-    worker_ids: tuple[str, ...]
-    everyone: bool
-
-
-class WorkerCommandArguments(WorkerChoice):
-    """What all commands to workers take."""
-
-    as_json: bool
-
-
-SendCommand: TypeAlias = Callable[[Scheduler, str], Awaitable[str | None]]
+SendCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Sends a command to the worker of an id, and returns the worker's answer."""
 
 
 @click.group()
@@ -75,8 +59,23 @@ def workers() -> None:
     """  # noqa: D301
 
 
-def worker_command_options(command: F) -> F:
-    """Add what all commands to workers take."""
+def worker_command(
+    function: Callable[..., SendCommand],
+) -> Callable[..., None]:
+    """Make a command that sends what the function returns to the workers that are named.
+
+    They are told all at once, so that a slow one does not hold up the others.
+    """
+
+    @functools.wraps(function)
+    def run(
+        scheduler: Scheduler, *, worker_ids: tuple[str, ...], everyone: bool, **given: Any
+    ) -> Coroutine[Any, Any, Answer]:
+        if bool(worker_ids) == everyone:
+            raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
+        send = function(scheduler, **given)
+        return _replies_of_workers(scheduler, send, None if everyone else worker_ids)
+
     ids = click.argument("worker_ids", metavar="ID...", nargs=-1, callback=read_ids)
     everyone = click.option("--all", "everyone", is_flag=True, help="All workers that are alive.")
     wait = click.option(
@@ -87,162 +86,100 @@ def worker_command_options(command: F) -> F:
         metavar="DURATION",
         help="How long to wait for the answers.",
     )
-    return database_options(ids(everyone(wait(json_option(command)))))
+    return client_command(ids(everyone(wait(run))))
 
 
 @workers.command("list")
-@database_options
+@client_command
 @click.option("--all", "everyone", is_flag=True, help="Also workers that have stopped or died.")
-@json_option
-def list_workers(*, url: str | None, namespace: str, everyone: bool, as_json: bool) -> None:
+async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
     """List workers, newest first."""
-
-    async def read() -> tuple[list[WorkerRecord], datetime]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.workers.list(), to_datetime(await scheduler.store.now())
-
-    known, now = asyncio.run(read())
+    known, now = await scheduler.workers.list(), await store_time(scheduler)
     found = [worker for worker in known if everyone or worker.state == "alive"]
-    if as_json:
-        say_json([_worker_values(worker) for worker in found])
-    elif found:
-        head = ("ID", "STATE", "HOST", "PID", "QUEUES", "RUNNING", "DONE", "FAILED", "STARTED", "HEARD OF")
-        say_table(head, (_worker_row(worker, now) for worker in found))
-    else:
-        say("no workers")
+    head = ("ID", "STATE", "HOST", "PID", "QUEUES", "RUNNING", "DONE", "FAILED", "STARTED", "HEARD OF")
+    return Answer(
+        values=[_worker_values(worker) for worker in found],
+        lines=table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
+    )
 
 
 @workers.command()
-@database_options
+@client_command
 @click.argument("worker_id", metavar="ID")
-@json_option
-def show(*, url: str | None, namespace: str, worker_id: str, as_json: bool) -> None:
+async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     """Show all that is known about a worker, and what it was told last."""
-
-    async def read() -> tuple[WorkerRecord, list[CommandRecord]]:
-        async with client(url, namespace) as scheduler:
-            (worker,) = _find_by_id(await scheduler.workers.list(), [worker_id])
-            return worker, await scheduler.workers.commands(worker.id)
-
-    worker, commands = asyncio.run(read())
-    if as_json:
-        say_json(
-            _worker_values(worker) | {"commands": [msgspec.to_builtins(command) for command in commands]}
-        )
-        return
-    for name, value in _worker_values(worker).items():
-        if value is not None:
-            say(f"{name:16} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}")
-    for command in commands:
-        outcome = shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
-        dropped = "dropped: " if command.dropped else ""
-        say(f"{'told':16} {command.created_at.isoformat()} {command.kind}: {dropped}{outcome}")
+    (worker,) = _find_by_id(await scheduler.workers.list(), [worker_id])
+    commands, values = await scheduler.workers.commands(worker.id), _worker_values(worker)
+    return Answer(
+        values=values | {"commands": [msgspec.to_builtins(command) for command in commands]},
+        lines=(*record_lines(values), *map(_command_line, commands)),
+    )
 
 
 @workers.command()
-@worker_command_options
+@worker_command
 @click.option("--reason", help="Kept with the worker, for others to read.")
-def pause(
-    *,
-    reason: str | None,
-    wait: timedelta,
-    **asked: Unpack[WorkerCommandArguments],
-) -> None:
+def pause(scheduler: Scheduler, *, reason: str | None, wait: timedelta) -> SendCommand:
     """Have workers start nothing more; what runs goes on."""
-
-    async def tell(scheduler: Scheduler, worker: str) -> str | None:
-        return await scheduler.workers.pause(worker, reason=reason, wait=wait)
-
-    _send_and_report(tell, **asked)
+    return lambda worker: scheduler.workers.pause(worker, reason=reason, wait=wait)
 
 
 @workers.command()
-@worker_command_options
-def resume(
-    *,
-    wait: timedelta,
-    **asked: Unpack[WorkerCommandArguments],
-) -> None:
+@worker_command
+def resume(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
     """Have paused workers start jobs again."""
-
-    async def tell(scheduler: Scheduler, worker: str) -> str | None:
-        return await scheduler.workers.resume(worker, wait=wait)
-
-    _send_and_report(tell, **asked)
+    return lambda worker: scheduler.workers.resume(worker, wait=wait)
 
 
 @workers.command()
-@worker_command_options
+@worker_command
 @click.option("--now", is_flag=True, help="Without the grace time: cancel what runs.")
 @click.option("--reason", help="Kept with the command.")
-def stop(
-    *,
-    now: bool,
-    reason: str | None,
-    wait: timedelta,
-    **asked: Unpack[WorkerCommandArguments],
-) -> None:
+def stop(scheduler: Scheduler, *, now: bool, reason: str | None, wait: timedelta) -> SendCommand:
     """Have workers stop as after a signal: running jobs have the grace time to end.
 
     Waits until the workers have begun to stop, not until they have ended. One that is embedded in a program stops
     working, and the program goes on.
     """
-
-    async def tell(scheduler: Scheduler, worker: str) -> str | None:
-        return await scheduler.workers.stop(worker, now=now, reason=reason, wait=wait)
-
-    _send_and_report(tell, **asked)
+    return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, wait=wait)
 
 
 @workers.command()
-@worker_command_options
-def stacks(
-    *,
-    wait: timedelta,
-    **asked: Unpack[WorkerCommandArguments],
-) -> None:
+@worker_command
+def stacks(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
     """Show where all threads and tasks of workers stand, also when an event loop is blocked."""
-
-    async def tell(scheduler: Scheduler, worker: str) -> str | None:
-        return await scheduler.workers.stacks(worker, wait=wait)
-
-    _send_and_report(tell, **asked)
+    return lambda worker: scheduler.workers.stacks(worker, wait=wait)
 
 
-def _send_and_report(tell: SendCommand, *, as_json: bool, **whom: Unpack[WorkerChoice]) -> None:
-    replies = asyncio.run(_replies_of_workers(tell, **whom))
-    if as_json:
-        say_json({worker: {"answer": r.answer, "error": r.error} for worker, r in replies.items()})
-    elif not replies:
-        say("no workers")
-    else:
-        for worker, reply in replies.items():
-            first, *more = (reply.answer or reply.error or "told").splitlines()
-            say(f"{worker}  {first}")
-            say_lines("\n".join(more), indent="  ")
-    if worst := max((reply.code for reply in replies.values()), default=ExitCode.OK):
-        raise click.exceptions.Exit(worst)
-
-
-async def _replies_of_workers(
-    tell: SendCommand, *, url: str | None, namespace: str, worker_ids: Sequence[str], everyone: bool
-) -> dict[str, CommandReply]:
-    """Tell all workers at once, so that a slow one does not hold up the others."""
-    if bool(worker_ids) == everyone:
-        raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
+async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequence[str] | None) -> Answer:
+    """Send to these workers, or to all that are alive."""
 
     async def ask(worker: WorkerRecord) -> CommandReply:
         try:
-            return CommandReply(await tell(scheduler, worker.id))
+            return CommandReply(worker.id, await send(worker.id))
         except (WorkerGone, WorkerNotFound, TimeoutError) as error:
-            return CommandReply(None, str(error), exit_code_of(error))
+            return CommandReply(worker.id, None, str(error), exit_code_of(error))
 
-    async with client(url, namespace) as scheduler:
-        known = await scheduler.workers.list()
-        alive = [worker for worker in known if worker.state == "alive"]
-        chosen = alive if everyone else _find_by_id(known, worker_ids)
-        replies = await asyncio.gather(*map(ask, chosen))
-        return {worker.id: reply for worker, reply in zip(chosen, replies, strict=True)}
+    known = await scheduler.workers.list()
+    alive = [worker for worker in known if worker.state == "alive"]
+    replies = await asyncio.gather(*map(ask, alive if ids is None else _find_by_id(known, ids)))
+    return Answer(
+        values={reply.worker: {"answer": reply.answer, "error": reply.error} for reply in replies},
+        lines=[line for reply in replies for line in _reply_lines(reply)] or ["no workers"],
+        code=max((reply.code for reply in replies), default=ExitCode.OK),
+    )
+
+
+def _reply_lines(reply: CommandReply) -> Iterator[str]:
+    first, *more = (reply.answer or reply.error or "told").splitlines()
+    yield f"{reply.worker}  {first}"
+    yield from (f"  {line.expandtabs()}" for line in more)
+
+
+def _command_line(command: CommandRecord) -> str:
+    outcome = shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
+    dropped = "dropped: " if command.dropped else ""
+    return f"{'told':16} {command.created_at.isoformat()} {command.kind}: {dropped}{outcome}"
 
 
 def _find_by_id(known: Sequence[WorkerRecord], ids: Sequence[str]) -> list[WorkerRecord]:

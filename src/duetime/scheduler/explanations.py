@@ -166,14 +166,14 @@ def _lines(sentences: Iterable[Sentence], tz: str) -> tuple[ExplanationLine, ...
 
 
 _OVERDUE_AFTER = MINUTE
-"""How long after its time a schedule is fired at the latest when somebody is there to do so."""
+"""How long after its time a schedule is fired at the latest if a worker fires schedules."""
 _MAX_NAMED = 3
 
 _START_COMMAND = "duetime scheduler MODULE:SCHEDULER, or a worker without --no-schedules"
 
 
 async def check_schedules(store: Store) -> DoctorCheck:
-    """Tell whether somebody fires the schedules, in time, and knows their tasks."""
+    """Tell whether workers fire the schedules, in time, and know their tasks."""
     schedules, workers, now = await store.schedules(), await store.workers(), await store.now()
     return check_plans(schedules, LiveWorkers.of(workers), now=now)
 
@@ -207,13 +207,16 @@ def _check_served(
 ) -> DoctorCheck:
     if not fleet.fires:
         return DoctorCheck(
-            name="schedules", ok=False, detail=f"{what}, and nobody fires them", fix=f"start {_START_COMMAND}"
+            name="schedules",
+            ok=False,
+            detail=f"{what}, and no worker fires them",
+            fix=f"start {_START_COMMAND}",
         )
     if not fleet.queues:
         return DoctorCheck(
             name="schedules",
             ok=False,
-            detail=f"{what}, and nobody runs their jobs",
+            detail=f"{what}, and no worker runs their jobs",
             fix="start duetime worker MODULE:SCHEDULER",
         )
     if unknown := [schedule for schedule in active if not fleet.knows(schedule.task)]:

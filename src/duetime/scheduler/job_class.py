@@ -8,7 +8,6 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     NoReturn,
@@ -25,12 +24,15 @@ from duetime.model.callbacks import Callback
 from duetime.model.task import JobOptionValues, TaskOptionValues, task_options
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.registry import check_function
-from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.task import Call, Request, Task
-
-if TYPE_CHECKING:
-    from duetime.scheduler.sync import BlockingRequest
-
+from duetime.scheduler.task import (
+    AsyncTask,
+    BlockingRequest,
+    Call,
+    Request,
+    SyncTask,
+    Task,
+    TaskRegistry,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,7 +162,7 @@ class Job(ABC):
     def __init_subclass__(
         cls,
         *,
-        scheduler: Scheduler | None = None,
+        scheduler: TaskRegistry | None = None,
         name: str | None = None,
         **options: Unpack[TaskOptionValues],
     ) -> None:
@@ -186,7 +188,7 @@ class Job(ABC):
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
 
 
-def job_base(scheduler: Scheduler) -> type[Job]:
+def job_base(scheduler: TaskRegistry) -> type[Job]:
     """Return a base class whose subclasses are tasks of this scheduler."""
     base = types.new_class("Job", (Job,), {"scheduler": scheduler})
     base.__module__, base.__doc__ = Job.__module__, Job.__doc__
@@ -197,13 +199,13 @@ def _register(cls: type[Job], name: str | None) -> None:
     inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         inherited |= vars(base).get(_KEYWORDS_ATTRIBUTE, {})
-    scheduler: Scheduler | None = inherited.pop("scheduler", None)
+    scheduler: TaskRegistry | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
         raise InvalidOption(text)
     # Options are checked here, where they are written, also those of a class that is not registered.
-    task_options(cast("TaskOptionValues", inherited), owner=scheduler)
+    checked = task_options(cast("TaskOptionValues", inherited), owner=scheduler)
     if abstract:
         return
     if scheduler is None:
@@ -211,7 +213,7 @@ def _register(cls: type[Job], name: str | None) -> None:
             cls,
             f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at one of its bases",
         )
-    setattr(cls, TASK_ATTRIBUTE, scheduler.task(name=name, **inherited)(_as_function(cls)))
+    setattr(cls, TASK_ATTRIBUTE, scheduler.add_task(_as_function(cls), name=name, options=checked))
 
 
 def _as_function(cls: type[Job]) -> Callable[..., Any]:
@@ -236,7 +238,7 @@ def _as_function(cls: type[Job]) -> Callable[..., Any]:
 
 
 def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
-    """Return what `run` takes beside the instance, or raise `InvalidTask` saying why it cannot be called."""
+    """Return what `run` takes besides the instance, or raise `InvalidTask` saying why it cannot be called."""
     check_function(run, name="run")
     signature = inspect.signature(run)
     parameters = list(signature.parameters.values())
@@ -261,7 +263,7 @@ def _annotations(cls: type[Job], run: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(run, localns=names, include_extras=True)
     except (NameError, TypeError, AttributeError):
-        # The same happens to whoever reads the arguments, and is reported there.
+        # Reading the arguments fails in the same way, and reports it.
         return dict(run.__annotations__)
 
 
@@ -282,3 +284,21 @@ def _check_verbs(cls: type[Job]) -> None:
 def _refuse_class(cls: type[Job], why: str) -> NoReturn:
     text = f"{cls.__qualname__} cannot be a task: it {why}"
     raise InvalidTask(text)
+
+
+J = TypeVar("J", bound=Job)
+
+
+class ScheduleDecorator(Protocol):
+    """Puts a schedule on a function, a task or a job class, and returns the task or the class."""
+
+    @overload
+    def __call__(self, function: type[J], /) -> type[J]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: AsyncTask[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: SyncTask[P, R], /) -> SyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...

@@ -1,11 +1,11 @@
-"""A job that was just enqueued."""
+"""A job that was just enqueued: wait for its result, in an event loop or without one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duetime.errors import (
     JobCancelled,
@@ -17,14 +17,12 @@ from duetime.errors import (
 )
 from duetime.model.job import JobId
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.text import shown
 from duetime.scheduler.lookup import find_job
+from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base.protocols import Store
-
-if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
-
 
 log = logging.getLogger("duetime.store")
 
@@ -45,11 +43,11 @@ class JobHandle(Generic[R]):
         task: str,
         store: Callable[[], Store],
         decode: Callable[[str], Any],
-        existing: bool = False,  # noqa: FBT001, FBT002 - given by name, each takes twice as long to make
+        asked: JobId | None = None,
     ) -> None:
         self.id = job_id
         self.task = task
-        self.existing = existing
+        self.existing = asked is not None and asked != job_id
         """Whether a job that was there before, under the same key, serves the request."""
         self._store = store
         self._decode = decode
@@ -64,7 +62,7 @@ class JobHandle(Generic[R]):
     async def result(self, *, timeout: float | None = None) -> R:
         """Wait until the job has ended, retries included, and return what it returned.
 
-        Waits also while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
+        It also waits while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
         `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultUnreadable`, `JobNotFound`, or `TimeoutError` when the
         time is up first.
         """
@@ -78,7 +76,7 @@ class JobHandle(Generic[R]):
         return self._read(job)
 
     async def _ended(self, away: list[StoreUnavailable]) -> StoredJob:
-        """Look until the job has ended; `away` has what the last look has failed of."""
+        """Read the job until it has ended; `away` has the error of the last read, if that failed."""
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -123,3 +121,34 @@ class JobHandle(Generic[R]):
             )
             raise ResultUnreadable(text) from error
         return value
+
+
+class BlockingHandle(Generic[R]):
+    """A job that was just enqueued, for callers without an event loop."""
+
+    __slots__ = ("_handle", "_portal")
+
+    def __init__(self, handle: JobHandle[R], portal: BlockingPortal) -> None:
+        self._handle = handle
+        self._portal = portal
+
+    def __repr__(self) -> str:
+        return f"<BlockingHandle {self._handle.task} {self.id}>"
+
+    @property
+    def id(self) -> JobId:
+        """The job's id."""
+        return self._handle.id
+
+    @property
+    def existing(self) -> bool:
+        """Whether a job that was there before, under the same key, serves the request."""
+        return self._handle.existing
+
+    def record(self) -> JobRecord:
+        """Return the job as it stands; raises `JobNotFound`."""
+        return self._portal.run(self._handle.record())
+
+    def result(self, *, timeout: float | None = None) -> R:
+        """Wait until the job has ended and return what it returned; raises as `JobHandle.result` does."""
+        return self._portal.run(self._handle.result(timeout=timeout))

@@ -136,7 +136,7 @@ _LONGEST_PAUSE = 0.1
 
 
 async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
-    """Ask the worker that holds a job for it, since nobody else knows whether it starts this very moment.
+    """Ask the worker that holds a job for it, since only the worker knows whether it is about to start.
 
     Raises `JobNotFound`.
     """

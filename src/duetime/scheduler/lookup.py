@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from duetime.errors import (
     InvalidOption,
@@ -16,12 +17,10 @@ from duetime.errors import (
 )
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
+from duetime.model.stored import StoredJob
 from duetime.model.text import shown
 from duetime.model.worker import WorkerId
-
-if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
-    from duetime.stores.base import Store
+from duetime.stores.base import Store
 
 
 async def find_job(store: Store, job_id: JobId) -> StoredJob:
@@ -69,8 +68,6 @@ def task_not_found(task: str, known: Iterable[str]) -> UnknownTask:
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
     """Return the names that someone who wrote `name` may have meant."""
-    import difflib
-
     known = list(names)
     tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
     return tails or difflib.get_close_matches(name, known)
@@ -80,13 +77,13 @@ log = logging.getLogger("duetime.store")
 
 
 def check_not_moved(store: Store) -> None:
-    """Raise `StoreMoved` rather than run what runs elsewhere, or store what nobody would run."""
+    """Raise `StoreMoved` for a store that was copied: its jobs run elsewhere, and no one would run new ones."""
     if store.moved is not None:
         raise StoreMoved(store.moved)
 
 
 def warn_if_moved(store: Store) -> None:
-    """Tell those who open it, who may have come only to read."""
+    """Warn on opening, where reading is still allowed."""
     if store.moved is not None:
         log.warning("%s", StoreMoved(store.moved))
 

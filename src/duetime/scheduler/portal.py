@@ -1,4 +1,4 @@
-"""A door for blocking callers into the one async core."""
+"""Runs coroutines for blocking callers, in the event loop where the scheduler is open or in one of its own."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _PortalCall(Generic[T]):
             try:
                 return self._task.result()
             except asyncio.CancelledError:
-                # The other loop's own word: in this thread nobody was cancelled, and `except Exception` must see it.
+                # This thread was not cancelled, and `except Exception` must see the error.
                 raise concurrent.futures.CancelledError from None
 
     def _begin(self) -> None:

@@ -17,7 +17,7 @@ from duetime.stores.base import Store
 PURGED = "purged"
 
 _PURGE_STEP = 500
-"""How many jobs one step of a purge cancels: nobody waits long for the database."""
+"""How many jobs one step of a purge cancels, so that others never wait long for the database."""
 _MAX_COUNTED = 10_000
 """How many jobs of a kind are counted."""
 
@@ -62,7 +62,7 @@ class Queues:
     async def limit(
         self, queue: str, most: int | Limit | None = None, *, rate: str | Rate | None = None
     ) -> None:
-        """Let at most so many jobs of a queue run at once, and start in a period, over all workers.
+        """Limit how many jobs of a queue run at once, and how many start in a period, over all workers.
 
         It holds for what starts from now on; without a number and a rate the queue is unlimited again.
         """

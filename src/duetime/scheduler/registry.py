@@ -8,21 +8,23 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
+from duetime.model.schedule.actions import declaration
+from duetime.model.schedule.occurrences import next_look_after
+from duetime.model.schedule.options import ScheduleOptions
+from duetime.model.schedule.overlap import check_turns
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import TaskOptions
 from duetime.model.text import check_name, shown
 from duetime.model.time import EARLIEST, Instant, Micros
+from duetime.model.triggers.base import Trigger, check_comes, check_pace
+from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, check_middleware
 from duetime.scheduler.lookup import task_not_found
-
-if TYPE_CHECKING:
-    from duetime.model.schedule.options import ScheduleOptions
-    from duetime.model.triggers.base import Trigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,6 @@ class ScheduleDefinition:
     options: ScheduleOptions
 
     def __post_init__(self) -> None:
-        from duetime.model.schedule.firing import check_turns
-
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
@@ -48,10 +48,6 @@ class ScheduleDefinition:
 
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
-        from duetime.model.schedule.actions import declaration
-        from duetime.model.schedule.occurrences import next_look_after
-        from duetime.model.triggers.specs import trigger_to_text
-
         seeded = self.seeded
         anchored = seeded.anchored(now)
         task, own = self.handler.options, self.options
@@ -203,8 +199,6 @@ class TriggerPolicy:
 
         It may be over: what was put or declared once is put and declared again.
         """
-        from duetime.model.triggers.base import Trigger, check_comes, check_pace
-
         if not isinstance(trigger, Trigger):
             text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {shown(trigger)}"
             raise InvalidTrigger(text)
@@ -219,8 +213,5 @@ class TriggerPolicy:
     def checked(change: ScheduleUpdate | None, *, now: Instant) -> ScheduleUpdate | None:
         """Return a change, unless it brings a trigger that will not come any more."""
         if change is not None and (change.before is None or change.before.trigger != change.after.trigger):
-            from duetime.model.triggers.base import check_comes
-            from duetime.model.triggers.specs import trigger_from_text
-
             check_comes(trigger_from_text(change.after.trigger), now)
         return change

@@ -1,4 +1,4 @@
-"""Writes to schedules: read, decide, compare and set, and again when somebody was faster; and who asked for them."""
+"""Writes to schedules: read, decide, compare and set, and again if another writer was faster; and who asked for them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def change_schedules(
 
 
 async def read_until_written(store: Store, name: str) -> AsyncIterator[tuple[StoredSchedule, Instant]]:
-    """Yield a schedule and the time, read again as often as somebody was faster; raises `ScheduleNotFound`."""
+    """Yield a schedule and the time, read again each time another writer was faster; raises `ScheduleNotFound`."""
     async for now in _attempts(store, [name]):
         yield existing_schedule(next(iter(await store.get_schedules([name])), None), name), now
 

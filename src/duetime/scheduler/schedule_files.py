@@ -204,7 +204,7 @@ class ScheduleImport:
 
     schedules: Mapping[str, ChangeAnswer]
     notes: tuple[str, ...]
-    """What the file says besides, and is left out."""
+    """What else the file says, which is left out."""
 
 
 async def export_schedules(store: Store, names: Sequence[str] | None, style: str) -> ScheduleExport:
@@ -413,12 +413,12 @@ def _bounded_json(raw: bytes) -> str:
 def _stand_in_handler(task: str) -> Handler:
     """Return what stands for a task that is not known here: it asks for nothing."""
 
-    def nobody() -> None: ...
+    def nothing() -> None: ...
 
     return Handler(
         name=task,
-        function=nobody,
+        function=nothing,
         is_async=False,
         options=TaskOptions(),
-        arguments=Arguments(nobody, task=task),
+        arguments=Arguments(nothing, task=task),
     )

@@ -179,7 +179,7 @@ class ScheduleChange:
 
     at: datetime
     who: str
-    """As given by `by`; for what code declares, the process; `duetime` for what nobody asked for."""
+    """As given by `by`; for what code declares, the process; `duetime` for what no one asked for."""
     verb: str
     """`put`, `edit`, `import`, `declare`, `pause`, `resume`, `skip`, `trigger`, `backfill`, `park` or `delete`."""
     detail: Mapping[str, Any]

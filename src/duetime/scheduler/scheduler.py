@@ -9,23 +9,41 @@ from contextlib import asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
 
-from duetime.errors import InvalidArguments, InvalidTask, NotOpen
+from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
+from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
 from duetime.model.text import check_name, check_namespace, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
+from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
 from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
-from duetime.scheduler import lazy
+from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base
 from duetime.scheduler.job_handle import JobHandle
+from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved
 from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
-from duetime.scheduler.task import AsyncTask, Call, Request, SyncTask, Task, call_arguments, checked_calls
+from duetime.scheduler.schedule_changes import declare_schedules
+from duetime.scheduler.scheduler_worker import SchedulerWorker, WorkerSettings
+from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.sync import BlockingScheduler
+from duetime.scheduler.task import (
+    AsyncTask,
+    Call,
+    SyncTask,
+    Task,
+    TaskDecorator,
+    call_arguments,
+    checked_calls,
+)
+from duetime.scheduler.workers import Workers
+from duetime.stores.base.protocols import Store
 from duetime.stores.open import open_store
 
 P = ParamSpec("P")
@@ -55,7 +73,7 @@ class Scheduler:
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
         self.clock = clock
-        self._make_store: Callable[[], lazy.Store] = lambda: open_store(
+        self._make_store: Callable[[], Store] = lambda: open_store(
             self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
@@ -64,13 +82,13 @@ class Scheduler:
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = SchedulerRegistry()
-        self._store: lazy.Store | None = None
+        self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self._users = 0
         self._opening = asyncio.Lock()
         self._pace = TriggerPolicy(shortest=parse_duration(shortest_interval, what="shortest_interval"))
-        self._portal = BlockingPortal(
+        self.portal = BlockingPortal(
             current_loop=lambda: self._loop if self._pid == os.getpid() else None,
             open_=self.open,
             close=self.close,
@@ -85,48 +103,46 @@ class Scheduler:
         return self._registry.handlers
 
     @cached_property
-    def jobs(self) -> lazy.Jobs:
+    def jobs(self) -> Jobs:
         """Reads jobs, and changes what becomes of them."""
-        return lazy.Jobs(self._opened, client=self)
+        return Jobs(self._opened, client=self)
 
     @cached_property
-    def schedules(self) -> lazy.Schedules:
-        """Reads, writes and foretells schedules."""
-        return lazy.Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
+    def schedules(self) -> Schedules:
+        """Reads and changes schedules, and tells what is to come."""
+        return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
 
     @cached_property
-    def queues(self) -> lazy.Queues:
+    def queues(self) -> Queues:
         """Counts, pauses, limits and empties queues."""
-        return lazy.Queues(self._opened)
+        return Queues(self._opened)
 
     @cached_property
-    def workers(self) -> lazy.Workers:
+    def workers(self) -> Workers:
         """Shows workers, and tells them what to do."""
-        return lazy.Workers(self._opened)
+        return Workers(self._opened)
 
     @cached_property
-    def prune(self) -> lazy.Pruning:
+    def prune(self) -> Pruning:
         """Removes what is old."""
-        return lazy.Pruning(self._opened)
+        return Pruning(self._opened)
 
     @cached_property
-    def sync(self) -> lazy.BlockingScheduler:
+    def sync(self) -> BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        return lazy.BlockingScheduler(
+        return BlockingScheduler(
             client=self,
             jobs=self.jobs,
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
             prune=self.prune,
-            portal=self._portal,
+            portal=self.portal,
         )
 
     @cached_property
-    def Job(self) -> type[lazy.Job]:  # noqa: N802 - it is a class
+    def Job(self) -> type[Job]:  # noqa: N802 - it is a class
         """The base of this scheduler's tasks that are written as classes."""
-        from duetime.scheduler.job_class import job_base
-
         return job_base(self)
 
     @overload
@@ -136,9 +152,7 @@ class Scheduler:
     @overload
     def task(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
     @overload
-    def task(
-        self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]
-    ) -> lazy.TaskDecorator: ...
+    def task(self, /, *, name: str | None = None, **values: Unpack[TaskOptionValues]) -> TaskDecorator: ...
     def task(
         self,
         function: Callable[..., Any] | None = None,
@@ -149,21 +163,19 @@ class Scheduler:
     ) -> Any:
         """Register a function as a task, under `name` or its module and qualified name."""
         options = task_options(values, owner=self)
-        add = partial(self._add_task, name=name, options=options)
+        add = partial(self.add_task, name=name, options=options)
         return add if function is None else add(function)
 
     def schedule(
         self,
-        trigger: lazy.Trigger,
+        trigger: Trigger,
         *,
         name: str | None = None,
         args: tuple[object, ...] = (),
         kwargs: Mapping[str, object] | None = None,
-        **values: Unpack[lazy.ScheduleOptionValues],
-    ) -> lazy.ScheduleDecorator:
+        **values: Unpack[ScheduleOptionValues],
+    ) -> ScheduleDecorator:
         """Run a function, a task or a job class whenever the trigger says so; stacked, each needs a name."""
-        from duetime.model.schedule.options import schedule_options
-
         self._pace.check(trigger, name=name or "", now=(self.clock or SystemClock()).now())
         options = schedule_options(values, owner=self)
 
@@ -189,10 +201,12 @@ class Scheduler:
             raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {shown(call)}")
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
-        check_not_kept_out(store := self._opened())
-        check_not_moved(store)
+        store = self._opened()
+        check_not_kept_out(store)
+        if store.moved is not None:
+            raise StoreMoved(store.moved)
         [job_id] = await store.enqueue([call.job])
-        return self._handle(job_id, call)
+        return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
     async def enqueue_many(
         self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
@@ -209,16 +223,6 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_blocking(self, call: Call[R], /, *, tx: object = None) -> JobHandle[R]:
-        """Store one request for a caller without an event loop; with `tx`, in the thread that has it open."""
-        if tx is not None:
-            return self.enqueue_many_blocking([call], tx=tx)[0]
-        if call.entry is None and (store := self._reached()) is not None:
-            ids = store.enqueue_blocking([call.job])
-            if ids is not None:
-                return self._handle(ids[0], call)
-        return self._portal.run(self.enqueue(call))
-
     def enqueue_many_blocking(
         self, calls: Iterable[Call[Any]], /, *, tx: object = None
     ) -> list[JobHandle[Any]]:
@@ -226,7 +230,7 @@ class Scheduler:
         calls = checked_calls(calls)
         jobs = [call.job for call in calls]
         if tx is not None:
-            store = self._portal.run(self._introduced())
+            store = self.portal.run(self._introduced())
             check_not_moved(store)
             return self._handles(store.enqueue_blocking_in(_own(tx), jobs), calls)
         if (reached := self._reached()) is not None:
@@ -234,24 +238,20 @@ class Scheduler:
             ids = reached.enqueue_blocking(jobs, entries=entries)
             if ids is not None:
                 return self._handles(ids, calls)
-        return self._portal.run(self.enqueue_many(calls))
+        return self.portal.run(self.enqueue_many(calls))
 
-    def _reached(self) -> lazy.Store | None:
+    def _reached(self) -> Store | None:
         """Return the open store for a thread without an event loop; None where requests must pass through one."""
-        self._portal.reach()
+        self.portal.reach()
         if (store := self._store) is None or self.after_enqueue is not None:
             return None
         check_not_kept_out(store)
         check_not_moved(store)
         return store
 
-    def blocking_request(self, request: Request[P, R], /) -> lazy.BlockingRequest[P, R]:
-        """Return a request for callers without an event loop."""
-        return lazy.BlockingRequest(request, self, self._portal)
-
-    def worker(self, **settings: Unpack[lazy.WorkerSettings]) -> lazy.SchedulerWorker:
+    def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
         """Return a worker for `async with`; it opens the scheduler if need be."""
-        return lazy.SchedulerWorker(self, settings)
+        return SchedulerWorker(self, settings)
 
     def middleware(self, function: M, /) -> M:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
@@ -265,7 +265,7 @@ class Scheduler:
 
     @asynccontextmanager
     async def lifespan(
-        self, app: object = None, /, **settings: Unpack[lazy.WorkerSettings]
+        self, app: object = None, /, **settings: Unpack[WorkerSettings]
     ) -> AsyncGenerator[None]:
         """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
         del app
@@ -282,8 +282,8 @@ class Scheduler:
     async def open(self) -> None:
         """Connect to the store; opened twice, it stays open until closed twice."""
         async with self._opening:
-            if self._is_open():
-                self._check_loop()
+            if self.is_open:
+                self._opened()
                 self._users += 1
                 return
             store = self._make_store()
@@ -295,8 +295,8 @@ class Scheduler:
             self._users = 1
 
     async def close(self) -> None:
-        """Let go of the store when nobody uses it any more."""
-        if not self._is_open() or self._store is None:
+        """Close the store when no one uses it any more."""
+        if not self.is_open or self._store is None:
             return
         self._users -= 1
         if self._users == 0:
@@ -306,10 +306,16 @@ class Scheduler:
     @property
     def is_open(self) -> bool:
         """Whether the scheduler is connected, in this process, to a store."""
-        return self._is_open()
+        # A forked child must not use its parent's connections, nor those of a loop that has ended.
+        return (
+            self._store is not None
+            and self._pid == os.getpid()
+            and self._loop is not None
+            and not self._loop.is_closed()
+        )
 
     @property
-    def store(self) -> lazy.Store:
+    def store(self) -> Store:
         """The open store."""
         return self._opened()
 
@@ -321,64 +327,52 @@ class Scheduler:
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
-            from duetime.scheduler.schedule_changes import declare_schedules
-
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):
             return decorated.task
-        return decorated if _is_task(decorated) else self._add_task(decorated)
+        return decorated if _is_task(decorated) else self.add_task(decorated)
 
-    def _add_task(
+    def add_task(
         self, function: Callable[..., Any], *, name: str | None = None, options: TaskOptions = DEFAULT_OPTIONS
     ) -> Task[..., Any]:
+        """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
             text = f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
             raise InvalidTask(text)
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
-    def _handle(self, job_id: JobId, call: Call[R]) -> JobHandle[R]:
-        job, decode, _ = call
-        return JobHandle(job_id, job.task, self._opened, decode, job_id != job.id)
-
     def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
         store = self._opened
         return [
-            JobHandle(job_id, job.task, store, decode, job_id != job.id)
+            JobHandle(job_id, job.task, store, decode, job.id)
             for job_id, (job, decode, _) in zip(ids, calls, strict=True)
         ]
 
-    def _is_open(self) -> bool:
-        # A forked child must not use its parent's connections, nor anybody those of a loop that has ended:
-        # there the scheduler counts as never opened.
-        return (
-            self._store is not None
-            and self._pid == os.getpid()
-            and self._loop is not None
-            and not self._loop.is_closed()
+    def _opened(self) -> Store:
+        """Return the store that is open in this process and event loop; raises `NotOpen`."""
+        store = self._store
+        if store is None or self._pid != os.getpid() or self._loop is not asyncio.get_running_loop():
+            raise self._not_open()
+        return store
+
+    def _not_open(self) -> NotOpen:
+        if not self.is_open:
+            return NotOpen(
+                "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+            )
+        return NotOpen(
+            "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
+            "after blocking calls without a loop call scheduler.sync.close() before opening it here"
         )
 
-    def _opened(self) -> lazy.Store:
-        if self._store is None or not self._is_open():
-            text = "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
-            raise NotOpen(text)
-        self._check_loop()
-        return self._store
-
-    async def _introduced(self) -> lazy.Store:
+    async def _introduced(self) -> Store:
         """Return the open store once it knows what it is called."""
         store = self._opened()
         await store.identity()
         return store
-
-    def _check_loop(self) -> None:
-        if self._loop is not asyncio.get_running_loop():
-            raise NotOpen(
-                "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
-                "after blocking calls without a loop call scheduler.sync.close() before opening it here"
-            )
 
 
 def _own(tx: object) -> object:
@@ -390,5 +384,5 @@ def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
     return isinstance(decorated, Task)
 
 
-def _is_job_class(decorated: object) -> TypeGuard[type[lazy.Job]]:
-    return isinstance(decorated, type) and issubclass(decorated, lazy.Job)
+def _is_job_class(decorated: object) -> TypeGuard[type[Job]]:
+    return isinstance(decorated, type) and issubclass(decorated, Job)

@@ -165,7 +165,7 @@ class Schedules:
     async def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
         """Let a schedule fire again, from now on; one record tells what has not run meanwhile.
 
-        `unchanged`: it was not paused. One that is parked stays so until code declares it, or somebody puts it.
+        `unchanged`: it was not paused. One that is parked stays so until code declares it, or someone puts it.
         """
         asks = actor_name(by)
         change = await change_existing(

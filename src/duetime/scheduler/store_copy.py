@@ -1,4 +1,4 @@
-"""Copies all that one store has to another: a first walk over both mends what differs, a second one compares."""
+"""Copies all that one store has to another: a first pass writes what differs, a second one compares."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ class _CopyRun(NamedTuple):
         await self.target.store.exchange(RecordKind.AUDIT, [mark.key], [mark])
 
     async def check_alone(self) -> None:
-        """Raise `CopyRefused` if somebody else is at the target."""
+        """Raise `CopyRefused` if another run writes to the target."""
         marks = await self.target.store.entries(COPY_TARGET, limit=_NO_LIMIT)
         check_run(marks, source=self.identity, run=self.run)
         await _check_no_workers(self.source, self.target)

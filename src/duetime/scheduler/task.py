@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -18,15 +18,11 @@ from duetime.model.callbacks import Callback, Ended
 from duetime.model.ids import new_job_id
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
-from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
 from duetime.runtime.running.handler import Handler
-from duetime.scheduler.job_handle import JobHandle
-
-if TYPE_CHECKING:
-    from duetime.scheduler.job_class import Job
-    from duetime.scheduler.sync import BlockingRequest
-
+from duetime.scheduler.job_handle import BlockingHandle, JobHandle
+from duetime.scheduler.portal import BlockingPortal
 
 _SAMPLE_ENDED = Ended(
     id="0",
@@ -145,9 +141,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
-_new_tuple = typing.cast("Any", tuple).__new__
-"""Makes a named tuple as `_make` does, in half the time."""
-
 
 class Call(NamedTuple, Generic[R_co]):
     """A request that is ready to be enqueued."""
@@ -167,6 +160,16 @@ def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     return found
 
 
+class TaskRegistry(Protocol):
+    """What a job class needs of its scheduler."""
+
+    def add_task(
+        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
+    ) -> Task[..., Any]:
+        """Register a function as a task."""
+        ...
+
+
 class EnqueueClient(Protocol):
     """What a task needs of its scheduler."""
 
@@ -180,18 +183,15 @@ class EnqueueClient(Protocol):
         """Store all requests or none."""
         ...
 
-    def enqueue_blocking(self, call: Call[R], /, *, tx: object = None) -> JobHandle[R]:
-        """Store one request for a caller without an event loop; with `tx`, in this very thread."""
-        ...
-
     def enqueue_many_blocking(
         self, calls: Iterable[Call[Any]], /, *, tx: object = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
-    def blocking_request(self, request: Request[P, R], /) -> BlockingRequest[P, R]:
-        """Return the same request for callers without an event loop."""
+    @property
+    def portal(self) -> BlockingPortal:
+        """Where verbs run for callers without an event loop."""
         ...
 
 
@@ -200,16 +200,12 @@ class Request(Generic[P, R]):
 
     def __init__(self, handler: Handler, client: EnqueueClient, options: JobOptions) -> None:
         self._handler = handler
-        self._name = handler.name
-        self._gated = handler.options.gate is not None
         self._client = client
-        self._options = options
         self.tx = options.tx
         """The caller's own transaction that the request is stored in."""
         self._read = result_reader(handler)
         self._terms = options.over(handler.options.terms)
-        self._same = _common_fields(handler, options, self._terms)
-        self._encode = handler.arguments.encode
+        self._common = _common_fields(handler, options, self._terms)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
@@ -220,12 +216,11 @@ class Request(Generic[P, R]):
 
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
         """Check the arguments and return what to store."""
-        payload = self._encode(args, kwargs)
-        job: NewJob = _new_tuple(NewJob, (new_job_id(), self._name, payload, *self._same))
-        if self._gated:
+        payload = self._handler.arguments.encode(args, kwargs)
+        job = NewJob(new_job_id(), self._handler.name, payload, *self._common)
+        if self._handler.options.gate is not None:
             job = job._replace(terms=self._handler.terms_of(payload, self._terms))
-        call: Call[R] = _new_tuple(Call, (job, self._read, None))
-        return call
+        return Call(job, self._read)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job that calls the task with these arguments; once this returns, the job is not lost.
@@ -242,7 +237,23 @@ class Request(Generic[P, R]):
     @functools.cached_property
     def sync(self) -> BlockingRequest[P, R]:
         """The same verbs for callers without an event loop."""
-        return self._client.blocking_request(self)
+        return BlockingRequest(self, self._client)
+
+
+class BlockingRequest(Generic[P, R]):
+    """A task, perhaps with options, for callers without an event loop."""
+
+    __slots__ = ("_client", "_request")
+
+    def __init__(self, request: Request[P, R], client: EnqueueClient) -> None:
+        self._request = request
+        self._client = client
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
+        """Store a job that calls the task with these arguments; once this returns, the job is not lost."""
+        request = self._request
+        [handle] = self._client.enqueue_many_blocking([request.prepared(args, kwargs)], tx=request.tx)
+        return BlockingHandle(handle, self._client.portal)
 
 
 class Task(Request[P, R]):
@@ -306,7 +317,8 @@ def _common_fields(handler: Handler, given: JobOptions, terms: JobTerms) -> tupl
         key=given.key,
         expires_at=given.expires_at,
     )
-    return job[NewJob._fields.index("payload") + 1 :]
+    _id, _task, _payload, *common = job
+    return tuple(common)
 
 
 def result_reader(handler: Handler) -> Callable[[str], Any]:
@@ -331,27 +343,9 @@ def _return_type(function: Callable[..., Any]) -> Any | None:
     return kind
 
 
-J = TypeVar("J", bound="Job")
-
-
 class TaskDecorator(Protocol):
     """Turns a function into a task."""
 
-    @overload
-    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> SyncTask[P, R]: ...
-
-
-class ScheduleDecorator(Protocol):
-    """Puts a schedule on a function, a task or a job class, and returns the task or the class."""
-
-    @overload
-    def __call__(self, function: type[J], /) -> type[J]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: AsyncTask[P, R], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: SyncTask[P, R], /) -> SyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R]: ...  # type: ignore[overload-overlap]
     @overload

@@ -96,23 +96,23 @@ class Workers:
         job: JobId | None = None,
         reason: str | None = None,
     ) -> str | None:
-        patience = parse_duration(wait, what="wait")
+        limit = parse_duration(wait, what="wait")
         reason = None if reason is None else check_reason(reason)
         new = NewCommand(id=new_job_id(), worker=worker_id, kind=kind, job=job, reason=reason)
         if not await self._store().send([new]):
             raise _worker_gone(await self._stored(worker_id), kind)
-        return (await self._answer(new, patience)).outcome if patience else None
+        return (await self._answer(new, limit)).outcome if limit else None
 
-    async def _answer(self, sent: NewCommand, patience: Micros) -> Command:
+    async def _answer(self, sent: NewCommand, limit: Micros) -> Command:
         pause = _FIRST_PAUSE
         try:
-            async with asyncio.timeout(patience / SECOND):
+            async with asyncio.timeout(limit / SECOND):
                 while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:
                     await asyncio.sleep(pause)
                     pause = min(_LONGEST_PAUSE, pause * 1.5)
         except TimeoutError:
             text = (
-                f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(patience)}; "
+                f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}; "
                 "it will be carried out when the worker comes to it"
             )
             raise TimeoutError(text) from None

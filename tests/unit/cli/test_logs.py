@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from duetime.cli.logs import ConsoleFormatter, JsonFormatter
+from duetime.cli.worker import ConsoleFormatter, JsonFormatter
 
 
 def raised(message: str) -> logging.LogRecord:

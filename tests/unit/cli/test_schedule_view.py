@@ -5,11 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from duetime import ScheduleRecord, cron
 from duetime.cli.schedule_view import (
-    say_schedule,
+    schedule_lines,
     schedule_row,
     schedule_values,
     upcoming_row,
@@ -46,12 +44,9 @@ def record(**fields: Any) -> ScheduleRecord:
     return ScheduleRecord.from_stored(replace(row, **fields))
 
 
-def lines(
-    schedule: ScheduleRecord, capsys: pytest.CaptureFixture[str], fleet: LiveWorkers = SOMEBODY
-) -> dict[str, str]:
-    say_schedule(schedule, fleet, [], [], now=NOW + timedelta(hours=1))
-    printed = capsys.readouterr().out.splitlines()
-    return {line[:16].strip(): line[17:] for line in printed}
+def lines(schedule: ScheduleRecord, fleet: LiveWorkers = SOMEBODY) -> dict[str, str]:
+    written = schedule_lines(schedule, fleet, [], [], now=NOW + timedelta(hours=1))
+    return {line[:16].strip(): line[17:] for line in written}
 
 
 def test_a_row_has_the_next_time_in_the_zone_of_the_schedule_and_as_seen_from_now() -> None:
@@ -71,38 +66,36 @@ def test_a_row_says_why_it_stands_still_and_that_nobody_knows_its_task() -> None
     assert schedule_row(record(next_at=None, parked_at=1), NOBODY, NOW)[1:3] == ("parked", "")
 
 
-def test_a_pause_leaves_no_next_time_but_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_leaves_no_next_time_but_its_end() -> None:
     assert schedule_row(record(paused_at=1), SOMEBODY, NOW)[2] == ""
     until = from_datetime(NOW + timedelta(hours=3))
     paused = record(paused_at=1, paused_until=until)
     assert schedule_row(paused, SOMEBODY, NOW)[2] == "until 2030-01-31 17:00:00+02:00 (in 3h)"
-    assert "next" not in lines(paused, capsys)
+    assert "next" not in lines(paused)
 
 
-def test_a_pause_is_told_with_who_why_and_until_when(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pause_is_told_with_who_why_and_until_when() -> None:
     at = from_datetime(NOW)
     until = from_datetime(NOW + timedelta(hours=3))
     paused = record(paused_at=at, paused_by="ann", paused_reason="moving", paused_until=until)
-    assert lines(paused, capsys)["state"] == (
-        "paused 1h ago by ann: moving; until 2030-01-31 17:00:00+02:00 (in 2h)"
-    )
+    assert lines(paused)["state"] == ("paused 1h ago by ann: moving; until 2030-01-31 17:00:00+02:00 (in 2h)")
 
 
-def test_a_parked_schedule_says_why_and_a_pause_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_parked_schedule_says_why_and_a_pause_beside_it() -> None:
     at = from_datetime(NOW)
     parked = record(next_at=None, parked_at=at, paused_at=at)
-    assert lines(parked, capsys)["state"] == (
+    assert lines(parked)["state"] == (
         "parked 1h ago: no code declares it any more; paused 1h ago by somebody"
     )
 
 
-def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lines(record(), capsys, SOMEBODY)["task"] == "shop.tidy"
-    assert lines(record(), capsys, NOBODY)["task"] == "shop.tidy"
-    assert lines(record(), capsys, STRANGERS)["task"] == "shop.tidy, which no living worker knows"
-    assert "no living worker fires schedules" in lines(record(), capsys, STRANGERS)[""]
-    assert lines(record(), capsys, FIRES_ONLY)["task"] == "shop.tidy"
-    assert lines(record(), capsys, FIRES_ONLY)[""] == "no living worker runs jobs; start `duetime worker`"
+def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it() -> None:
+    assert lines(record(), SOMEBODY)["task"] == "shop.tidy"
+    assert lines(record(), NOBODY)["task"] == "shop.tidy"
+    assert lines(record(), STRANGERS)["task"] == "shop.tidy, which no living worker knows"
+    assert "no living worker fires schedules" in lines(record(), STRANGERS)[""]
+    assert lines(record(), FIRES_ONLY)["task"] == "shop.tidy"
+    assert lines(record(), FIRES_ONLY)[""] == "no living worker runs jobs; start `duetime worker`"
     assert [schedule_values(record(), fleet)["task_known"] for fleet in (SOMEBODY, NOBODY, STRANGERS)] == [
         True,
         None,
@@ -110,14 +103,14 @@ def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it(capsys: pytest.C
     ]
 
 
-def test_a_window_without_an_end_is_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_window_without_an_end_is_said_to_be_none() -> None:
     endless = record(misfire="all", misfire_window=LONGEST_DURATION, misfire_limit=5)
-    assert lines(endless, capsys)["misfire"] == "all, however late, at most 5 of them"
-    assert lines(record(), capsys)["misfire"] == "latest, at most 1 hour late"
+    assert lines(endless)["misfire"] == "all, however late, at most 5 of them"
+    assert lines(record())["misfire"] == "latest, at most 1 hour late"
 
 
-def test_jobs_made_by_hand_are_not_counted_as_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    assert lines(record(made=0, live=9), capsys)["made"] == "0 job(s) by itself; 9 pending or running"
+def test_jobs_made_by_hand_are_not_counted_as_its_own() -> None:
+    assert lines(record(made=0, live=9))["made"] == "0 job(s) by itself; 9 pending or running"
 
 
 def test_what_is_put_off_by_a_jitter_is_shown_with_when_it_falls_due() -> None:

@@ -24,7 +24,7 @@ def test_without_active_schedules_nobody_has_to_fire() -> None:
 
 def test_workers_that_leave_schedules_alone_do_not_count() -> None:
     check = check_plans([DUE], LiveWorkers((replace(ALIVE, fires=False),)), now=NOW)
-    assert (check.ok, check.detail) == (False, "1 active, and nobody fires them")
+    assert (check.ok, check.detail) == (False, "1 active, and no worker fires them")
     assert check.fix is not None
     assert "duetime scheduler" in check.fix
 
@@ -40,7 +40,7 @@ def test_tasks_that_no_living_worker_knows_are_named() -> None:
 
 def test_where_nobody_runs_jobs_no_task_is_called_unknown() -> None:
     check = check_plans([DUE], LiveWorkers((replace(ALIVE, queues=(), slots=0, tasks=()),)), now=NOW)
-    assert (check.ok, check.detail) == (False, "1 active, and nobody runs their jobs")
+    assert (check.ok, check.detail) == (False, "1 active, and no worker runs their jobs")
     assert check.fix == "start duetime worker MODULE:SCHEDULER"
 
 

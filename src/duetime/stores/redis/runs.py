@@ -12,12 +12,11 @@ import msgspec
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
-from duetime.model.stored import checked_claim, unreadable_row
 from duetime.model.job import Claim, NewJob, Token
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob
+from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unreadable_row
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId

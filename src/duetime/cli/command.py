@@ -1,0 +1,289 @@
+"""What commands share: their options, the scheduler or store that they name, and one way to run and answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias, TypeVar
+
+import click
+
+from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
+from duetime.errors import InvalidDuration
+from duetime.model.text import shown
+from duetime.model.time import parse_duration, to_datetime
+from duetime.runtime.running.handler import Handler
+from duetime.scheduler.lookup import close_names, task_not_found
+from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
+from duetime.stores.base import Store
+from duetime.stores.open import open_store
+
+F = TypeVar("F", bound=Callable[..., Any])
+AnsweringFunction: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]
+"""Takes a scheduler, and by name the options of its command."""
+
+_OUR_FOLDER = str(Path(__file__).parents[1])
+
+
+def client_command(function: AnsweringFunction) -> Callable[..., None]:
+    """Make a command of a function that takes a scheduler and returns an answer: by --url, --namespace and --json.
+
+    The scheduler is open while the coroutine runs. What a plain function does before it returns its coroutine, such
+    as to ask for a confirmation, comes before anything is opened.
+    """
+    return database_options(
+        _command(function, lambda given: client(given.pop("url"), given.pop("namespace")))
+    )
+
+
+def target_command(function: AnsweringFunction) -> Callable[..., None]:
+    """Make a command in the same way, for the scheduler that the argument MODULE:OBJECT names."""
+    argument = click.argument("target", metavar="MODULE:OBJECT")
+    return argument(_command(function, lambda given: load_scheduler(given.pop("target"))))
+
+
+def app_command(function: AnsweringFunction) -> Callable[..., None]:
+    """Make a command in the same way, with a client, or with the code of --app, which alone can check ARGUMENTS."""
+
+    def choose(given: dict[str, Any]) -> Scheduler:
+        url, namespace, app = (given.pop(name) for name in ("url", "namespace", "app"))
+        if given["arguments"] and app is None:
+            text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
+            raise CommandFailure(text, ExitCode.USAGE)
+        return client(url, namespace) if app is None else load_scheduler(app)
+
+    option = click.option(
+        "--app",
+        metavar="MODULE:OBJECT",
+        help="The code that other arguments are checked by; its database is meant.",
+    )
+    return database_options(option(_command(function, choose)))
+
+
+def _command(
+    function: AnsweringFunction, choose: Callable[[dict[str, Any]], Scheduler]
+) -> Callable[..., None]:
+    @functools.wraps(function)
+    def run(*, as_json: bool, **given: Any) -> None:
+        scheduler = choose(given)
+        run_answer(scheduler, function(scheduler, **given), as_json=as_json)
+
+    return json_option(run)
+
+
+def run_answer(scheduler: Scheduler, work: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+    """Open a scheduler, run the work of a command, and print its answer."""
+
+    async def run() -> Answer:
+        with contextlib.closing(work):
+            async with scheduler:
+                return await work
+
+    asyncio.run(run()).print(as_json=as_json)
+
+
+async def store_time(scheduler: Scheduler) -> datetime:
+    """Return the time on the store's clock."""
+    return to_datetime(await scheduler.store.now())
+
+
+def load_scheduler(target: str) -> Scheduler:
+    """Import a module, with the current folder on the path, and return the scheduler in it."""
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute or "/" in module_name or module_name.endswith(".py"):
+        text = f"{target!r} does not name a scheduler; write MODULE:OBJECT, such as myapp.jobs:scheduler"
+        raise CommandFailure(text, ExitCode.USAGE)
+    module = _import(module_name)
+    found: object = module
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise _no_attribute(module, attribute)
+        found = getattr(found, name)
+    if not isinstance(found, Scheduler):
+        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_did_you_mean(_schedulers_in(module))}"
+        raise CommandFailure(text, ExitCode.USAGE)
+    return found
+
+
+def known_task(scheduler: Scheduler, task: str) -> Handler:
+    """Return a task by its name, or raise `UnknownTask` with those that may be meant."""
+    if task not in scheduler.tasks:
+        raise task_not_found(task, scheduler.tasks)
+    return scheduler.tasks[task]
+
+
+def _import(name: str) -> ModuleType:
+    folder = os.getcwd()  # noqa: PTH109 - what goes on sys.path is text
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise _import_failed(name, error) from error
+        text = f"there is no module {error.name!r} in {folder} or on the Python path"
+        raise CommandFailure(text, ExitCode.USAGE) from None
+    except (Exception, SystemExit) as error:  # a script without a main guard may end itself
+        raise _import_failed(name, error) from error
+
+
+def _import_failed(name: str, error: BaseException) -> CommandFailure:
+    text = f"importing {name} failed{_failing_line(error)}: {type(error).__name__}: {error}; --debug shows the traceback"
+    return CommandFailure(text, exit_code_of(error))
+
+
+def _failing_line(error: BaseException) -> str:
+    """Say where in the user's code an import failed: the last frame that is neither ours nor Python's."""
+    if isinstance(error, SyntaxError):
+        return ""  # Its own text names file and line.
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((_OUR_FOLDER, "<frozen", importlib.__file__))
+    ]
+    return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def _no_attribute(module: ModuleType, attribute: str) -> CommandFailure:
+    offers = close_names(attribute, vars(module)) or _schedulers_in(module)
+    text = f"module {module.__name__!r} has no {attribute!r}{_did_you_mean(offers)}"
+    return CommandFailure(text, ExitCode.USAGE)
+
+
+def _schedulers_in(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
+
+
+def _did_you_mean(names: list[str]) -> str:
+    return f"; did you mean {' or '.join(names)}?" if names else ""
+
+
+@asynccontextmanager
+async def connected_store(
+    url: str | None, namespace: str, *, make: bool = False
+) -> AsyncGenerator[Store, None]:
+    """Connect to a database whatever its tables are like; unless `make`, a SQLite file must be there."""
+    store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=make)
+    await store.open(check=False)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def client(url: str | None, namespace: str) -> Scheduler:
+    """Return a client without tasks; it refuses tables that do not fit instead of changing them."""
+    return Scheduler(url or DEFAULT_URL, namespace=namespace, auto_migrate=False)
+
+
+def read_duration(text: str) -> timedelta:
+    """Read a length of time: `10s`, `1h30m`, or a number of seconds."""
+    given: str | float = text
+    with contextlib.suppress(ValueError):
+        given = float(text)
+    try:
+        return timedelta(microseconds=parse_duration(given, what="it"))
+    except InvalidDuration:
+        message = f"{text!r} is no duration; write 10s, 1h30m or a number of seconds"
+        raise click.BadParameter(message) from None
+
+
+def read_moment(text: str) -> datetime:
+    """Read a point in time in ISO 8601, which must name its zone."""
+    example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
+    read = _read_iso(text, example)
+    if read.utcoffset() is None:
+        raise click.BadParameter(f"{text!r} has no time zone; write {example}")
+    return read
+
+
+def read_moment_or_duration(text: str) -> datetime | timedelta:
+    """Read a length of time, or a point in time in ISO 8601, which must name its zone."""
+    with contextlib.suppress(click.BadParameter):
+        return read_duration(text)
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        example = "2h, or 2030-01-31T09:00:00+01:00"
+        raise click.BadParameter(
+            f"{text!r} is neither a duration nor a point in time; write {example}"
+        ) from None
+    return read_moment(text)
+
+
+def read_wall_moment(text: str) -> datetime:
+    """Read a point in time in ISO 8601, perhaps without a zone."""
+    with contextlib.suppress(ValueError):
+        date.fromisoformat(text)
+        raise click.BadParameter(f"{text!r} is a whole day; say the time, too, such as '{text} 03:00'")
+    return _read_iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
+
+
+def database_options(command: F) -> F:
+    """Add the options that say which database."""
+    url = click.option(
+        "--url",
+        envvar="DUETIME_URL",
+        help="The database; else $DUETIME_URL, else sqlite:///duetime.db in this folder. "
+        "A password is safer in the variable than in a command that others can list.",
+    )
+    namespace = click.option(
+        "--namespace", default="duetime", show_default=True, help="Which Duetime in that database."
+    )
+    return url(namespace(command))
+
+
+def _read_iso(text: str, example: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+by_option = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
+
+
+def schedule_names_argument(command: F) -> F:
+    """Take names of schedules; `-` stands for those on standard input, the first word of each line."""
+    names = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_read_names)
+    return names(command)
+
+
+def job_ids_argument(command: F) -> F:
+    """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
+    ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=read_ids)
+    return ids(command)
+
+
+def read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Put the ids on standard input in the place of `-`."""
+    return _with_input(given, what="ids")
+
+
+def _read_names(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    return _with_input(given, what="names")
+
+
+def _with_input(given: tuple[str, ...], *, what: str) -> tuple[str, ...]:
+    words = [found for word in given for found in (_words_on_input() if word == "-" else [word])]
+    if given and not words:
+        raise click.BadParameter(f"there are no {what} on standard input")
+    return tuple(dict.fromkeys(words))
+
+
+def _words_on_input() -> list[str]:
+    return [line.split()[0] for line in sys.stdin if line.strip()]

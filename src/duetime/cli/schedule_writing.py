@@ -1,0 +1,334 @@
+"""`duetime schedules put`, `edit`, `export` and `import`: schedules from options, and to and from files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import click
+
+from duetime.cli.command import (
+    F,
+    app_command,
+    by_option,
+    client,
+    database_options,
+    dry_run_option,
+    json_option,
+    known_task,
+    load_scheduler,
+    read_duration,
+    read_moment,
+    run_answer,
+    store_time,
+    target_command,
+)
+from duetime.cli.output import Answer, CommandFailure, ExitCode, say
+from duetime.cli.schedule_view import moment_text
+from duetime.model.schedule.files import read_trigger
+from duetime.model.schedule.options import ScheduleOptionValues
+from duetime.model.schedule.record import Misfire, Overlap
+from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ScheduleExport
+from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.task import read_arguments
+
+_TIME_OPTIONS = (
+    click.option("--cron", metavar="EXPRESSION", help="By a cron expression, such as '0 3 * * MON-FRI'."),
+    click.option("--every", metavar="DURATION", help="At equal intervals, such as 15m or '1 month'."),
+    click.option("--at", type=read_moment, multiple=True, metavar="MOMENT", help="Then; may be repeated."),
+    click.option("--rrule", metavar="RULE", help="By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
+    click.option(
+        "--tz",
+        metavar="ZONE",
+        help="The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]",
+    ),
+    click.option(
+        "--start",
+        type=read_moment,
+        metavar="MOMENT",
+        help="When it begins; --every and --rrule count from it.",
+    ),
+    click.option("--end", type=read_moment, metavar="MOMENT", help="When it ends."),
+    click.option("--times", type=click.IntRange(1), metavar="N", help="How many jobs it makes at most."),
+    click.option(
+        "--jitter",
+        type=read_duration,
+        metavar="DURATION",
+        help="Put each job off by its own amount, up to this.",
+    ),
+)
+_TIME_OPTION_NAMES = ("cron", "every", "at", "rrule", "tz", "start", "end", "times", "jitter")
+
+_POLICY_OPTIONS = (
+    click.option(
+        "--overlap", type=click.Choice(get_args(Overlap)), help="When the one before has not ended."
+    ),
+    click.option("--overlap-limit", type=int, metavar="N", help="How many may wait with queue_all."),
+    click.option("--misfire", type=click.Choice(get_args(Misfire)), help="What runs of what was missed."),
+    click.option(
+        "--misfire-window", type=read_duration, metavar="DURATION", help="How late one may still run."
+    ),
+    click.option("--misfire-limit", type=int, metavar="N", help="How many of those missed run with all."),
+    click.option("--pause-after", type=int, metavar="N", help="Pause it after this many failures in a row."),
+    click.option("--queue", metavar="NAME", help="In place of the task's own."),
+    click.option(
+        "--priority", type=int, metavar="N", help="From 0 (first) to 9, in place of the task's own."
+    ),
+    click.option("--retries", type=int, metavar="N", help="In place of the task's own."),
+    click.option("--timeout", type=read_duration, metavar="DURATION", help="In place of the task's own."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Mark its jobs; may be repeated."),
+)
+
+
+def definition_options(command: F) -> F:
+    """Add the options that make up a schedule."""
+    for option in reversed((*_TIME_OPTIONS, *_POLICY_OPTIONS)):
+        command = option(command)
+    return command
+
+
+def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], ScheduleOptionValues]:
+    """Return what was said about time, and the policies that were named; what was not given is left out."""
+    said = {name: value for name, value in given.items() if value not in (None, ())}
+    when = {name: said.pop(name) for name in _TIME_OPTION_NAMES if name in said}
+    if "at" in when:
+        when["at"] = list(when["at"])
+    return when, cast("ScheduleOptionValues", said)
+
+
+@click.command()
+@target_command
+@click.argument("name")
+@click.argument("task")
+@click.argument("arguments", nargs=-1)
+@definition_options
+@by_option
+def put(
+    scheduler: Scheduler, *, name: str, task: str, arguments: tuple[str, ...], by: str | None, **given: Any
+) -> Coroutine[Any, Any, Answer]:
+    """Store a schedule that calls TASK, in place of the one of this name if there is one.
+
+    All of it is replaced: arguments and options that are not given are as for a new schedule. To change some and keep
+    the others, use `duetime schedules edit`.
+
+    ARGUMENTS are name=value pairs, read as the type of the parameter, or one JSON object or array. Give one of
+    --cron, --every, --at and --rrule. Nothing is stored when anything is refused.
+
+    \b
+      duetime schedules put jobs:scheduler nightly jobs.tidy days=7 --cron "0 3 * * *" --tz Europe/Riga
+      duetime schedules put jobs:scheduler rates jobs.fetch --every 15m --overlap queue_one --tag money
+    """  # noqa: D301
+    handler = known_task(scheduler, task)
+    when, policies = split_definition(given)
+    trigger = read_trigger(when, name=name)
+    args, kwargs = read_arguments(handler, arguments)
+
+    async def act() -> Answer:
+        answer = await scheduler.schedules.put(
+            name, trigger, task, args=args, kwargs=kwargs, by=by, **policies
+        )
+        return await _outcome(scheduler, name, answer)
+
+    return act()
+
+
+@click.command()
+@app_command
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+@definition_options
+@by_option
+def edit(
+    scheduler: Scheduler, *, name: str, arguments: tuple[str, ...], by: str | None, **given: Any
+) -> Coroutine[Any, Any, Answer]:
+    """Change what is given of a schedule, and nothing else.
+
+    ARGUMENTS take the place of the schedule's own: name=value pairs, or one JSON object or array. They are checked
+    by the task, so they need --app. What is said about time is the whole of it: --cron "0 4 * * *" without --tz
+    means UTC. Tags take the place of those before. Nothing is changed when anything is refused.
+
+    \b
+      duetime schedules edit nightly --cron "0 4 * * *" --tz Europe/Riga
+      duetime schedules edit nightly --queue slow --retries 5
+      duetime schedules edit nightly days=30 --app jobs:scheduler
+    """  # noqa: D301
+    when, values = split_definition(given)
+    changes: dict[str, Any] = dict(values)
+    if not (when or values or arguments):
+        raise CommandFailure("say what to change, such as --queue slow", ExitCode.USAGE)
+    if when:
+        changes["trigger"] = read_trigger(when, name=name)
+
+    async def act() -> Answer:
+        changes.update(await new_arguments(scheduler, name, arguments))
+        return await _outcome(scheduler, name, await scheduler.schedules.edit(name, by=by, **changes))
+
+    return act()
+
+
+async def new_arguments(scheduler: Scheduler, name: str, given: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments that take the place of a schedule's own, checked by its task; nothing if none are given."""
+    if not given:
+        return {}
+    handler = known_task(scheduler, (await scheduler.schedules.get(name)).task)
+    return read_arguments(handler, given)._asdict()
+
+
+async def _outcome(scheduler: Scheduler, name: str, answer: str) -> Answer:
+    """Tell what came of it, and when the schedule runs next."""
+    schedule, now = await scheduler.schedules.get(name), await store_time(scheduler)
+    following, searched = schedule.next_at, schedule.searched_until
+    next_at = None if following is None else following.isoformat()
+    lines = [f"{name}  {answer}: {schedule.description}"]
+    if following is not None and not schedule.paused:
+        lines.append(f"next: {moment_text(following, now)}")
+    if searched is not None:
+        lines.append(f"next: none found up to {moment_text(searched, now)}, when the search goes on")
+    values = {"schedule": name, "answer": answer, "when": schedule.description, "next_at": next_at}
+    return Answer(values=values, lines=lines)
+
+
+_SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".crontab": "crontab", ".cron": "crontab"}
+
+_format_option = click.option(
+    "--format",
+    "style",
+    type=click.Choice(get_args(FileFormat)),
+    help="What kind of file; else as the file's name says, else json.",
+)
+
+
+@click.command()
+@database_options
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@_format_option
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+def export(
+    *, url: str | None, namespace: str, names: tuple[str, ...], style: str | None, output: Path | None
+) -> None:
+    """Write schedules to a file or to standard output: all, or those named.
+
+    Parked and ended ones are left out. A crontab has the times, tasks and arguments alone; JSON and YAML have
+    everything.
+
+    \b
+      duetime schedules export > schedules.json
+      duetime schedules export nightly weekly --output schedules.yaml
+      duetime schedules export --format crontab
+    """  # noqa: D301
+    kind = style or _format_by_name(output)
+
+    async def read() -> ScheduleExport:
+        async with client(url, namespace) as scheduler:
+            return await scheduler.schedules.export(names or None, format=kind)
+
+    made = asyncio.run(read())
+    if output is None:
+        click.echo(made.text, nl=False)
+    else:
+        _write_file(output, made.text)
+        say(f"{made.count} schedule(s) written to {output}")
+    for note in made.notes:
+        say(note, err=True)
+
+
+@click.command("import")
+@database_options
+@click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
+@_format_option
+@click.option("--no-check", is_flag=True, help="Take tasks and arguments as they are, without the code.")
+@by_option
+@dry_run_option
+@json_option
+def import_(
+    *,
+    url: str | None,
+    namespace: str,
+    words: tuple[str, ...],
+    style: str | None,
+    no_check: bool,
+    by: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Store the schedules of a file: all of them, or none if anything is wrong with one.
+
+    MODULE:OBJECT is the scheduler whose tasks and database are meant; with --no-check the database is that of
+    --url, and the tasks are not looked at. `-` reads standard input. Schedules that the file does not have stay as
+    they are, and what is paused stays paused.
+
+    \b
+      duetime schedules import jobs:scheduler schedules.yaml --dry-run
+      duetime schedules import --no-check --url sqlite:///other.db schedules.json
+      crontab -l | duetime schedules import jobs:scheduler - --format crontab
+    """  # noqa: D301
+    *targets, name = words
+    if len(targets) != (0 if no_check else 1):
+        message = (
+            "with --no-check give the file alone"
+            if no_check
+            else "give MODULE:OBJECT and a file, or --no-check and a file"
+        )
+        raise CommandFailure(message, ExitCode.USAGE)
+    text = _read_file(name)
+    scheduler = client(url, namespace) if no_check else load_scheduler(targets[0])
+    kind = style or _format_by_name(None if name == "-" else Path(name))
+    source = "standard input" if name == "-" else name
+
+    async def act() -> Answer:
+        done = await scheduler.schedules.import_(
+            text, format=kind, check=not no_check, source=source, by=by, dry_run=dry_run
+        )
+        outcomes = (
+            f"{schedule}  {'would be ' if dry_run and outcome != 'unchanged' else ''}{outcome}"
+            for schedule, outcome in done.schedules.items()
+        )
+        return Answer(
+            values={"dry_run": dry_run, "schedules": dict(done.schedules), "notes": list(done.notes)},
+            lines=outcomes if done.schedules else ["no schedules"],
+            notes=[f"{source}: {note}" for note in done.notes],
+        )
+
+    run_answer(scheduler, act(), as_json=as_json)
+
+
+def _format_by_name(path: Path | None) -> str:
+    if path is None:
+        return "json"
+    return "crontab" if path.name == "crontab" else _SUFFIXES.get(path.suffix.lower(), "json")
+
+
+def _read_file(name: str) -> str:
+    """Read a file, and not more of it than is taken."""
+    try:
+        if name == "-":
+            return sys.stdin.read(MAX_FILE_LENGTH + 1)
+        with Path(name).open(encoding="utf-8", newline="") as file:
+            return file.read(MAX_FILE_LENGTH + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandFailure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
+
+
+def _write_file(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, since arguments may be secret, and all of it or nothing."""
+    try:
+        if path.exists() and not path.is_file():
+            # A pipe or a device stays what it is.
+            path.write_text(text, encoding="utf-8")
+            return
+        target = path.resolve()
+        handle, made = tempfile.mkstemp(dir=target.parent, prefix=".duetime-")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(made).replace(target)
+        except BaseException:
+            Path(made).unlink()
+            raise
+    except OSError as error:
+        raise CommandFailure(f"{path} cannot be written: {error}", ExitCode.FAILURE) from None
