@@ -159,7 +159,7 @@ class JobStore(Protocol):
         """Store all jobs and entries or none, and hint the workers; return the id each request is stored under.
 
         A request whose key another job of its task has is served by that job, replaces it, or takes the key
-        over, as `model.keys.judge` decides; two with one key in a batch count as coming one after the other.
+        over, as `model.job.decide_key` decides; two with one key in a batch count as coming one after the other.
         Raises `KeyTaken` for one that insists on its own job, and then stores nothing.
 
         With `tx`, a caller's own transaction on this store's database, they are stored when that commits, and

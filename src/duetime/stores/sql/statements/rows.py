@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from duetime.model.audit import AuditEntry, StoredAuditEntry, read_detail
-from duetime.model.invalid_rows import checked_claim
+from duetime.model.stored import checked_claim
 from duetime.model.job import Claim, NewJob, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
