@@ -72,7 +72,7 @@ _BATCH = 1_000
 Call = Callable[[int, int], Any]
 
 
-class Crew:
+class FleetTasks:
     """A scheduler with the tasks of the growth benchmark."""
 
     def __init__(self, url: str, notes: Path) -> None:
@@ -113,7 +113,7 @@ async def work(*, url: str, notes: str, workers: int) -> None:
     """In a process of its own: work until told to finish; each worker has a scheduler and connections of its own."""
     async with AsyncExitStack() as stack:
         for _ in range(workers):
-            scheduler = Crew(url, Path(notes)).scheduler
+            scheduler = FleetTasks(url, Path(notes)).scheduler
             await stack.enter_async_context(scheduler)
             queues = {"default": None, NARROW: WIDTH}
             await stack.enter_async_context(scheduler.worker(concurrency=_WIDE, queues=queues))
@@ -128,9 +128,9 @@ class Fleet:
     pids: tuple[int, ...]
     notes: Notes
 
-    def client(self) -> Crew:
+    def client(self) -> FleetTasks:
         """Return a client of the store."""
-        return Crew(self.url, self.notes.path)
+        return FleetTasks(self.url, self.notes.path)
 
     def processor(self) -> float:
         """Return the processor seconds that all of them have used."""
@@ -186,13 +186,13 @@ def drain(engine: Engine, fleet: Fleet, *, jobs: int, waiting: bool = False) -> 
 
 
 async def _drain(engine: Engine, fleet: Fleet, jobs: int, *, waiting: bool) -> Drained:
-    crew = fleet.client()
-    call: Call = crew.wait.call if waiting else crew.note.call
+    tasks = fleet.client()
+    call: Call = tasks.wait.call if waiting else tasks.note.call
     queue = NARROW if waiting else "default"
-    async with crew.scheduler as scheduler:
+    async with tasks.scheduler as scheduler:
         await scheduler.queues.pause(queue)
         fleet.notes.clear()
-        await crew.put(jobs, call, lambda _: now())
+        await tasks.put(jobs, call, lambda _: now())
         before, used = engine.load(), fleet.processor()
         await scheduler.queues.resume(queue)
         found = await asyncio.to_thread(fleet.notes.wait, jobs, within=_PATIENCE)
@@ -207,11 +207,11 @@ def on_time(fleet: Fleet, *, jobs: int, rate: int) -> Figures:
 
 
 async def _on_time(fleet: Fleet, jobs: int, rate: int) -> Figures:
-    crew = fleet.client()
+    tasks = fleet.client()
     fleet.notes.clear()
-    async with crew.scheduler:
+    async with tasks.scheduler:
         first = now() + int(_LEAD * _SECOND)
-        await crew.put(jobs, crew.later, lambda n: first + n * _SECOND // rate)
+        await tasks.put(jobs, tasks.later, lambda n: first + n * _SECOND // rate)
         assert now() < first, "scheduling took longer than the lead"
         return await _late(fleet, jobs)
 
@@ -222,12 +222,12 @@ def start(fleet: Fleet, *, pings: int) -> Figures:
 
 
 async def _start(fleet: Fleet, pings: int) -> Figures:
-    crew = fleet.client()
+    tasks = fleet.client()
     fleet.notes.clear()
-    async with crew.scheduler:
+    async with tasks.scheduler:
         for n in range(pings):
             await asyncio.sleep(random.uniform(0.02, 0.05))
-            await crew.note.enqueue(n, now())
+            await tasks.note.enqueue(n, now())
         return await _late(fleet, pings)
 
 
@@ -236,24 +236,24 @@ async def _late(fleet: Fleet, jobs: int) -> Figures:
     return spread([entry.late / 1000 for entry in checked(found, expected=jobs)])
 
 
-def enqueue(engine: Engine, crew: Crew, *, singles: int, bulk: int) -> Figures:
+def enqueue(engine: Engine, tasks: FleetTasks, *, singles: int, bulk: int) -> Figures:
     """Return enqueues per second with no one at work, and how many pages of the database each touches."""
-    return asyncio.run(_enqueue(engine, crew, singles, bulk))
+    return asyncio.run(_enqueue(engine, tasks, singles, bulk))
 
 
-async def _enqueue(engine: Engine, crew: Crew, singles: int, bulk: int) -> Figures:
-    async with crew.scheduler:
+async def _enqueue(engine: Engine, tasks: FleetTasks, singles: int, bulk: int) -> Figures:
+    async with tasks.scheduler:
         # With the arguments of jobs for later: smaller rows would find a place in the last gap of every page of those.
-        await crew.note.enqueue(0, now())
+        await tasks.note.enqueue(0, now())
         before, began = engine.load(), time.perf_counter()
         for n in range(singles):
-            await crew.note.enqueue(n, now())
+            await tasks.note.enqueue(n, now())
         figures = {"enqueue": singles / (time.perf_counter() - began)}
         if before is not None:
             load = _since(engine, before)
             figures["pages_enqueue"] = sum(each.pages for each in load.calls.values()) / singles
         began = time.perf_counter()
-        await crew.put(bulk, crew.note.call, lambda _: now())
+        await tasks.put(bulk, tasks.note.call, lambda _: now())
         return {**figures, "bulk": bulk / (time.perf_counter() - began)}
 
 

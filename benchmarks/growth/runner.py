@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.growth import fleets
 from benchmarks.growth.engines import ENGINES, Engine, Load
-from benchmarks.growth.fleets import Crew, Figures, Fleet, fleet
+from benchmarks.growth.fleets import Figures, Fleet, FleetTasks, fleet
 from benchmarks.growth.sizes import Sizes
 from benchmarks.ledger import Entry, WrongRun, checked, now, spread
 from benchmarks.places import fill
@@ -89,12 +89,12 @@ def over_crowds(engine: Engine, sizes: Sizes) -> Iterator[tuple[Figures, dict[st
 
 async def _answered(engine: Engine, crowd: Fleet, events: int) -> Load:
     """Give the crowd one job after the other, and return what the server was asked meanwhile."""
-    crew = crowd.client()
+    tasks = crowd.client()
     crowd.notes.clear()
-    async with crew.scheduler:
+    async with tasks.scheduler:
         before = engine.load()
         for n in range(events):
-            await crew.note.enqueue(n, 0)
+            await tasks.note.enqueue(n, 0)
             await asyncio.sleep(_GAP)
         found = await asyncio.to_thread(crowd.notes.wait, events, within=_PATIENCE)
         after = engine.load()
@@ -128,14 +128,14 @@ def over_stored(engine: Engine, sizes: Sizes) -> Iterator[Figures]:
 
 
 async def _fill(url: str, first: int, last: int) -> None:
-    crew = Crew(url, _NOWHERE)
+    tasks = FleetTasks(url, _NOWHERE)
     due = now() + _A_DAY
-    async with crew.scheduler:
-        await crew.put(last - first, crew.later, lambda n: due + (first + n) * 1_000_000)
+    async with tasks.scheduler:
+        await tasks.put(last - first, tasks.later, lambda n: due + (first + n) * 1_000_000)
 
 
 def _with_stored(engine: Engine, sizes: Sizes) -> Figures:
-    figures = fleets.enqueue(engine, Crew(engine.url, _NOWHERE), singles=sizes.singles, bulk=sizes.bulk)
+    figures = fleets.enqueue(engine, FleetTasks(engine.url, _NOWHERE), singles=sizes.singles, bulk=sizes.bulk)
     engine.tidy()
     with fleet(engine.url, processes=1) as started:
         begun = fleets.start(started, pings=sizes.pings)

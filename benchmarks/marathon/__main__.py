@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.marathon.run import GROUNDS, Marathon, run
+from benchmarks.marathon.run import DATABASES, Marathon, run
 from benchmarks.report import machine
 
 _QUARTERS = ("first", "second", "third", "last")
@@ -20,7 +20,7 @@ _ROW = "{:<8} {:>10} {:>10} {:>10} {:>10} {:>10}"
 @click.command()
 @click.option("--jobs", type=click.IntRange(min=1), default=1_000_000, help="How many jobs to drain.")
 @click.option(
-    "--store", "stores", multiple=True, type=click.Choice(list(GROUNDS)), help="Only this database."
+    "--store", "stores", multiple=True, type=click.Choice(list(DATABASES)), help="Only this database."
 )
 @click.option(
     "--json", "file", type=click.Path(dir_okay=False, path_type=Path), help="Also write all samples here."
@@ -29,7 +29,7 @@ _ROW = "{:<8} {:>10} {:>10} {:>10} {:>10} {:>10}"
 def main(*, jobs: int, stores: tuple[str, ...], file: Path | None, check: bool) -> None:
     """Drain a million jobs and tell whether memory is flat, sizes are bounded and the rate lasts."""
     found: list[Marathon] = []
-    for engine in stores or tuple(GROUNDS):
+    for engine in stores or tuple(DATABASES):
         print(f"{engine}: storing and draining {jobs:,} jobs", file=sys.stderr, flush=True)
         found.append(run(engine, jobs=jobs))
         print("\n".join(lines(found[-1])), flush=True)

@@ -209,7 +209,7 @@ class Extent(NamedTuple):
     dead: int = 0
 
 
-class Ground(Protocol):
+class Database(Protocol):
     """A database to drain."""
 
     @property
@@ -299,20 +299,20 @@ class _Server:
 
 
 @contextmanager
-def sqlite() -> Iterator[Ground]:
+def sqlite() -> Iterator[Database]:
     """Make a SQLite file on the disk that holds temporary files."""
     with tempfile.TemporaryDirectory(prefix="duetime-marathon-") as folder:
         yield _File(Path(folder))
 
 
 @contextmanager
-def postgres() -> Iterator[Ground]:
+def postgres() -> Iterator[Database]:
     """Start a durable PostgreSQL with its stock settings."""
     with PostgresServer(fsync=True) as server:
         yield _Server(server)
 
 
-GROUNDS = {"sqlite": sqlite, "postgres": postgres}
+DATABASES = {"sqlite": sqlite, "postgres": postgres}
 
 
 def _size(path: Path) -> float:
@@ -346,37 +346,37 @@ def run(engine: str, *, jobs: int) -> Marathon:
     """Store and drain, and judge; raises when a job was lost or ran twice."""
     # A short one is looked at more often, so that its quarters can be told apart.
     look = max(_SHORTEST_LOOK, min(_LOOK, _LOOK * jobs / 1_000_000))
-    with GROUNDS[engine]() as ground, tempfile.TemporaryDirectory(prefix="duetime-marathon-") as folder:
-        children.run(fill, url=ground.url, jobs=jobs)
-        ground.vacuum()
-        written = ground.written()
-        samples = drained(ground, Path(folder) / "tally", jobs, look)
+    with DATABASES[engine]() as database, tempfile.TemporaryDirectory(prefix="duetime-marathon-") as folder:
+        children.run(fill, url=database.url, jobs=jobs)
+        database.vacuum()
+        written = database.written()
+        samples = drained(database, Path(folder) / "tally", jobs, look)
         if written is not None:
-            written = (ground.written() or 0.0) - written
-        room = room_of(ground, Path(folder) / "encore", jobs, look)
+            written = (database.written() or 0.0) - written
+        room = room_of(database, Path(folder) / "encore", jobs, look)
         parts = quarters(samples, jobs)
         return Marathon(
             engine=engine,
-            facts=ground.facts,
+            facts=database.facts,
             jobs=jobs,
             samples=tuple(samples),
             parts=tuple(parts),
             room=room,
             written=written,
-            verdicts=tuple(judge(parts, room, ground.bounds)),
+            verdicts=tuple(judge(parts, room, database.bounds)),
         )
 
 
-def drained(ground: Ground, file: Path, jobs: int, look: float) -> list[Sample]:
+def drained(database: Database, file: Path, jobs: int, look: float) -> list[Sample]:
     """Let a worker process drain jobs, and return what was seen meanwhile; each job must have run once."""
     tally = Tally(file, jobs)
     samples: list[Sample] = []
-    with children.started(drain, url=ground.url, file=str(file), jobs=jobs) as worker:
+    with children.started(drain, url=database.url, file=str(file), jobs=jobs) as worker:
         worker.wait_ready()
         began = moved = time.monotonic()
         while tally.done < jobs:
             time.sleep(look)
-            extent, now = ground.extent(), time.monotonic()
+            extent, now = database.extent(), time.monotonic()
             if not samples or samples[-1].done < tally.done:
                 moved = now
             elif now - moved > _STALLED:
@@ -392,17 +392,17 @@ def drained(ground: Ground, file: Path, jobs: int, look: float) -> list[Sample]:
     return samples
 
 
-def room_of(ground: Ground, file: Path, jobs: int, look: float) -> Room:
+def room_of(database: Database, file: Path, jobs: int, look: float) -> Room:
     """Compare what the records take with a copy, and see whether a few more use the room that is free."""
     more = max(1, jobs // _ENCORE)
-    end = ground.extent().table
-    ground.vacuum()
-    before = ground.extent().table
-    children.run(fill, url=ground.url, jobs=more)
-    drained(ground, file, more, look)
-    ground.vacuum()
-    grown = max(0.0, ground.extent().table - before)
-    fresh = ground.fresh()
+    end = database.extent().table
+    database.vacuum()
+    before = database.extent().table
+    children.run(fill, url=database.url, jobs=more)
+    drained(database, file, more, look)
+    database.vacuum()
+    grown = max(0.0, database.extent().table - before)
+    fresh = database.fresh()
     share = more / (jobs + more)
     return Room(end=end, fresh=fresh * (1 - share), encore=grown, encore_fresh=fresh * share)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import children
-from benchmarks.marathon.run import GROUNDS, drained, fill, room_of
+from benchmarks.marathon.run import DATABASES, drained, fill, room_of
 
 JOBS = 300
 
@@ -15,11 +15,11 @@ JOBS = 300
 @pytest.mark.timeout(180)
 def test_all_jobs_are_drained_and_the_room_they_take_is_known(sql_url: str, tmp_path: Path) -> None:
     engine = "sqlite" if sql_url.startswith("sqlite") else "postgres"
-    with GROUNDS[engine]() as ground:
-        children.run(fill, url=ground.url, jobs=JOBS)
-        samples = drained(ground, tmp_path / "tally", JOBS, 0.001)
+    with DATABASES[engine]() as database:
+        children.run(fill, url=database.url, jobs=JOBS)
+        samples = drained(database, tmp_path / "tally", JOBS, 0.001)
         assert all(sample.memory > 1 and sample.table > 0 for sample in samples)
-        room = room_of(ground, tmp_path / "encore", JOBS, 0.001)
+        room = room_of(database, tmp_path / "encore", JOBS, 0.001)
         assert 0 < room.fresh <= room.end * 1.1
         assert room.encore_fresh == pytest.approx(room.fresh / 10)
-        assert (ground.written() is None) == (engine == "sqlite")
+        assert (database.written() is None) == (engine == "sqlite")
