@@ -48,26 +48,22 @@ class NoOccurrence:
 NEVER = NoOccurrence(LATEST)
 
 
+@dataclass(slots=True)
 class SearchBudget:
     """The steps that a search has left, and the last instant that is of interest."""
 
-    __slots__ = ("left", "until")
-
-    def __init__(self, until: Instant, left: int = MOST_SEARCH_STEPS) -> None:
-        self.until = until
-        self.left = left
+    until: Instant
+    left: int = MOST_SEARCH_STEPS
 
 
+@dataclass(slots=True)
 class SearchMemory:
     """The last answer of a trigger that took many steps, and the instant from which it holds.
 
     Both are replaced in one assignment, so that threads may share it.
     """
 
-    __slots__ = ("answer",)
-
-    def __init__(self) -> None:
-        self.answer: tuple[Instant, Instant | NoOccurrence] | None = None
+    answer: tuple[Instant, Instant | NoOccurrence] | None = None
 
 
 _MOST_TIMES = 1_000_000_000
@@ -185,7 +181,7 @@ class Trigger(Protocol):
         return Between(self, first, None if end is None else from_datetime(end, what="end"))
 
     def at_most(self, times: int) -> AtMost:
-        """Return this rule for a schedule that makes so many jobs and then ends."""
+        """Return this rule for a schedule that ends when it has made this number of jobs."""
         from duetime.model.triggers.combined import AtMost
 
         return AtMost(self, times)

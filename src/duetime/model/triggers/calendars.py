@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
@@ -479,7 +479,7 @@ def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo 
     days = list(islice(dates, MOST_DATES + 1))
     if len(days) > MOST_DATES:
         raise InvalidTrigger(f"holidays() takes at most {MOST_DATES} dates")
-    names: Mapping[date, str] = dates if isinstance(dates, Mapping) else {}
+    names: Mapping[date, str] = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else {}
     return Holidays(dates=tuple((day, names[day] if names else "") for day in days), tz=_zone_key(tz))
 
 

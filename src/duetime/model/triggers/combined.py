@@ -64,10 +64,11 @@ class CombinedTrigger(Trigger):
             raise InvalidTrigger(
                 f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
             )
-        object.__setattr__(self, "tz", inner[0].tz)
-        object.__setattr__(self, "times", inner[0].times)
-        object.__setattr__(self, "cost", sum(part.cost for part in inner))
-        object.__setattr__(self, "memory", SearchMemory() if all(map(_has_start, inner)) else None)
+        memory = SearchMemory() if all(map(_has_start, inner)) else None
+        cost = sum(part.cost for part in inner)
+        derived = {"tz": inner[0].tz, "times": inner[0].times, "cost": cost, "memory": memory}
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:

@@ -105,7 +105,7 @@ class Cron(Trigger):
 def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every:
     """Return the trigger for a cron expression of five fields, or of six with seconds first.
 
-    Understood besides numbers, lists, ranges, steps and names: `L`, `LW`, `15W`, `FRI#2`, `FRIL`; `H` (a value drawn
+    Understood in addition to numbers, lists, ranges, steps and names: `L`, `LW`, `15W`, `FRI#2`, `FRIL`; `H` (a value drawn
     from the seed, which is the schedule's name unless given); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`;
     `@every 15m`; and a zone in front, as in `TZ=Europe/Riga 0 3 * * *`.
     """

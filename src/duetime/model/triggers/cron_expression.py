@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from calendar import isleap
 from collections import defaultdict
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
+from itertools import chain
 from typing import NoReturn, TypeAlias
 
 from duetime.errors import InvalidCron
@@ -209,6 +211,7 @@ _SUNDAY_AGAIN = 7
 
 _HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
 _RANGE = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?", re.ASCII)
+_LAST_DAYS = {"L": "last", "LW": "last_workday"}
 _NEAR = re.compile(r"(\d+)W", re.ASCII)
 _NTH = re.compile(r"(\w+)#([1-5])", re.ASCII)
 _FINAL = re.compile(r"(\w+)L", re.ASCII)
@@ -359,37 +362,19 @@ def _read(part: CronToken, kind: CronFieldKind, seed: str) -> dict[Slot, int]:
 
 def _read_item(item: CronToken, kind: CronFieldKind, seed: str) -> tuple[Slot, int]:
     text = item.text.upper()
-    special = None
-    if kind is DATE_FIELD:
-        special = _special_date(item, text)
-    elif kind is WEEKDAY_FIELD:
-        special = _special_weekday(item, text)
-    if special is not None:
-        return special
+    if kind is DATE_FIELD and text in _LAST_DAYS:
+        return _LAST_DAYS[text], 1
+    if kind is DATE_FIELD and (match := _NEAR.fullmatch(text)):
+        return "near", 1 << _number(item, kind, match[1])
+    if kind is WEEKDAY_FIELD and (match := _NTH.fullmatch(text)):
+        return "nth", 1 << 7 * (int(match[2]) - 1) + _number(item, kind, match[1]) % _SUNDAY_AGAIN
+    if kind is WEEKDAY_FIELD and (match := _FINAL.fullmatch(text)):
+        return "final", 1 << _number(item, kind, match[1]) % _SUNDAY_AGAIN
     if match := _HASHED.fullmatch(text):
         return "plain", _hashed(item, kind, match, seed)
-    match = _RANGE.fullmatch(text)
-    if match is None:
+    if (match := _RANGE.fullmatch(text)) is None:
         item.refuse(kind.name, expected=kind.expected, example=kind.example)
     return "plain", _range(item, kind, match)
-
-
-def _special_date(item: CronToken, text: str) -> tuple[Slot, int] | None:
-    if text == "L":
-        return "last", 1
-    if text == "LW":
-        return "last_workday", 1
-    if match := _NEAR.fullmatch(text):
-        return "near", 1 << _number(item, DATE_FIELD, match[1])
-    return None
-
-
-def _special_weekday(item: CronToken, text: str) -> tuple[Slot, int] | None:
-    if match := _NTH.fullmatch(text):
-        return "nth", 1 << 7 * (int(match[2]) - 1) + _number(item, WEEKDAY_FIELD, match[1]) % _SUNDAY_AGAIN
-    if match := _FINAL.fullmatch(text):
-        return "final", 1 << _number(item, WEEKDAY_FIELD, match[1]) % _SUNDAY_AGAIN
-    return None
 
 
 def _range(item: CronToken, kind: CronFieldKind, match: re.Match[str]) -> int:
@@ -416,9 +401,6 @@ def _hashed(item: CronToken, kind: CronFieldKind, match: re.Match[str], seed: st
         low, high = _number(item, kind, first), _number(item, kind, last)
         if low > high:
             item.refuse(kind.name, expected="the smaller value first", example="H(0-29) * * * *")
-    # Here, since few rules need it: it sets up all of OpenSSL's hashes.
-    import hashlib
-
     digest = hashlib.blake2b(f"{kind.name}:{seed}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     draw = int.from_bytes(digest, "big")
     if not step:
@@ -466,11 +448,7 @@ def describe_cron(fields: CronFields) -> str:
 
 
 def _time(fields: CronFields) -> str:
-    seconds, minutes, hours = (
-        bit_positions(fields.seconds),
-        bit_positions(fields.minutes),
-        bit_positions(fields.hours),
-    )
+    seconds, minutes, hours = map(bit_positions, (fields.seconds, fields.minutes, fields.hours))
     if (times := times_in_words(hours, minutes, seconds)) is not None:
         return times
     if seconds == [0]:
@@ -537,10 +515,8 @@ def _runs(values: list[int]) -> str:
             runs[-1].append(value)
         else:
             runs.append([value])
-    told: list[str] = []
-    for run in runs:
-        told += [f"{run[0]} to {run[-1]}"] if len(run) >= _SHORTEST_RUN else [str(value) for value in run]
-    return join_words(told)
+    told = [[f"{run[0]} to {run[-1]}"] if len(run) >= _SHORTEST_RUN else map(str, run) for run in runs]
+    return join_words([*chain.from_iterable(told)])
 
 
 def _plural(values: list[int], unit: str) -> str:

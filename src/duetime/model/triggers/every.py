@@ -127,7 +127,7 @@ class Every(RepeatedTrigger):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarSteps(RepeatedTrigger):
-    """Occurrences at `start` and every so many months after it, each computed from the start, so that none drifts.
+    """Occurrences at `start` and each time `months` later, each computed from the start, so that none drifts.
 
     The time of day is that of the start on the wall clock. A month without the day has its last day instead, or with
     `missing="skip"` none.

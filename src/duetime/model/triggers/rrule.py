@@ -77,6 +77,8 @@ class RRule(Trigger):
     _zone: Zone = field(init=False, repr=False, compare=False)
     _parts: dict[str, str] = field(init=False, repr=False, compare=False)
     """The parts of the rule, with what it leaves open taken from the start, so that it can be asked from anywhere."""
+    _dates: Any = field(init=False, repr=False, compare=False)
+    """The same as dateutil reads it; it begins at the start."""
     _first: int = field(init=False, repr=False, compare=False)
     _end: Instant = field(init=False, repr=False, compare=False)
 
@@ -85,13 +87,15 @@ class RRule(Trigger):
         text, place = _checked_text(self.rule), zone(self.tz)
         start = self.start - self.start % SECOND
         first = wall_second_at(place, start)
-        parts = _read_parts(text)
-        derived = {
-            "_zone": place,
-            "_end": _end(parts.pop("UNTIL", None), place.key),
-            "_parts": _completed(parts, _EPOCH + timedelta(seconds=first)),
-            "_first": first,
-        }
+        parts, begin = _read_parts(text), _EPOCH + timedelta(seconds=first)
+        end = _end(parts.pop("UNTIL", None), place.key)
+        parts = _completed(parts, begin)
+        whole, read = ";".join(f"{name}={value}" for name, value in parts.items()), _dateutil().rrulestr
+        try:
+            dates = read(whole, dtstart=begin)
+        except ValueError as error:
+            raise InvalidTrigger(f"the rule {text!r} cannot be: {error}") from error
+        derived = {"_zone": place, "_end": end, "_parts": parts, "_dates": dates, "_first": first}
         for name, value in {"rule": text, "start": start, "tz": place.key, **derived}.items():
             object.__setattr__(self, name, value)
         if self.after(start - 1) is None:
@@ -130,13 +134,9 @@ class RRule(Trigger):
         moved = _moved(begin)
         begin = begin.replace(year=begin.year + moved * _REPEATS)
         wanted = _EPOCH + timedelta(seconds=wall + moved * _REPEATS_SECONDS)
-        text, read = ";".join(f"{name}={value}" for name, value in self._parts.items()), _dateutil().rrulestr
-        try:
-            for found in read(text, dtstart=begin):
-                if found >= wanted:
-                    return int((found - _EPOCH) // timedelta(seconds=1)) - moved * _REPEATS_SECONDS
-        except ValueError as error:
-            raise InvalidTrigger(f"the rule {self.rule!r} cannot be: {error}") from error
+        for found in self._dates.replace(dtstart=begin):
+            if found >= wanted:
+                return int((found - _EPOCH) // timedelta(seconds=1)) - moved * _REPEATS_SECONDS
         return None
 
     def _last_day(self, wall: int) -> datetime:

@@ -31,17 +31,12 @@ from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
 
-
-def _read_at(*, instants: list[Any]) -> At:
-    return At(tuple(instants))
-
-
 _READERS: dict[object, Callable[..., Trigger]] = {
     "cron": Cron,
     "every": Every,
     "steps": CalendarSteps,
     "rrule": RRule,
-    "at": _read_at,
+    "at": At,
     "union": Union,
     "intersection": Intersection,
     "except": Except,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -108,9 +109,7 @@ def zone(key: object) -> Zone:
 
 
 def nearest_zone_name(key: str) -> str | None:
-    """Return the name of the zone that somebody may have meant."""
-    import difflib
-
+    """Return the name of the zone that may have been meant."""
     names = {name.casefold(): name for name in available_timezones()}
     near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
     return names[near[0]] if near else None

@@ -205,13 +205,13 @@ def test_a_search_looks_no_further_than_five_hundred_years(
 ) -> None:
     trigger = rrule("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=29", start=datetime(1970, 1, 1, tzinfo=UTC))
     begins: list[datetime] = []
-    original = dateutil.rrule.rrulestr
+    original = dateutil.rrule.rrule.replace
 
-    def remembering(text: str, *, dtstart: datetime) -> Any:
+    def remembering(rule: Any, *, dtstart: datetime) -> Any:
         begins.append(dtstart)
-        return original(text, dtstart=dtstart)
+        return original(rule, dtstart=dtstart)
 
-    monkeypatch.setattr(dateutil.rrule, "rrulestr", remembering)
+    monkeypatch.setattr(dateutil.rrule.rrule, "replace", remembering)
     trigger.next_after(datetime(year, 1, 1, tzinfo=UTC))
     assert [100 <= 9_999 - begin.year < 500 for begin in begins] == [True]
 
