@@ -7,7 +7,7 @@ import contextlib
 import hashlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -300,7 +300,7 @@ class FunctionCalls:
             return self._blocking
 
     @contextlib.contextmanager
-    def translated(self) -> Iterator[None]:
+    def translated(self) -> Generator[None]:
         """Raise errors of the driver, and those that a test injects, as those of a store."""
         try:
             yield
