@@ -7,6 +7,7 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+import redis
 from redis import __version__
 from redis.asyncio import (
     BlockingConnectionPool,
@@ -21,6 +22,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ClusterError, SlotNotCoveredError
+from redis.retry import Retry as BlockingRetry
 
 from duetime.errors import ConfigError
 from duetime.model.text import shown
@@ -129,9 +131,6 @@ class RedisAddress:
         """Return a client for threads without an event loop; None where it has to be asked who the primary is."""
         if "+" in self.scheme:
             return None
-        import redis
-        from redis.retry import Retry as BlockingRetry
-
         settings = self._settings() | {"retry": BlockingRetry(NoBackoff(), 0)}
         settings["socket_timeout"] = call_deadline(
             MOST_JOBS_BLOCKING, answer=self.timeout, repeatable=True
