@@ -53,21 +53,25 @@ class ScheduleStore(Protocol):
         `whole`: all of them or, where one cannot be written, none. With each go its jobs and its entry, and planted jobs that have not started are withdrawn where asked for.
         A change that had been written before, which its entry tells, counts as written, so a lost answer can be repeated.
         """
+        ...
 
     async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
         """Return schedules whose next time lies at most `ahead` from now, earliest first.
 
         Paused ones come only when the time has come until which they were paused; parked ones never.
         """
+        ...
 
     async def fire(self, firings: Sequence[Firing]) -> frozenset[str]:
         """Apply each firing whose compare-and-set holds, jobs included, and return the names applied."""
+        ...
 
     async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
         """Remove a schedule and withdraw its planted, unstarted jobs; False when unknown.
 
         True also when it was this deletion, which its entry tells, that had removed it before.
         """
+        ...
 
     async def backfill(
         self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[SpanCut] = ()
@@ -77,29 +81,36 @@ class ScheduleStore(Protocol):
         An occurrence that has a record already is left alone, unless a cut lets it give way. `None`: a record that was
         to be cut is not as it was read, and nothing was done. The entry is kept if something was stored. Safe to repeat.
         """
+        ...
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
+        ...
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""
+        ...
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""
+        ...
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
         """Return the records of a schedule whose occurrence lies in a stretch of time, and the first one after it.
 
         By occurrence; the one after it may stand for a run of skipped ones that begins earlier.
         """
+        ...
 
     async def past_occurrences(
         self, name: str, *, until: Instant, limit: int, made: bool = False
     ) -> list[StoredJob]:
         """Return the records of a schedule up to an instant, latest first; `made`: without what was skipped."""
+        ...
 
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
         """Return what was done to something, newest first; `before`: only what is older than this entry."""
+        ...
 
 
 class MovingStore(Protocol):
@@ -107,15 +118,18 @@ class MovingStore(Protocol):
 
     async def stretch(self, kind: RecordKind, *, after: str, until: str, limit: int) -> list[WholeRecord]:
         """Return records by key as they are stored, behind one key and up to another, at most `limit` of them."""
+        ...
 
     async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
         """Remove records by key and store others as they are, parts included, in one atomic step; safe to repeat.
 
         A record whose key is there and is not to go stays as it is. No one is hinted, and nothing is counted or judged.
         """
+        ...
 
     async def set_moved(self, note: str | None) -> None:
         """Note that the work goes on elsewhere, so that no worker is registered here any more; `None`: it is here."""
+        ...
 
 
 class HandlerTransaction(Protocol):
@@ -124,16 +138,20 @@ class HandlerTransaction(Protocol):
     @property
     def blocking(self) -> bool:
         """Whether its connection can be used without an event loop, in any thread."""
+        ...
 
     @property
     def expired(self) -> bool:
         """Whether it was rolled back because it took too long."""
+        ...
 
     def keeps_out(self, store: object) -> bool:
         """Whether a store cannot write while this is open."""
+        ...
 
     async def begin(self) -> object:
         """Wait for the transaction and return the connection of the database's own driver."""
+        ...
 
     async def complete(self, settlement: Settlement) -> None:
         """Write the settlement as the last statement and commit.
@@ -141,9 +159,11 @@ class HandlerTransaction(Protocol):
         Raises `TimeoutError` when it took too long, `ClaimLost` when the claim does not hold any more, and `TransactionMisused` when the handler has
         ended the transaction itself. When the answer to the commit is lost, what came of it is looked up.
         """
+        ...
 
     async def abandon(self, error: BaseException) -> None:
         """Roll back because of an error; raises `TransactionMisused` when there is nothing left to roll back."""
+        ...
 
 
 class JobStore(Protocol):
@@ -152,6 +172,7 @@ class JobStore(Protocol):
     @property
     def single_writer(self) -> bool:
         """Whether no one else can write while a transaction is open."""
+        ...
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
@@ -165,6 +186,7 @@ class JobStore(Protocol):
         With `tx`, a caller's own transaction on this store's database, they are stored when that commits, and
         workers are hinted then. Raises `InvalidTransaction`, and leaves it as it was, if it cannot be used.
         """
+        ...
 
     def enqueue_blocking(
         self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
@@ -173,12 +195,14 @@ class JobStore(Protocol):
 
         None, and nothing is stored, where the store needs its event loop for that.
         """
+        ...
 
     def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:
         """Store jobs in the transaction of a caller without an event loop, in the caller's own thread.
 
         The store must be open and must have been asked for its `identity` before.
         """
+        ...
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Atomically hand out jobs, most urgent first within each queue, each under a raised fence.
@@ -188,36 +212,44 @@ class JobStore(Protocol):
         Normally the claim is the start: `started_at` is set. For jobs to be held unstarted it stays empty, and
         only those are taken that are safe to hold: `on_crash="retry"` ones that never crashed.
         """
+        ...
 
     async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
         """Hand out due jobs that wait at gates or in limited queues, no more than the limits let through.
 
         This holds however many workers claim at once, and if workers die meanwhile. A job that cannot start hides no job that can.
         """
+        ...
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
+        ...
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""
+        ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Write each change whose fence still holds and return their tokens; others change nothing.
 
         A settlement that this claim had already written counts as accepted, so a lost answer can be repeated.
         """
+        ...
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced; the latest progress counts, a log part is stored once."""
+        ...
 
     def lend(self, *, timeout: Micros) -> HandlerTransaction:
         """Return a transaction for a handler, which begins when it is told to; raises nothing by itself.
 
         Where there are no transactions, beginning it raises `Unsupported`.
         """
+        ...
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Tell when the next pending job of these queues falls due; a read that takes no lock."""
+        ...
 
 
 class WorkerStore(Protocol):
@@ -225,26 +257,33 @@ class WorkerStore(Protocol):
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
         """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
+        ...
 
     async def pulse(
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
     ) -> Pulse:
         """Renew the lease of a living worker and look around on the way; a dead one stays dead."""
+        ...
 
     async def attend(self, worker: WorkerId) -> Pulse:
         """Answer as `pulse` does without renewing anything; for a worker that was hinted."""
+        ...
 
     async def retire(self, worker: WorkerId) -> None:
         """Mark a worker as stopped; its claims, if any are left, can be rescued at once, its commands are dropped."""
+        ...
 
     async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
         """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
+        ...
 
     async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
         """Mark living workers as dead, and drop their commands; return those that were alive until now."""
+        ...
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
+        ...
 
 
 class CommandStore(Protocol):
@@ -252,18 +291,23 @@ class CommandStore(Protocol):
 
     async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
         """Tell workers that are alive, and hint them; return the commands that are stored, in the order asked."""
+        ...
 
     async def take_commands(self, worker: WorkerId) -> list[Command]:
         """Return what a worker was told and has not answered, oldest first; again, until it is answered."""
+        ...
 
     async def finish_command(self, command: CommandId, outcome: str) -> None:
         """Record what came of a command; one that has an outcome already keeps it."""
+        ...
 
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
+        ...
 
     async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
         """Return what a worker was told last, newest first."""
+        ...
 
 
 class ControlStore(Protocol):
@@ -271,39 +315,48 @@ class ControlStore(Protocol):
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
+        ...
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off, each from its due time, or from now if that has passed."""
+        ...
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers, unstarted ones only unless by force, and hint those workers.
 
         The fence is raised, so that the run that lost its claim can record nothing.
         """
+        ...
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
+        ...
 
     async def resume_queue(self, queue: str) -> None:
         """Hand out jobs of a queue again."""
+        ...
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many.
 
         What a worker has, started or not, is left alone.
         """
+        ...
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit how many jobs of a queue run at once and start in a period, from now on; `None` for no limit."""
+        ...
 
     async def prune_gates(self) -> int:
         """Forget some of the gates that no job needs; return how many."""
+        ...
 
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> PruneResult:
         """Look at some jobs behind one, oldest first; remove records that may go, with their attempts and logs.
 
         Of those that stay, results and errors that have outlived their time are dropped. A dry run only counts.
         """
+        ...
 
 
 class ReadStore(Protocol):
@@ -311,42 +364,55 @@ class ReadStore(Protocol):
 
     async def identity(self) -> str:
         """Return what tells this store from every other."""
+        ...
 
     async def now(self) -> Instant:
         """Return the store's clock."""
+        ...
 
     async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
+        ...
 
     async def find(self, where: JobFilter) -> list[StoredJob]:
         """Return one page of jobs, newest first."""
+        ...
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
+        ...
 
     async def attempts(self, job_id: JobId) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
+        ...
 
     async def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order; `after`: only behind this fence and line."""
+        ...
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
+        ...
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
+        ...
 
     async def paused_queues(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
+        ...
 
     async def census(self, *, most: int) -> QueueCensus:
         """Count what is in each queue, up to a bound for each thing that is counted: never in need of a full scan."""
+        ...
 
     async def queue_limits(self) -> Mapping[str, Gate]:
         """Return the limited queues with their limits."""
+        ...
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
+        ...
 
 
 class Store(
@@ -357,38 +423,49 @@ class Store(
     @property
     def capabilities(self) -> Capabilities:
         """What it can do that not every store can."""
+        ...
 
     @property
     def moved(self) -> str | None:
         """What `set_moved` had noted when the store last looked at its tables, as it does when it is opened."""
+        ...
 
     async def open(self, *, check: bool = True) -> None:
         """Connect and check the schema; raises `SchemaMismatch` with the command that mends it.
 
         `check=False` only connects, for those who look at the schema or mend it.
         """
+        ...
 
     async def close(self) -> None:
         """Let go of every connection and thread; safe to call twice."""
+        ...
 
     async def migrate(self) -> SchemaStatus:
         """Bring the tables to this code's version; any number of processes may try at once."""
+        ...
 
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
+        ...
 
     async def pending_sql(self) -> str:
         """Return what `migrate` would run, for people who apply it themselves; empty when nothing is missing."""
+        ...
 
     def sibling(self) -> Self:
         """Return a store on the same database for another thread's event loop, on connections of its own."""
+        ...
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled, from this process at once and from others within milliseconds."""
+        ...
 
     @property
     def hears_others(self) -> bool:
         """Whether hints of other processes arrive at present; if not, poll."""
+        ...
 
     async def doctor(self) -> list[DoctorCheck]:
         """Look for settings that weaken a promise."""
+        ...

@@ -101,15 +101,18 @@ class CallerTransaction(Protocol):
     @property
     def announces(self) -> bool:
         """Whether its commit can carry an announcement."""
+        ...
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction; if it fails, the transaction is as it was before.
 
         Raises `InvalidTransaction` where the tables of the script are not there.
         """
+        ...
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
         """Do the same in this thread; raises `InvalidTransaction` for a connection that needs an event loop."""
+        ...
 
 
 class DriverHandlerTransaction(Protocol):
@@ -118,28 +121,35 @@ class DriverHandlerTransaction(Protocol):
     @property
     def blocking(self) -> bool:
         """Whether the connection works without an event loop."""
+        ...
 
     @property
     def expired(self) -> bool:
         """Whether it took too long and was rolled back."""
+        ...
 
     async def begin(self) -> object:
         """Begin, which may have to wait, and return the connection."""
+        ...
 
     async def is_whole(self) -> bool:
         """Whether the transaction is still the one that was begun; asked once, before its last statements."""
+        ...
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
+        ...
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
+        ...
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back; False if the transaction had been ended before.
 
         Raises nothing: a connection that cannot be asked any more is as good as rolled back.
         """
+        ...
 
 
 class Driver(Protocol):
@@ -148,12 +158,15 @@ class Driver(Protocol):
     @property
     def single_writer(self) -> bool:
         """Whether no one else can write while a transaction is open."""
+        ...
 
     async def open(self) -> None:
         """Connect."""
+        ...
 
     async def close(self) -> None:
         """Disconnect; safe to call twice."""
+        ...
 
     async def write(
         self,
@@ -170,34 +183,45 @@ class Driver(Protocol):
         `rows` is how many it reads or writes, which gives it time; None for what may take long.
         `again` is run on a new connection when no answer came to the script, which may have had its effect.
         """
+        ...
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
         """Do the same for a thread that may wait; return None, and do nothing, if it needs an event loop."""
+        ...
 
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again on a new connection when no answer came."""
+        ...
 
     def borrow(self, tx: object) -> CallerTransaction:
         """Take a caller's own transaction for use; raises `InvalidTransaction` for what cannot be used."""
+        ...
 
     def announcement(self, hint: Hint) -> Query | None:
         """Return the statement that gives a hint when its transaction commits; None if the commit itself does."""
+        ...
 
     def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
         """Return a transaction that is yet to begin."""
+        ...
 
     def sibling(self) -> Self:
         """Return a driver for another event loop, on connections of its own."""
+        ...
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once and others soon; never blocks, never fails."""
+        ...
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
+        ...
 
     @property
     def hears_others(self) -> bool:
         """Whether hints of other processes arrive at present."""
+        ...
 
     async def doctor(self) -> list[DoctorCheck]:
         """Look for settings that weaken a promise."""
+        ...

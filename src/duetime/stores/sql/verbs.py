@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Generator
 from functools import partial, wraps
+from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from duetime.model.time import Clock
@@ -32,10 +33,12 @@ class SqlSubject:
         self._clock = clock
         self._sql = load(dialect, namespace)
 
-    async def _hinting(
-        self, script: Callable[[], HintingScript[T]], *, atomic: bool = True, rows: int | None = 1
-    ) -> T:
-        """Write by a script, and give its hints when it is committed."""
+    async def run_read(self, script: Callable[[], Script[T]], *, rows: int | None) -> T:
+        """Run a script that changes nothing."""
+        return await self._driver.read(script, rows=rows)
+
+    async def run_write(self, script: Callable[[], HintingScript[T]], *, atomic: bool, rows: int | None) -> T:
+        """Run a script in a transaction, and give its hints when it is committed."""
         hints: dict[Hint, None] = {}
         answer = await self._driver.write(lambda: _collecting(script(), hints), atomic=atomic, rows=rows)
         for hint in hints:
@@ -48,20 +51,22 @@ S = TypeVar("S", bound=SqlSubject)
 
 def read(
     *, rows: RowCount = 1
-) -> Callable[[Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], Coroutine[Any, Any, T]]]:
+) -> Callable[
+    [Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
+]:
     """Have a method's script run as one that changes nothing; without the database for an empty batch."""
 
     def decorate(
         verb: Callable[Concatenate[S, P], Script[T]],
-    ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    ) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
         @wraps(verb)
         async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             script = partial(verb, self, *args, **kwargs)
             if (count := _count(rows, args)) == 0:
                 return play(script(), _nothing)
-            return await self._driver.read(script, rows=count)
+            return await self.run_read(script, rows=count)
 
-        return call
+        return call  # type: ignore[return-value]  # mypy has a wider type for `async def`
 
     return decorate
 
@@ -69,7 +74,7 @@ def read(
 def write(
     *, atomic: bool = True, rows: RowCount = 1
 ) -> Callable[
-    [Callable[Concatenate[S, P], HintingScript[T]]], Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+    [Callable[Concatenate[S, P], HintingScript[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
 ]:
     """Have a method's script run in one transaction, and its hints given behind it; without one for an empty batch.
 
@@ -78,15 +83,15 @@ def write(
 
     def decorate(
         verb: Callable[Concatenate[S, P], HintingScript[T]],
-    ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, T]]:
+    ) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
         @wraps(verb)
         async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
             script = partial(verb, self, *args, **kwargs)
             if (count := _count(rows, args)) == 0:
                 return play(_collecting(script(), {}), _nothing)
-            return await self._hinting(script, atomic=atomic, rows=count)
+            return await self.run_write(script, atomic=atomic, rows=count)
 
-        return call
+        return call  # type: ignore[return-value]  # mypy has a wider type for `async def`
 
     return decorate
 
