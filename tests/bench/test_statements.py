@@ -17,9 +17,8 @@ from duetime import Limit, Scheduler, current_job, every
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.time import from_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.runtime.claiming import prefetch as appetite
+from duetime.runtime.running import slots as slots_module
 from duetime.runtime.service import ServiceHealth
-from duetime.runtime.upkeep import pulse_checks as lookout
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.scheduler.task import AsyncTask
 from duetime.testing import FakeClock
@@ -138,7 +137,7 @@ async def test_a_batch_of_jobs_costs_one_claim_and_one_settlement(
     hearing_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without taking jobs in advance, batches begin and end as the gate says.
-    monkeypatch.setattr(appetite, "_SHORT_RUN", -1)
+    monkeypatch.setattr(slots_module, "_SHORT_RUN", -1)
     gated = Gated(hearing_url)
     async with listening(gated) as sent:
         await gated.enqueue(SLOTS * BATCHES)
@@ -377,7 +376,6 @@ async def test_an_idle_worker_sends_nothing_but_one_statement_for_each_heartbeat
     hearing_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Every heartbeat looks for everything, and each of three comes long after what a worker does at its start.
-    monkeypatch.setattr(lookout, "LOOK_PAUSE", 0.1)
     gated = Gated(hearing_url)
     async with listening(gated) as sent, gated.scheduler.worker(lease=3, retention=None):
         # The first comes right after the start, and the second may.

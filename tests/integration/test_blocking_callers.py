@@ -91,4 +91,4 @@ async def test_a_plain_function_may_not_wait_for_its_own_transaction(sqlite_url:
 
     async with scheduler, scheduler.worker():
         await (await careless.enqueue()).result(timeout=20)
-    assert "nobody else can write" in refused[0]
+    assert "no one else can write" in refused[0]

@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.model.states import State
 from duetime.model.triggers.at import At
 from duetime.model.triggers.every import Every
-from duetime.runtime.claiming import hints as patience
+from duetime.runtime.claiming import fetcher as patience
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records
 

@@ -15,7 +15,7 @@ from duetime import Scheduler, WorkerRecord
 from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.runtime.claiming.hints import _UNSPECIFIC_PAUSE
+from duetime.runtime.upkeep.notices import _VAGUE_PAUSE
 from duetime.testing.conformance.kit import worker_info
 from tests.integration import tasks
 from tests.integration.kit import PATIENCE, Fleet, until
@@ -75,7 +75,7 @@ async def test_an_idle_worker_answers_at_once(
     record_property("idle worker", figures)
     print(figures)  # noqa: T201 - for whoever asks with -s
     # By a hint, as a job; a vague hint is looked into once per moment.
-    assert taken < 10 * yardstick + 2 * _UNSPECIFIC_PAUSE, figures
+    assert taken < 10 * yardstick + 2 * _VAGUE_PAUSE, figures
 
 
 async def test_a_busy_worker_answers_between_its_jobs(

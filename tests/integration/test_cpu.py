@@ -229,7 +229,7 @@ async def test_a_module_that_starts_a_worker_when_it_is_imported_does_not_do_so_
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cpu(scheduler, cpu_tasks.who)
-    monkeypatch.setattr("duetime.runtime.running.children.task_location.module_being_imported", lambda: "app")
+    monkeypatch.setattr("duetime.runtime.running.children.process.module_being_imported", lambda: "app")
     with pytest.raises(ConfigError, match=r'app starts a worker .* `if __name__ == "__main__":`'):
         await scheduler.worker().__aenter__()
 

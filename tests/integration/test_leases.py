@@ -67,7 +67,7 @@ async def test_a_heartbeat_that_tells_of_another_number_of_workers_has_them_coun
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: asyncio.Queue[int] = asyncio.Queue()
-    monkeypatch.setattr(Janitor, "count_again", lambda janitor: counts.put_nowait(janitor._crowd.workers))
+    monkeypatch.setattr(Janitor, "count_again", lambda janitor: counts.put_nowait(janitor._fleet.workers))
 
     async def count(expected: int) -> None:
         async with asyncio.timeout(PATIENCE):

@@ -10,8 +10,7 @@ import pytest
 
 from duetime import Scheduler, State, cron
 from duetime.model.schedule.parking import UNDECLARED_GRACE
-from duetime.runtime.upkeep.firing import ScheduleFirer
-from duetime.runtime.upkeep.parking import ScheduleParker
+from duetime.runtime.upkeep.firing import ScheduleFirer, ScheduleParker
 from duetime.testing.clock import FakeClock
 from tests.unit.runtime.kit import NoHealth
 

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from duetime.errors import InvalidOption
 from duetime.model.events import Event, EventKind, job_event
@@ -25,9 +25,7 @@ _MAX_ERRORS_LOGGED = 10
 Subscriber: TypeAlias = Callable[[Event], Awaitable[None] | None]
 
 
-class _Subscription(NamedTuple):
-    callback: Subscriber
-    kinds: frozenset[EventKind]
+_Subscription: TypeAlias = tuple[Subscriber, frozenset[EventKind]]
 
 
 class Events:
@@ -50,7 +48,7 @@ class Events:
         if not callable(callback):
             text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
             raise InvalidOption(text)
-        subscription = _Subscription(callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
+        subscription = (callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
         self._set((*self._subscriptions, subscription))
 
         def unsubscribe() -> None:
@@ -112,19 +110,14 @@ def _event_kind(given: EventKind | str) -> EventKind:
         raise InvalidOption(text) from None
 
 
-class _PendingEvent(NamedTuple):
-    claim: Claim
-    kind: EventKind | None
-
-
 class WorkerEvents:
-    """Speaks for one worker; while nobody listens to its events it has nothing to do."""
+    """Makes the events of one worker, while there are subscribers."""
 
     def __init__(self, events: Events, identity: WorkerIdentity, time: StoreClock) -> None:
         self.events = events
         self._identity = identity
         self._time = time
-        self._expected: dict[Token, _PendingEvent] = {}
+        self._expected: dict[Token, tuple[Claim, EventKind | None]] = {}
 
     def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
         """Tell what becomes of the worker itself."""
@@ -142,7 +135,7 @@ class WorkerEvents:
 
     def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
-        self._expected[settlement.token] = _PendingEvent(claim, kind)
+        self._expected[settlement.token] = claim, kind
 
     def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
         """Tell what the store has accepted, and what it has refused because the claim was lost."""
@@ -151,10 +144,12 @@ class WorkerEvents:
         for settlement in batch:
             if (expected := self._expected.pop(settlement.token, None)) is None:
                 continue
-            kind = expected.kind if settlement.token in accepted else EventKind.JOB_LOST
+            claim, kind = expected
+            if settlement.token not in accepted:
+                kind = EventKind.JOB_LOST
             if kind is not None:
                 at = settlement.finished_at or settlement.ended_at or self._time.now()
-                self._tell(kind, expected.claim, at=at, settlement=settlement)
+                self._tell(kind, claim, at=at, settlement=settlement)
 
     def _tell(
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None

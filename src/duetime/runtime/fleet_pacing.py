@@ -7,9 +7,9 @@ import random
 from duetime.model.time import Micros
 
 SMALL_FLEET = 8
-"""So many workers may ask at the same moment; waiting would only cost time."""
+"""How many workers may ask at the same moment; waiting would only cost time."""
 REQUEST_SPACING = 0.002
-"""Seconds between the questions of a crowd, on average: what a store is asked does not grow with the number of workers."""
+"""Seconds between the questions of a fleet, on average: what a store is asked does not grow with the number of workers."""
 
 LONGEST_WAIT = 0.2
 """Seconds within which each has asked: maybe it is the only one that has a slot, or that works on a queue."""
@@ -24,7 +24,7 @@ class FleetPacing:
     def wait(self, *, spacing: float = REQUEST_SPACING, at_most: float = LONGEST_WAIT) -> float:
         """Return how many seconds to wait before asking what all the others are about to ask, too.
 
-        Each draws from a span that grows with their number, so that the first one asks about as soon in a large crowd
+        Each draws from a span that grows with their number, so that the first one asks about as soon in a large fleet
         as in a small one, and the questions come one after the other.
         """
         return random.uniform(0, min(at_most, spacing * max(0, self.workers - SMALL_FLEET)))
@@ -47,9 +47,9 @@ def lease_horizon(lease: Micros) -> Micros:
     return lease // 2
 
 
-def sweep_pause(crowd: FleetPacing, lease: float) -> float:
+def sweep_pause(fleet: FleetPacing, lease: float) -> float:
     """Return how many seconds one worker pauses between looks for jobs of dead workers; `lease` is in seconds."""
-    return crowd.share(lease / 3, spacing=lease / _SWEEPS_PER_LEASE, at_most=lease)
+    return fleet.share(lease / 3, spacing=lease / _SWEEPS_PER_LEASE, at_most=lease)
 
 
 _SWEEPS_PER_LEASE = 30

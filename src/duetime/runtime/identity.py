@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from duetime.model.ids import new_token
 from duetime.model.worker import WorkerId, WorkerInfo
@@ -23,12 +24,20 @@ class WorkerIdentity:
         declares: Iterable[str] = (),
         fires: bool = False,
     ) -> None:
-        self._queues = tuple(queues)
-        self._declares = tuple(declares)
-        self._tasks = tuple(tasks)
-        self._slots = slots
-        self._fires = fires
-        self.info = self._make()
+        pid = os.getpid()
+        self.info = WorkerInfo(
+            id=new_token(),
+            host=socket.gethostname(),
+            host_key=host_key(),
+            pid=pid,
+            pid_started=process_started(pid),
+            version=VERSION,
+            queues=tuple(queues),
+            slots=slots,
+            tasks=tuple(tasks),
+            declares=tuple(declares),
+            fires=fires,
+        )
 
     @property
     def worker_id(self) -> WorkerId:
@@ -37,24 +46,8 @@ class WorkerIdentity:
 
     def renew(self) -> WorkerInfo:
         """Take a new id."""
-        self.info = self._make()
+        self.info = replace(self.info, id=new_token())
         return self.info
-
-    def _make(self) -> WorkerInfo:
-        pid = os.getpid()
-        return WorkerInfo(
-            id=new_token(),
-            host=socket.gethostname(),
-            host_key=host_key(),
-            pid=pid,
-            pid_started=process_started(pid),
-            version=VERSION,
-            queues=self._queues,
-            slots=self._slots,
-            tasks=self._tasks,
-            declares=self._declares,
-            fires=self._fires,
-        )
 
 
 _STATE_FIELD = 0
@@ -95,7 +88,7 @@ def is_gone(pid: int, started: str | None) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        pass  # It exists and belongs to somebody else.
+        pass  # It exists and belongs to another user.
     return False
 
 

@@ -7,10 +7,11 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
 from duetime.runtime.error_text import describe_error
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -20,16 +21,33 @@ _LAST_ROUND_TIMEOUT = 5.0
 """Seconds a service that is stopped may take to finish its round."""
 
 
-class HealthObserver(Protocol):
-    """Told how a service fares."""
+DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
+"""Errors of the database as a whole, whatever was asked of it: the same is tried again until it is mended."""
+
+
+class ServiceHealth:
+    """Remembers which services are failing and the last error."""
+
+    def __init__(self, on_lost: Callable[[StoreLost], object] | None = None) -> None:
+        """Call `on_lost` when a service finds that its store is lost."""
+        self._on_lost = on_lost
+        self.failing: dict[str, str] = {}
+        self.last_error: str | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """Whether every service is well."""
+        return not self.failing
 
     def failed(self, service: str, error: BaseException) -> None:
         """Note that a round failed."""
-        ...
+        self.last_error = self.failing[service] = f"{service}: {describe_error(error)}"
+        if isinstance(error, StoreLost) and self._on_lost is not None:
+            self._on_lost(error)
 
     def recovered(self, service: str) -> None:
         """Note that a round went well after failures."""
-        ...
+        self.failing.pop(service, None)
 
 
 class Service:
@@ -42,9 +60,10 @@ class Service:
     finishes_round = True
     """Whether a round is let finish when the service is stopped, so that no answer of the store is lost."""
 
-    def __init__(self, health: HealthObserver) -> None:
+    def __init__(self, store: Store, health: ServiceHealth) -> None:
         self.wakeup = Wakeup()
         self.stopping = False
+        self._store = store
         self._health = health
         self._failing_pause = Wakeup()
         self._task: asyncio.Task[None] | None = None
@@ -120,7 +139,7 @@ class Wakeup:
         self._later: asyncio.TimerHandle | None = None
 
     def set_after(self, seconds: float) -> None:
-        """Wake the sleeper after so many seconds; it is woken once, as the first of several hints says."""
+        """Wake the sleeper after these seconds, or sooner if an earlier call said so."""
         if seconds <= 0:
             self.set()
             return
@@ -132,7 +151,7 @@ class Wakeup:
         self._later = loop.call_later(seconds, self._set_late)
 
     def clear(self) -> None:
-        """Forget earlier hints, also those that have not woken anybody yet."""
+        """Forget earlier hints, also those that have not woken the sleeper yet."""
         self._event.clear()
         if self._later is not None:
             self._later.cancel()
@@ -143,7 +162,7 @@ class Wakeup:
         self.set()
 
     async def wait(self, seconds: float | None) -> None:
-        """Sleep until hinted, or for so many seconds; `None` waits for a hint alone."""
+        """Sleep until hinted, or for these seconds; `None` waits for a hint alone."""
         if seconds is None:
             await self._event.wait()
             return
@@ -152,32 +171,3 @@ class Wakeup:
             await self._event.wait()
         finally:
             timer.cancel()
-
-
-DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
-"""Errors of the database as a whole, whatever was asked of it: until somebody mends it, the same is tried again."""
-
-
-class ServiceHealth:
-    """Remembers which services are failing and the last error."""
-
-    def __init__(self, on_lost: Callable[[StoreLost], object] | None = None) -> None:
-        """Call `on_lost` when a service finds that its store is lost."""
-        self._on_lost = on_lost
-        self.failing: dict[str, str] = {}
-        self.last_error: str | None = None
-
-    @property
-    def healthy(self) -> bool:
-        """Whether every service is well."""
-        return not self.failing
-
-    def failed(self, service: str, error: BaseException) -> None:
-        """Note that a round failed."""
-        self.last_error = self.failing[service] = f"{service}: {describe_error(error)}"
-        if isinstance(error, StoreLost) and self._on_lost is not None:
-            self._on_lost(error)
-
-    def recovered(self, service: str) -> None:
-        """Note that a round went well after failures."""
-        self.failing.pop(service, None)

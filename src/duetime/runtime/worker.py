@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from duetime.errors import StoreLost
 from duetime.model.events import EventKind
@@ -18,12 +16,11 @@ from duetime.model.text import short_list
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.claiming.hints import HintFallback, HintListener, UnspecificHints
-from duetime.runtime.events import Events, WorkerEvents
+from duetime.runtime.events import Events
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
@@ -32,29 +29,31 @@ from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.service import Service, ServiceHealth
-from duetime.runtime.settling.job_log import JobLog
-from duetime.runtime.settling.output_writer import OutputWriter
-from duetime.runtime.settling.settler import Settler, StartMarker
+from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
-from duetime.runtime.upkeep.firing import ScheduleFirer
+from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.loop_watch import describe_stacks
-from duetime.runtime.upkeep.parking import Declarations, ScheduleParker
+from duetime.runtime.upkeep.notices import (
+    HintFallback,
+    HintListener,
+    PulseLooks,
+    PulseRouter,
+    VagueHints,
+)
 from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
-from duetime.runtime.upkeep.pulse_checks import PulseChecks, PulseRouter
-from duetime.stores.base import Hint, Pulse
-
-if TYPE_CHECKING:
-    from duetime.stores.base import Store
-
+from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
 
 _HANG_EXIT_CODE = 70
 
+DRAIN_TIMEOUT = 5.0
+"""Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
+
 
 class Worker:
-    """A process's claim on work: fetches, executes, settles, fires schedules and rescues, until stopped."""
+    """Runs jobs, fires schedules and rescues the jobs of dead workers, until it is stopped."""
 
     def __init__(
         self,
@@ -103,16 +102,12 @@ class Worker:
             await self._children.close()
             raise
         self._running = True
-        self._hints.start()
-        self._unheard.start()
-        self._settler.start()
-        self._marker.start()
-        self._reporter.start()
+        self._outcomes.start()
         if self.options.capture_logs:
             self._ignore_logs = run_log_capture.attach(self._loop)
-        for service in self._intake:
+        for service in (*self._listening, *self._intake):
             service.start()
-        self._herald.worker(EventKind.WORKER_STARTED)
+        self._outcomes.events.worker(EventKind.WORKER_STARTED)
         if log.isEnabledFor(logging.INFO):
             declared = 0 if self._declared is None else len(self._declared.names)
             serves = self.options.describe(tasks=len(self._handlers), declared=declared)
@@ -141,8 +136,7 @@ class Worker:
         self._dispatcher.stop_lost(pulse.held, pulse.now)
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
-        self._sightings.take_in(pulse, registered_at=self._pulse.registered_at)
-        self._unheard.check()
+        self._router.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
@@ -151,7 +145,7 @@ class Worker:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
         self._paused_at, self._paused_reason = since, reason
         self._fetcher.pause()
-        self._herald.worker(EventKind.WORKER_PAUSED, reason=reason)
+        self._outcomes.events.worker(EventKind.WORKER_PAUSED, reason=reason)
         return len(self._dispatcher.runs)
 
     def resume(self) -> bool:
@@ -159,7 +153,7 @@ class Worker:
         was_paused = self._paused_at is not None
         self._paused_at = self._paused_reason = None
         self._fetcher.resume()
-        self._herald.worker(EventKind.WORKER_RESUMED)
+        self._outcomes.events.worker(EventKind.WORKER_RESUMED)
         return was_paused
 
     def ask_to_stop(self, *, now: bool) -> int:
@@ -196,7 +190,7 @@ class Worker:
         self._dispatcher.stop_all(Interrupted(reason="the worker lost its lease"))
         if self._parker is not None:
             self._parker.declare_again()
-        self._herald.worker(EventKind.WORKER_LOST)
+        self._outcomes.events.worker(EventKind.WORKER_LOST)
         return self._identity.renew()
 
     def lose_store(self, error: StoreLost) -> None:
@@ -215,7 +209,7 @@ class Worker:
         return WorkerStats(
             running=self._slots.taken,
             done=self._dispatcher.done,
-            failed=self._dispatcher.failed,
+            failed=self._outcomes.failed,
             last_error=self.health.last_error,
             paused_at=self._paused_at,
             paused_reason=self._paused_reason,
@@ -243,6 +237,7 @@ class Worker:
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
         options, store, health = self.options, self._store, self.health
+        handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
@@ -251,33 +246,31 @@ class Worker:
         self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
             slots=options.concurrency if options.jobs else 0,
-            tasks=self._handlers if options.jobs else (),
+            tasks=handlers,
             declares=self._declared.names if self._declared and options.schedules else (),
             fires=options.schedules,
         )
         self._time = self._timekeeper()
-        self._crowd = FleetPacing()
+        self._fleet = FleetPacing()
         self._threads = ThreadRunner()
-        cpu: Mapping[str, Handler] = self._handlers if options.jobs else {}
-        self._children = ChildPool(cpu, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
+        self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
         self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
-        self._herald = WorkerEvents(self._events, self._identity, self._time)
-        quiet = logging.INFO if options.dedicated else logging.DEBUG
-        self._job_log = JobLog(self._identity, quiet=quiet, loop=self._loop)
-        self._settler = Settler(store, health, on_written=self._herald.settled)
-        self._marker = StartMarker(store, health)
-        self._reporter = OutputWriter(store, health, captures_logs=options.capture_logs)
+        self._outcomes = Outcomes(
+            store,
+            health,
+            identity=self._identity,
+            time=self._time,
+            events=self._events,
+            captures_logs=options.capture_logs,
+            quiet=logging.INFO if options.dedicated else logging.DEBUG,
+        )
         self._dispatcher = Dispatcher(
             handlers=self._handlers,
             executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
-            settler=self._settler,
-            marker=self._marker,
-            ears=self._reporter,
-            herald=self._herald,
-            job_log=self._job_log,
+            outcomes=self._outcomes,
             slots=self._slots,
             time=self._time,
-            lending=TransactionLender(store, lease=options.lease),
+            lender=TransactionLender(store, lease=options.lease, time=self._time, loop=self._loop),
         )
         self._fetcher = Fetcher(
             store=store,
@@ -288,9 +281,8 @@ class Worker:
             dispatcher=self._dispatcher,
             time=self._time,
             health=health,
-            crowd=self._crowd,
+            fleet=self._fleet,
             window=options.window,
-            ahead_budget=options.concurrency,
             watched=self._lease.looks,
         )
 
@@ -298,113 +290,101 @@ class Worker:
         return StoreClock()
 
     def _assemble_upkeep(self) -> None:
-        """Build what goes on beside the jobs: schedules, rescue, the pulse and hints."""
-        options, store, health, crowd = self.options, self._store, self.health, self._crowd
+        """Build what goes on besides the jobs: schedules, rescue, the pulse and hints."""
+        options, store, health, fleet = self.options, self._store, self.health, self._fleet
         watched = self._lease.looks
-        self._firer = ScheduleFirer(store, health, crowd=crowd, handlers=self._handlers, watched=watched)
+        self._firer = ScheduleFirer(store, health, fleet=fleet, handlers=self._handlers, watched=watched)
         self._janitor = Janitor(
             store=store,
             identity=self._identity,
             dispatcher=self._dispatcher,
             time=self._time,
             health=health,
-            crowd=crowd,
+            fleet=fleet,
             lease=options.lease,
             retention=options.retention,
             keep_per_schedule=options.keep_per_schedule,
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
-        self._sightings = PulseRouter(
-            crowd=crowd,
-            dispatcher=self._dispatcher,
-            fetcher=self._fetcher,
-            firer=self._firer,
-            janitor=self._janitor,
-        )
-        self._pulse = PulseThread(
-            store=store.sibling(),
-            info=self._identity.info,
-            lease=self._lease,
-            listener=self,
-            time=self._time,
-            on_hang=self._hang,
-            lookout=PulseChecks(
-                crowd=crowd,
-                worker=self._identity.info,
-                lease=options.lease,
-                is_idle=self._is_idle,
-            ),
-        )
-        self._vague = UnspecificHints(
-            crowd, look_for_jobs=lambda: self._fetcher.hear(Hint("any")), look_around=self._look_around
-        )
-        self._hints = HintListener(store, health, self._hear)
-        self._unheard = HintFallback(store, health, crowd=crowd, look=self._look_for_changes, watched=watched)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
         if options.schedules and self._declared is not None:
             self._parker = ScheduleParker(
-                store, health, declared=self._declared, tasks=self._handlers, crowd=crowd
+                store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
             )
             self._intake.append(self._parker)
+        info = self._identity.info
+        self._pulse = PulseThread(
+            store=store.sibling(),
+            info=info,
+            lease=self._lease,
+            listener=self,
+            time=self._time,
+            on_hang=self._hang,
+            looks=PulseLooks(fleet=fleet, worker=info, lease=options.lease, is_idle=self._is_idle),
+        )
+        self._router = PulseRouter(
+            fleet=fleet,
+            dispatcher=self._dispatcher,
+            fetcher=self._fetcher,
+            firer=self._firer,
+            janitor=self._janitor,
+        )
+        self._vague_hints = VagueHints(
+            fleet,
+            look_for_jobs=lambda: self._fetcher.take_hint(Hint("any")),
+            look_around=self._look_around,
+        )
+        self._listening: list[Service] = [
+            HintListener(store, health, self._take_hint),
+            HintFallback(store, health, fleet=fleet, look=self._look_for_changes),
+        ]
 
     def _is_idle(self) -> bool:
-        """Whether a heartbeat would tell nothing that matters to anybody here."""
+        """Whether a heartbeat can bring nothing that matters here."""
         return not self._dispatcher.runs and not len(self._fetcher.hold) and self._store.hears_others
 
     async def _sign_off(self) -> None:
-        await self._marker.stop()
-        await self._reporter.stop()
+        # Where the store is lost, waiting is in vain.
+        await self._outcomes.stop(timeout=DRAIN_TIMEOUT if self.lost is None else 0)
         if self._ignore_logs is not None:
             self._ignore_logs()
-        with contextlib.suppress(TimeoutError):
-            # Where the store is lost, waiting is in vain.
-            async with asyncio.timeout(DRAIN_TIMEOUT if self.lost is None else 0):
-                await self._settler.drain()
-        await self._settler.stop()
-        if unwritten := len(self._settler.tokens()):
-            log.error(
-                "the outcomes of %d run(s) could not be stored before the worker stopped; "
-                "others will find these jobs as if the worker had died",
-                unwritten,
-            )
-        self._job_log.close()
         self._threads.close()
-        # Heard to the last, since someone may cancel a job, or have the worker stop now, while it drains.
-        await self._hints.stop()
-        await self._unheard.stop()
+        # To the last, since someone may cancel a job, or have the worker stop now, while it drains.
+        for service in self._listening:
+            await service.stop()
         await self._pulse.stop()
-        self._herald.worker(EventKind.WORKER_STOPPED)
+        self._outcomes.events.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
         log.info(
             "worker %s stopped: %d run(s) ended, %d job(s) failed",
             self.id,
             self._dispatcher.done,
-            self._dispatcher.failed,
+            self._outcomes.failed,
         )
 
     async def _sign_off_later(self) -> None:
         await self._dispatcher.drained()
         await self._sign_off()
 
-    def _hear(self, hint: Hint) -> None:
+    def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
             case "jobs" | "limits":
-                self._fetcher.hear(hint)
+                self._fetcher.take_hint(hint)
             case "schedules":
-                self._firer.wakeup.set_after(self._crowd.wait())
+                self._firer.wakeup.set_after(self._fleet.wait())
             case "worker":
                 if hint.name == self.id:
                     self._pulse.ask()
             case "workers":
                 self._janitor.look_soon()
             case "any":
-                self._vague.hear()
+                self._vague_hints.take_hint()
 
     def _look_around(self) -> None:
-        """Look for workers, changed schedules and requests that nobody has hinted at in so many words."""
+        """Look for workers, changed schedules and requests, which a vague hint may be about."""
         self._janitor.look_soon()
         self._look_for_changes()
 
@@ -421,10 +401,6 @@ class Worker:
         log.critical(
             "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
         )
-
-
-DRAIN_TIMEOUT = 5.0
-"""Seconds that cancelled handlers and the last settlements get before stopping gives up on them."""
 
 
 async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) -> None:

@@ -19,7 +19,7 @@ from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.transaction import JobTransaction
-from duetime.runtime.upkeep.parking import Declarations
+from duetime.runtime.upkeep.firing import Declarations
 from duetime.scheduler import lazy
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved

@@ -72,9 +72,9 @@ class Hand(Worker):
             if self.options.schedules:
                 await self._firer.round()
             # Taken for slow, so that nothing is claimed in advance of a free slot.
-            self._dispatcher.pace = SECOND
+            self._dispatcher.speed.duration = SECOND
             # Nobody listens for hints here, such as that a limited job has ended.
-            self._fetcher.limited.stir()
+            self._fetcher.limited.ask_again()
             pause = await self._fetcher.round()
             idle = pause != 0 and not self._firer.behind
             quiet = idle and not self._dispatcher.runs and self._dispatcher.done == done
@@ -85,7 +85,7 @@ class Hand(Worker):
             drained = asyncio.ensure_future(self._dispatcher.drained())
             await asyncio.wait({drained}, timeout=_LOOK)
             drained.cancel()
-        await self._settler.drain()
+        await self._outcomes.settler.drain()
         if self._dispatcher.runs:
             self.attend(await self._store.attend(self.id))
 

@@ -10,6 +10,7 @@ from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
+from duetime.runtime.service import ServiceHealth
 from duetime.runtime.store_clock import StoreClock
 
 CLAIM = Claim(
@@ -59,10 +60,11 @@ class StillTime(StoreClock):
         return 0
 
 
-class NoHealth:
+class NoHealth(ServiceHealth):
     """Notes what a service reports of itself."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.events: list[str] = []
 
     def failed(self, service: str, error: BaseException) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
 from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
 from duetime.runtime import service
 from duetime.runtime.service import Service
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth
 
 
@@ -16,7 +18,7 @@ class Counting(Service):
     name = "counter"
 
     def __init__(self, health: NoHealth, *errors: BaseException | None, pause: float | None = None) -> None:
-        super().__init__(health)
+        super().__init__(cast("Store", None), health)
         self.rounds = 0
         self.errors = list(errors)
         self.pause = pause

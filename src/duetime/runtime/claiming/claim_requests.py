@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
@@ -19,10 +17,7 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import ClaimRequest, LimitedClaims, NextDue
-
-if TYPE_CHECKING:
-    from duetime.stores.base import JobStore
+from duetime.stores.base import ClaimRequest, JobStore, LimitedClaims, NextDue
 
 
 class ClaimGroup(NamedTuple):
@@ -32,116 +27,102 @@ class ClaimGroup(NamedTuple):
     in_child: bool = False
 
 
-def claim_groups(handlers: Mapping[str, Handler], slots: Slots) -> Sequence[ClaimGroup]:
-    """Return the tasks to ask for; those of child processes apart, so that no more come than children are free.
-
-    In random order, because with few slots the first may take them all.
-    """
-    cpu = tuple(name for name, handler in handlers.items() if handler.options.cpu)
-    slots.cpu_tasks = frozenset(cpu)
-    if not cpu:
-        return (ClaimGroup(tuple(handlers)),)
-    plain = tuple(name for name in handlers if name not in cpu)
-    found = [ClaimGroup(cpu, in_child=True), ClaimGroup(plain)]
-    return random.sample(found, 2) if plain else found[:1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemandBuilder:
-    """Words the questions of a worker to its store."""
-
-    identity: WorkerIdentity
-    handlers: Mapping[str, Handler]
-    queues: tuple[str, ...]
-    slots: Slots
-    hold: HeldClaims
-    limits: Mapping[str, Gate]
-
-    def lanes(self) -> Sequence[ClaimGroup]:
-        """Return the tasks to ask for together."""
-        return claim_groups(self.handlers, self.slots)
-
-    def room(self, lane: ClaimGroup) -> int:
-        """How many jobs of a lane may start now."""
-        return self.slots.children_free if lane.in_child else self.slots.free
-
-    def share(self, lane: ClaimGroup) -> int:
-        """How many claims of a lane may be held for slots to come: children are not waited for."""
-        if not lane.in_child:
-            return max(self.slots.total, self.hold.room)
-        return self.slots.children_free - self.hold.count(lambda claim: claim.task in self.slots.cpu_tasks)
-
-    def may_hold(self, queue: str, most: int) -> int:
-        """How many of so many jobs of a queue may be held for slots to come, beside those that are."""
-        left = self.slots.left(queue)
-        return most if left is None else min(most, left - self.hold.count(lambda claim: claim.queue == queue))
-
-    def now(self, lane: ClaimGroup, limit: int, *, below_priority: int = 10) -> ClaimRequest:
-        """Ask for due jobs that start at once."""
-        return self._demand(lane, limit, self.slots.room, below_priority=below_priority)
-
-    def in_advance(self, lane: ClaimGroup, limit: int) -> ClaimRequest:
-        """Ask for due jobs that wait here for slots to come."""
-        return self._demand(lane, limit, partial(self.may_hold, most=limit), unstarted=True)
-
-    def ahead(self, lane: ClaimGroup, limit: int, *, window: Micros) -> ClaimRequest:
-        """Ask for jobs that fall due within the window."""
-        return self._demand(lane, limit, partial(self.may_hold, most=limit), ahead=window)
-
-    def _demand(
-        self,
-        lane: ClaimGroup,
-        limit: int,
-        room: Callable[[str], int],
-        *,
-        ahead: Micros = 0,
-        unstarted: bool = False,
-        below_priority: int = 10,
-    ) -> ClaimRequest:
-        return ClaimRequest(
-            worker=self.identity.worker_id,
-            claim_id=new_token(),
-            queues=tuple((queue, min(limit, n)) for queue in self._shuffled() if (n := room(queue)) > 0),
-            limit=limit,
-            tasks=lane.tasks,
-            ahead=ahead,
-            unstarted=unstarted,
-            below_priority=below_priority,
-            limits=self.limits,
-        )
-
-    def _shuffled(self) -> Sequence[str]:
-        """The queues in random order: a full one must not starve the others."""
-        return random.sample(self.queues, len(self.queues)) if len(self.queues) > 1 else self.queues
-
-
 class ClaimRequests:
-    """A worker's claims, from the question to the answer."""
+    """A worker's claims, from the request to the answer."""
 
-    def __init__(self, store: JobStore, identity: WorkerIdentity, time: StoreClock) -> None:
+    def __init__(
+        self,
+        store: JobStore,
+        *,
+        identity: WorkerIdentity,
+        time: StoreClock,
+        handlers: Mapping[str, Handler],
+        queues: tuple[str, ...],
+        slots: Slots,
+        held: HeldClaims,
+        limits: Mapping[str, Gate],
+    ) -> None:
         self._store = store
         self._identity = identity
         self._time = time
-        self._asked: str | None = None
+        self._handlers = handlers
+        self._queues = queues
+        self._slots = slots
+        self._held = held
+        self._limits = limits
+        self._on_its_way: str | None = None
         self._lost: set[str] = set()
         self.unanswered: list[str] = []
         """The claim ids to be looked up."""
 
-    async def claim(self, demand: ClaimRequest) -> list[Claim]:
-        """Ask for jobs without limits."""
-        if not demand.queues:
-            return []
-        with self._remembered(demand):
-            sent = monotonic()
-            claims = await self._store.claim(demand)
-        return self._taken(demand, claims, sent)
+    def groups(self) -> Sequence[ClaimGroup]:
+        """Return the tasks to ask for; those of child processes apart, so that no more come than children are free.
 
-    async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
-        """Ask for jobs under limits."""
-        with self._remembered(demand):
-            sent = monotonic()
-            found = await self._store.claim_limited(demand)
-        return found._replace(claims=self._taken(demand, found.claims, sent))
+        In random order, because with few slots the first may take them all.
+        """
+        cpu: list[str] = []
+        plain: list[str] = []
+        for name, handler in self._handlers.items():
+            (cpu if handler.options.cpu else plain).append(name)
+        self._slots.cpu_tasks = frozenset(cpu)
+        groups = [ClaimGroup(tuple(plain))] if plain or not cpu else []
+        if cpu:
+            groups.append(ClaimGroup(tuple(cpu), in_child=True))
+            random.shuffle(groups)
+        return groups
+
+    def room(self, group: ClaimGroup) -> int:
+        """How many jobs of a group may start now."""
+        return self._slots.children_free if group.in_child else self._slots.free
+
+    def room_to_hold(self, group: ClaimGroup) -> int:
+        """How many claims of a group may be held until they are due: no job waits for a child process."""
+        if not group.in_child:
+            return max(self._slots.total, self._held.room)
+        return self._slots.children_free - self._held.count(lambda claim: claim.task in self._slots.cpu_tasks)
+
+    def queue_room_to_hold(self, queue: str, most: int) -> int:
+        """How many more jobs of a queue may be held, up to `most`."""
+        left = self._slots.left(queue)
+        return (
+            most if left is None else min(most, left - self._held.count(lambda claim: claim.queue == queue))
+        )
+
+    def request(
+        self,
+        group: ClaimGroup,
+        limit: int,
+        *,
+        hold: bool = False,
+        ahead: Micros = 0,
+        below_priority: int = 10,
+    ) -> ClaimRequest:
+        """Return a request for due jobs that start at once, or that wait here for slots if they are to be held.
+
+        `ahead`: for jobs that fall due within this time instead, to be held.
+        """
+        room = partial(self.queue_room_to_hold, most=limit) if hold else self._slots.room
+        # In random order: a full queue must not starve the others.
+        queues = random.sample(self._queues, len(self._queues)) if len(self._queues) > 1 else self._queues
+        return ClaimRequest(
+            worker=self._identity.worker_id,
+            claim_id=new_token(),
+            queues=tuple([(queue, min(limit, n)) for queue in queues if (n := room(queue)) > 0]),
+            limit=limit,
+            tasks=group.tasks,
+            ahead=ahead,
+            unstarted=hold and not ahead,
+            below_priority=below_priority,
+            limits=self._limits,
+        )
+
+    async def claim(self, request: ClaimRequest) -> list[Claim]:
+        """Claim jobs without limits."""
+        return (await self._send(request)).claims if request.queues else []
+
+    async def claim_limited(self, request: ClaimRequest) -> LimitedClaims:
+        """Claim jobs under limits."""
+        return await self._send(request, limited=True)
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
         """Ask when the next job falls due, and learn the time: no answer carries it faster than that of a read."""
@@ -161,10 +142,10 @@ class ClaimRequests:
 
     def awaits(self, token: Token) -> bool:
         """Whether a claim may still be on its way here."""
-        return token.claim_id == self._asked
+        return token.claim_id == self._on_its_way
 
     def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
-        """Have strays looked up that answers were lost of, and return them."""
+        """Have strays looked up whose answers were lost here, and return them."""
         ours = frozenset(token for token in strays if token.claim_id in self._lost)
         self.unanswered += {token.claim_id for token in ours} - {*self.unanswered}
         return ours
@@ -174,22 +155,24 @@ class ClaimRequests:
         self.unanswered.clear()
         self._lost.clear()
 
-    @contextmanager
-    def _remembered(self, demand: ClaimRequest) -> Generator[None]:
-        self._asked = demand.claim_id
+    async def _send(self, request: ClaimRequest, *, limited: bool = False) -> LimitedClaims:
+        """Send a request; if its answer is lost, its claims are looked up later."""
+        self._on_its_way = request.claim_id
+        sent = monotonic()
         try:
-            yield
+            if limited:
+                found = await self._store.claim_limited(request)
+            else:
+                found = LimitedClaims(await self._store.claim(request), again_at=None)
         except StoreUnavailable:
-            self.unanswered.append(demand.claim_id)
-            self._lost.add(demand.claim_id)
+            self.unanswered.append(request.claim_id)
+            self._lost.add(request.claim_id)
             raise
         finally:
-            self._asked = None
-
-    def _taken(self, demand: ClaimRequest, claims: list[Claim], sent: int) -> list[Claim]:
-        if demand.worker != self._identity.worker_id:
+            self._on_its_way = None
+        if request.worker != self._identity.worker_id:
             # The lease was lost meanwhile: these claims are for others to take over.
-            return []
-        if claims:
-            self._time.observe(sent, monotonic(), claims[0].claimed_at)
-        return claims
+            return found._replace(claims=[])
+        if found.claims:
+            self._time.observe(sent, monotonic(), found.claims[0].claimed_at)
+        return found

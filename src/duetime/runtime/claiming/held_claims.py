@@ -15,11 +15,11 @@ _WaitingClaim: TypeAlias = tuple[int, Instant, JobId, int, Claim]
 """A claim behind what it is sorted by: its priority, due time and job, then which lot it came with."""
 
 _WAKE_EARLY: Micros = 20 * MILLISECOND
-"""So long before a due time the loop is woken: the kernel may be late by a thousandth of the time it was told to sleep."""
+"""How long before a due time the loop is woken: the kernel may be late by a thousandth of a sleep."""
 _OVERFLOW_WAIT: Micros = 100 * MILLISECOND
-"""So long after its due time a claim may find a slot that is held beyond the slots: it was to start in half of that."""
+"""How long after its due time a claim that is held beyond the slots may wait for one: it was to start in half of that."""
 _WORTHWHILE_ROOM = 25
-"""So many claims are worth asking for, or half of what may be held: more at once would leave less to start meanwhile."""
+"""How many claims are worth asking for, unless that is more than half of what may be held."""
 
 
 class HeldClaims:
@@ -29,7 +29,7 @@ class HeldClaims:
         self,
         *,
         budget: Callable[[], int],
-        patient: int,
+        slots: int,
         window: Micros,
         time: StoreClock,
         on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
@@ -37,10 +37,10 @@ class HeldClaims:
     ) -> None:
         """Have `on_due` start claims at their time; those that it returns wait, and after a window go to `on_late`.
 
-        `patient`: so many of them; what waits beyond was held because it would start in a moment, and goes after that.
+        Only as many as there are `slots` wait for so long; what was held beyond was to start in a moment, and goes sooner.
         """
         self._budget = budget
-        self._patient = patient
+        self._slots = slots
         self._window = window
         self._time = time
         self._on_due = on_due
@@ -59,7 +59,7 @@ class HeldClaims:
 
     @property
     def roomy(self) -> bool:
-        """Whether there is room for so many more that it is worth asking for them."""
+        """Whether there is room for enough claims that it is worth asking for them."""
         return self.room >= min((self._budget() + 1) // 2, _WORTHWHILE_ROOM)
 
     def __len__(self) -> int:
@@ -86,6 +86,8 @@ class HeldClaims:
 
     def add_due(self, claims: Sequence[Claim], *, at_most: Micros | None = None) -> None:
         """Hold claims whose time has come until slots are free, for a window unless `at_most` is less."""
+        if not claims:
+            return
         self._lots += 1
         for claim in claims:
             self._claims[claim.job_id] = claim
@@ -119,7 +121,7 @@ class HeldClaims:
         return None
 
     def hand_out(self, most: int, start: Callable[[Sequence[Claim]], Sequence[Claim]]) -> None:
-        """Let go of claims whose time has come, the most urgent first, until so many are started or all were offered.
+        """Let go of claims whose time has come, the most urgent first, until `most` are started or all were offered.
 
         `start` returns those that it could not start, which go on waiting.
         """
@@ -166,11 +168,9 @@ class HeldClaims:
         # They came with several questions, and there may be more of them than slots.
         claims.sort(key=_urgency)
         if claims and (refused := self._on_due(claims)):
-            patient = max(0, self._patient - self.waiting)
-            if refused[:patient]:
-                self.add_due(refused[:patient])
-            if refused[patient:]:
-                self.add_due(refused[patient:], at_most=_OVERFLOW_WAIT)
+            most = max(0, self._slots - self.waiting)
+            self.add_due(refused[:most])
+            self.add_due(refused[most:], at_most=_OVERFLOW_WAIT)
 
     def _give_up(self, lot: int) -> None:
         late = [
@@ -185,5 +185,5 @@ class HeldClaims:
 
 
 def _urgency(claim: Claim) -> tuple[int, JobId]:
-    """Who of those that are due at one instant is first."""
+    """Sort those that are due at one instant."""
     return claim.priority, claim.job_id

@@ -16,7 +16,7 @@ _LONGEST_PAUSE: Micros = SECOND // 2
 
 
 class LimitedClaimPolicy:
-    """Keeps in mind whether limited jobs may be waiting; while no limit is in use, nobody asks for them."""
+    """Keeps in mind whether limited jobs may be waiting; while no limit is in use, none are asked for."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self.limits: Mapping[str, Gate] = {
@@ -24,8 +24,10 @@ class LimitedClaimPolicy:
             for name, handler in handlers.items()
             if handler.options.gate is not None
         }
+        self.in_use = bool(self.limits)
+        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
         self._in_store = False
-        self._stirred = bool(self.limits)
+        self._may_start = self.in_use
         self._starved = False
         self._full: frozenset[str] = frozenset()
         self._again_from: Micros | None = None
@@ -33,33 +35,29 @@ class LimitedClaimPolicy:
         self._futile = 0
 
     @property
-    def in_use(self) -> bool:
-        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
-        return self._in_store or bool(self.limits)
-
-    @property
     def wanted(self) -> bool:
         """Whether a limited job may be able to start that could not at the last time."""
-        return self._stirred or (self._again_from is not None and self._again_from <= monotonic())
+        return self._may_start or (self._again_from is not None and self._again_from <= monotonic())
 
     @property
-    def hungry(self) -> bool:
-        """Whether limited jobs wait for slots, so that others must not take them in advance."""
+    def waits_for_slots(self) -> bool:
+        """Whether limited jobs wait for slots, so that other jobs must not be given them in advance."""
         return self._starved or self.wanted
 
-    def stir(self) -> None:
+    def ask_again(self) -> None:
         """Something may have changed: a job came, or one under a limit has ended."""
-        self._stirred = self.in_use
+        self._may_start = self.in_use
 
     def room_made(self, room: Callable[[str], int]) -> None:
         """A slot is free again, which at the last time may have been all that was missing."""
         if self._starved or (self._full and any(room(queue) > 0 for queue in self._full)):
-            self._stirred = True
+            self._may_start = True
 
     def learn(self, *, in_use: bool) -> None:
-        """Take in whether the store has limits in use; if so, and it was not known, some job may have come unheard."""
-        self._stirred = self._stirred or (in_use and not self._in_store)
+        """Take in whether the store has limits in use; if so, and it was not known, the hint about some job may have been lost."""
+        self._may_start = self._may_start or (in_use and not self._in_store)
         self._in_store = in_use
+        self.in_use = in_use or bool(self.limits)
 
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
@@ -70,16 +68,17 @@ class LimitedClaimPolicy:
 
     @contextmanager
     def turn(self, *, at_latest: float) -> Generator[None]:
-        """Ask, for one kind of slots after the other; what stirs meanwhile counts for the next time.
+        """Ask, for one kind of slots after the other; what changes meanwhile counts for the next time.
 
-        The next time comes after so many seconds at the latest, since a hint may be lost.
+        The next time comes after `at_latest` seconds, since a hint may be lost.
         """
-        self._stirred, self._starved, self._again_from = False, False, None
-        self._full, self._in_store = frozenset(), True
+        self._may_start, self._starved, self._again_from = False, False, None
+        self._full = frozenset()
+        self._in_store = self.in_use = True
         try:
             yield
         except BaseException:
-            self._stirred = True
+            self._may_start = True
             raise
         self._come_back(int(at_latest * SECOND))
 
@@ -110,7 +109,7 @@ class LimitedClaimPolicy:
 
     def sooner(self, pause: float | None) -> float | None:
         """Return the pause, or a shorter one when limited jobs are to be asked for before its end."""
-        if self._stirred:
+        if self._may_start:
             return 0
         if self._again_from is None:
             return pause

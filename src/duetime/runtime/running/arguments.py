@@ -7,7 +7,7 @@ import inspect
 import math
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 import msgspec
 import msgspec.inspect
@@ -275,42 +275,29 @@ def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
         raise InvalidTask(text) from None
 
 
-ValueParts: TypeAlias = Iterator[tuple[str, object, object]]
-
-
 def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
     """Tell what would come back as something else, and where; `None` when nothing would."""
+    parts: Iterator[tuple[str, object, object]]
     was, now = _as_dict(value), _as_dict(rebuilt)
     if was is not None and now is not None:
-        return _in_dict(was, now, path)
-    if type(value) is not type(rebuilt):
+        foreign = next((key for key in was if key not in now), None)
+        if foreign is not None:
+            return f"JSON has only text keys, not {shown(foreign)} - at `$.{path}`"
+        parts = ((f"{path}.{key}", item, now[key]) for key, item in was.items())
+    elif type(value) is not type(rebuilt):
         return None if _equals_its_base(value, rebuilt) else _describe_change(value, path)
-    if isinstance(value, (list, tuple)):
-        return _first_change(
-            _item_pairs(cast("Sequence[object]", value), cast("Sequence[object]", rebuilt), path)
-        )
-    return _first_change(
-        (f"{path}.{name}", getattr(value, name), getattr(rebuilt, name)) for name in _fields(value)
+    elif isinstance(value, (list, tuple)):
+        pairs = zip(cast("Sequence[object]", value), cast("Sequence[object]", rebuilt), strict=True)
+        parts = ((f"{path}[{i}]", a, b) for i, (a, b) in enumerate(pairs))
+    else:
+        parts = ((f"{path}.{name}", getattr(value, name), getattr(rebuilt, name)) for name in _fields(value))
+    return next(
+        (found for where, a, b in parts if (found := find_json_change(a, b, where)) is not None), None
     )
 
 
 def _as_dict(value: object) -> dict[object, object] | None:
     return cast("dict[object, object]", value) if isinstance(value, dict) else None
-
-
-def _in_dict(value: dict[object, object], rebuilt: dict[object, object], path: str) -> str | None:
-    foreign = next((key for key in value if key not in rebuilt), None)
-    if foreign is not None:
-        return f"JSON has only text keys, not {shown(foreign)} - at `$.{path}`"
-    return _first_change((f"{path}.{key}", item, rebuilt[key]) for key, item in value.items())
-
-
-def _item_pairs(value: Sequence[object], rebuilt: Sequence[object], path: str) -> ValueParts:
-    return ((f"{path}[{i}]", a, b) for i, (a, b) in enumerate(zip(value, rebuilt, strict=True)))
-
-
-def _first_change(parts: ValueParts) -> str | None:
-    return next((found for path, a, b in parts if (found := find_json_change(a, b, path)) is not None), None)
 
 
 def _fields(value: Any) -> tuple[str, ...]:

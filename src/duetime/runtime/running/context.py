@@ -103,7 +103,7 @@ class JobContext:
 
     @property
     def cancel_requested(self) -> bool:
-        """Whether this run was asked to end: somebody cancelled the job, or the worker stops."""
+        """Whether this run was asked to end: the job was cancelled, or the worker stops."""
         return self._run.stopping is not None
 
     def check_cancelled(self) -> None:
@@ -127,8 +127,8 @@ class JobContext:
         Readers see it within about a second. Only the latest is kept, and nothing of a run that lost its claim.
         """
         said = check_fraction(fraction), check_note(note)
-        if (voice := self._run.speak()) is not None:
-            voice.tell(*said)
+        if (output := self._run.open_output()) is not None:
+            output.set_progress(*said)
         return _AWAIT_OPTIONAL
 
     def transaction(self, *, timeout: Duration | None = None) -> JobTransaction:
@@ -150,7 +150,7 @@ def check_not_kept_out(store: object) -> None:
     loan = None if run is None else run.loan
     if loan is not None and loan.keeps_out(store):
         text = (
-            "while the transaction of this job is open, nobody else can write to its database; store the job in it: "
+            "while the transaction of this job is open, no one else can write to its database; store the job in it: "
             "task.options(tx=tx).enqueue(...), or enqueue_many(..., tx=tx)"
         )
         raise TransactionMisused(text)

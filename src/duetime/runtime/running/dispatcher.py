@@ -7,9 +7,8 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from duetime.model.events import EventKind, kind_of
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
@@ -26,35 +25,24 @@ from duetime.model.outcome import (
     succeed,
 )
 from duetime.model.retry import NO_RETRIES
-from duetime.model.states import State
-from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.time import SECOND, Instant
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.events import WorkerEvents
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.run import NO_OUTPUT, OutputListener, Run, StopCause
-from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.output import NO_OUTPUT
+from duetime.runtime.running.run import Run, StopCause
+from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.settling.job_log import JobLog
-from duetime.runtime.settling.settler import Settler, StartMarker, may_linger
+from duetime.runtime.settling.settler import Outcomes, may_linger
 from duetime.runtime.store_clock import StoreClock
-
-if TYPE_CHECKING:
-    from duetime.stores.base import HandlerTransaction
-
 
 log = logging.getLogger("duetime.worker")
 
 CANCELLED: Final = Cancelled("cancelled on request")
 """The store puts the reason that was given with the request in its place."""
-_SUCCEEDED: Final = EventKind.JOB_SUCCEEDED
 _SUSPECT_CRASHES = 2
 """How many workers must have died around a job before it is set apart; one may well be a reboot."""
-_DURATION_WEIGHT = 0.05
-"""How much of the pace the last run makes."""
-_LONGEST_GAP: Final[Micros] = 50 * MILLISECOND
-"""A pause says nothing about how fast runs follow each other."""
 _RUNS_PER_YIELD = 64
 """After how many runs other threads are let in: Python by itself hands its lock on every five milliseconds at most, and
 a thread that writes needs it for a moment before and after each statement."""
@@ -68,49 +56,28 @@ class Dispatcher:
         *,
         handlers: Mapping[str, Handler],
         executor: Executor,
-        settler: Settler,
-        marker: StartMarker,
-        ears: OutputListener,
-        herald: WorkerEvents,
-        job_log: JobLog,
+        outcomes: Outcomes,
         slots: Slots,
         time: StoreClock,
-        lending: TransactionLender,
+        lender: TransactionLender,
     ) -> None:
         self.loop = asyncio.get_running_loop()
-        """Where the runs are, and where the transactions of their handlers begin and end."""
         self.runs: dict[JobId, Run] = {}
         self.on_free: Callable[[], None] = _nothing
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
-        self.failed = 0
-        self.pace: float = SECOND
-        """How long runs have lasted lately, from when their handlers had their turn, in microseconds."""
-        self.gap: float = _LONGEST_GAP
-        """How long after one run the next has ended lately, in microseconds: slots that are taken for long do not count."""
-        self.paces: dict[str, float] = {}
-        """The same as `pace`, for each task of which a run has ended."""
-        self._ended_at: Instant = 0
+        self.speed = RunSpeed()
         self._handlers = handlers
         self._executor = executor
-        self._settler = settler
-        self._marker = marker
-        self._ears = ears
-        self._herald = herald
-        self._log = job_log
+        self._outcomes = outcomes
         self._slots = slots
         self._time = time
-        self._lending = lending
+        self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
         self._idle = asyncio.Event()
         self._idle.set()
         self._freeing = False
-
-    @property
-    def idle(self) -> Micros:
-        """How long ago the last run has ended."""
-        return self._time.now() - self._ended_at
 
     def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
         """Begin claims, all at one instant, or end those that are no longer wanted; return those that found no slot.
@@ -128,15 +95,15 @@ class Dispatcher:
             return True
         if not self._slots.take(claim):
             return False
-        run = Run(claim, now, ears=self._ears, lender=self)
+        run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
         run.task = self.loop.create_task(self._run(run), name=claim.task)
-        if self._herald.events.heard:
-            self._herald.started(run)
+        if self._outcomes.events.events.heard:
+            self._outcomes.events.started(run)
         if unmarked:
-            self._marker.add(run)
+            self._outcomes.marker.add(run)
         return True
 
     def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
@@ -163,21 +130,8 @@ class Dispatcher:
         """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
-        self._put(claim, self.settlement(claim, outcome, started_at=started_at), outcome)
-
-    def _put(self, claim: Claim, settlement: Settlement, outcome: Outcome, *, patient: bool = False) -> None:
-        kind: EventKind | None = _SUCCEEDED
-        if settlement.state is State.SUCCEEDED:
-            self._log.succeeded += 1
-        else:
-            cancelling = claim.cancel_requested or claim.job_id in self._cancelled
-            kind = kind_of(settlement, cancelling=cancelling)
-            self.failed += settlement.state is State.FAILED
-        if self._herald.events.heard:
-            self._herald.expect(claim, settlement, kind)
-        self._settler.put(settlement, patient=patient)
-        if kind is not None and (self._log.each or kind is not _SUCCEEDED):
-            self._log.tell(kind, claim, settlement, outcome)
+        settlement = self.settlement(claim, outcome, started_at=started_at)
+        self._outcomes.put(claim, settlement, outcome, cancelling=self._is_cancelling(claim))
 
     def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
@@ -194,14 +148,6 @@ class Dispatcher:
             )
             refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
             return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
-
-    def bound(self, timeout: Micros | None) -> Micros:
-        """Return how long a handler's transaction may be open."""
-        return self._lending.bound(timeout)
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction for a handler."""
-        return self._lending.lend(timeout)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
@@ -233,33 +179,28 @@ class Dispatcher:
     def unknown(self, tokens: Iterable[Token]) -> set[Token]:
         """Return those of the claims that do not run here and have no outcome that is about to be written."""
         running = {run.claim.token for run in self.runs.values()}
-        return {*tokens} - running - self._settler.tokens()
+        return {*tokens} - running - self._outcomes.settler.tokens()
 
     async def drained(self) -> None:
         """Wait until nothing runs."""
         await self._idle.wait()
 
     async def _run(self, run: Run) -> None:
-        # Not since it was started: of a thousand that start together, the last begins when all the others have had their turn.
+        # Not since it was started: of a thousand that start together, the last begins after all the others have run.
         begun_at = self._time.now()
         if run.claim.crashes >= _SUSPECT_CRASHES:
             # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
-            await self._settler.flush()
+            await self._outcomes.settler.flush()
         try:
             ended_at = self._end(run, run.stopping or await self._executor.execute(run))
         except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
             ended_at = self._end_broken(run, error)
-        if self._settler.full:
-            await self._settler.room()
+        if self._outcomes.settler.full:
+            await self._outcomes.settler.room()
         self._leave(run, begun_at, ended_at)
 
     def _leave(self, run: Run, begun_at: Instant, ended_at: Instant) -> None:
-        took, task = max(0, ended_at - begun_at), run.claim.task
-        self.pace += (took - self.pace) * _DURATION_WEIGHT
-        pace = self.paces.get(task, SECOND)
-        self.paces[task] = pace + (took - pace) * _DURATION_WEIGHT
-        self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _DURATION_WEIGHT
-        self._ended_at = ended_at
+        self.speed.add(run.claim.task, begun_at=begun_at, ended_at=ended_at)
         self.done += 1
         if not self.done % _RUNS_PER_YIELD:
             time.sleep(0)
@@ -267,7 +208,7 @@ class Dispatcher:
         # The task's context has the run: a circle that only the garbage collector would break, for every job.
         run.task = None
         self._slots.give_back(run.claim)
-        self._marker.forget(run)
+        self._outcomes.marker.forget(run)
         if not self.runs:
             self._freed()
         elif not self._freeing:
@@ -283,35 +224,32 @@ class Dispatcher:
 
     def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
         if isinstance(outcome, Settled):
-            run.fall_silent()
+            run.close_output()
             ended_at = max(self._time.now(), run.started_at)
-            if self._herald.events.heard:
-                self._herald.recorded(run, ended_at)
-            self._log.succeeded += 1
-            if self._log.each:
-                success = Succeeded()
-                settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
-                self._log.tell(_SUCCEEDED, run.claim, settlement, success)
+            self._outcomes.recorded(run, ended_at)
             return ended_at
         claim = run.claim
         settlement = self.settlement(claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)
-        if (words := run.last_words()) is not NO_OUTPUT:
-            settlement = settlement._replace(progress=words.progress, logs=words.logs)
-        self._put(
-            claim, settlement, outcome, patient=may_linger(claim, settlement, started_at=run.started_at)
-        )
+        if (left := run.take_output()) is not NO_OUTPUT:
+            settlement = settlement._replace(progress=left.progress, logs=left.logs)
+        may_wait = may_linger(claim, settlement, started_at=run.started_at)
+        cancelling = self._is_cancelling(claim)
+        self._outcomes.put(claim, settlement, outcome, cancelling=cancelling, may_wait=may_wait)
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
-        """Fail the job; if not even that can be done, its claim goes back as one that nobody here knows."""
+        """Fail the job; if not even that can be done, its claim is given back as one that is not known here."""
         log.error("job %s of %s broke down", run.claim.job_id, run.claim.task, exc_info=error)
         try:
             return self._end(run, outcome_of_error(error))
         except Exception:
             log.exception("the end of job %s cannot be recorded", run.claim.job_id)
             return run.started_at
+
+    def _is_cancelling(self, claim: Claim) -> bool:
+        return claim.cancel_requested or claim.job_id in self._cancelled
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())

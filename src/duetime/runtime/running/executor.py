@@ -24,7 +24,8 @@ from duetime.runtime.running.call_outcome import (
     timeout_outcome,
     undecodable_outcome,
 )
-from duetime.runtime.running.children.pool import ChildPool
+from duetime.runtime.running.children.messages import RunJob
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, call_through
@@ -65,7 +66,7 @@ class Executor:
         if run.verdict is not None:
             return _transaction_outcome(run, run.verdict, outcome)
         if run.stopping is not None and isinstance(outcome, Cancelled):
-            # Whoever asked it to stop knows what that means: the end of the job, or another try elsewhere.
+            # The cause says what the stop means: the end of the job, or another try elsewhere.
             return run.stopping
         return outcome
 
@@ -110,8 +111,6 @@ class Executor:
         """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
         current_run.set(run)
         try:
-            from duetime.runtime.running.children.messages import RunJob
-
             job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
         except OSError as error:
@@ -193,10 +192,10 @@ class ThreadRunner:
                 result = RaisedError(error)
             self._answers.append((future, result))
             if self._delivering:
-                # Whoever delivers unsets this first and looks for answers then, so that it finds this one.
+                # `_deliver` unsets this before it looks for answers, so it finds this one.
                 return
             self._delivering = True
-            # The loop of a worker that was stopped without this thread may be closed; then nobody waits.
+            # The loop of a worker that was stopped without this thread may be closed; then no one waits.
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self._deliver)
 

@@ -28,7 +28,7 @@ class RunLogHandler(logging.Handler):
         if len(logging.root.handlers) == 1:
             self._stand_in(record)
         run = current_run.get(None)
-        if run is not None and run.logs and not _is_own_logger(record.name):
+        if run is not None and run.captures_logs and not _is_own_logger(record.name):
             self._collect(run, record)
         return True
 
@@ -38,15 +38,15 @@ class RunLogHandler(logging.Handler):
             return
         self._inside.busy = True
         try:
-            if (voice := run.speak()) is not None:
-                voice.log(record_text(record))
+            if (output := run.open_output()) is not None:
+                output.add_log(record_text(record))
         except Exception:  # noqa: BLE001 - the job must not fail for a line of its log
             self.handleError(record)
         finally:
             self._inside.busy = False
 
     def _stand_in(self, record: logging.LogRecord) -> None:
-        """Let warnings be printed as they are where nobody has set up logging, which our presence would hide."""
+        """Let warnings be printed as they are where logging is not set up; our handler would hide that."""
         last = logging.lastResort
         if last is not None and record.levelno >= last.level and self._is_alone(record.name):
             last.handle(record)
@@ -77,7 +77,7 @@ class _RunLogCapture:
         return weakref.finalize(owner, self._detach)
 
     def _detach(self) -> None:
-        """Collect no more, once nobody wants it."""
+        """Collect no more, once no worker wants it."""
         with self._lock:
             self._users -= 1
             if self._users == 0:

@@ -1,114 +1,20 @@
-"""One execution in progress, with the progress and log that it has not stored yet."""
+"""One execution in progress."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Settled, Settlement
-from duetime.model.reports import BoundedLog, NewLogPart, Progress
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Settled
 from duetime.model.time import SECOND, Instant, Micros
+from duetime.runtime.running.output import NO_OUTPUT, OutputReader, RunOutput, UnwrittenOutput
+from duetime.stores.base import HandlerTransaction
 
 if TYPE_CHECKING:
-    from duetime.stores.base import HandlerTransaction
-
-
-class OutputListener(Protocol):
-    """Whoever passes on what runs say."""
-
-    captures_logs: bool
-
-    def hear(self, voice: RunOutput) -> None:
-        """Take note that somebody has something to say; called from any thread."""
-        ...
-
-
-class UnwrittenOutput(NamedTuple):
-    """What is to be written."""
-
-    progress: Progress | None = None
-    logs: tuple[NewLogPart, ...] = ()
-
-
-NO_OUTPUT = UnwrittenOutput()
-
-
-class RunOutput:
-    """Holds what was said last about progress, and the log, within bounds."""
-
-    def __init__(self, claim: Claim, ears: OutputListener) -> None:
-        self._token = claim.token
-        self._attempt = claim.attempt
-        self._ears = ears
-        self._lock = threading.Lock()
-        self._waiting = False
-        self._closed = False
-        self._progress: Progress | None = None
-        self._book = BoundedLog()
-        self._unheard: list[NewLogPart] = []
-
-    def tell(self, fraction: float, note: str) -> None:
-        """Say how far the run is; the latest counts."""
-        with self._lock:
-            if self._closed:
-                return
-            self._progress = Progress(self._token, fraction, note)
-        self.call()
-
-    def log(self, text: str) -> None:
-        """Add a record to the log."""
-        with self._lock:
-            if self._closed:
-                return
-            self._book.add(text)
-        self.call()
-
-    def call(self) -> None:
-        """Ask to be listened to; once, however much there is to say."""
-        with self._lock:
-            if self._waiting:
-                return
-            self._waiting = True
-        self._ears.hear(self)
-
-    def words(self) -> UnwrittenOutput:
-        """Return what is to be written now; until it was `heard`, it will be returned again."""
-        with self._lock:
-            self._waiting = False
-            # While the store is away the book keeps what there is, within its bounds.
-            if self._closed or not self._unheard:
-                self._unheard += [
-                    NewLogPart(self._token, self._attempt, *piece) for piece in self._book.cut()
-                ]
-            return UnwrittenOutput(self._progress, tuple(self._unheard))
-
-    def heard(self, words: UnwrittenOutput) -> None:
-        """Forget what was written, or what somebody else has undertaken to write."""
-        with self._lock:
-            if self._progress is words.progress:
-                self._progress = None
-            self._unheard = self._unheard[len(words.logs) :]
-            more = self._book.has_more
-        if more:
-            self.call()
-
-    def close(self) -> None:
-        """Say the end of the log, and nothing after it."""
-        with self._lock:
-            self._closed = True
-        self.call()
-
-    def last_words(self) -> UnwrittenOutput:
-        """Take over what is left to say; nothing comes after it."""
-        with self._lock:
-            self._closed = True
-        words = self.words()
-        self.heard(words)
-        return words
-
+    from duetime.runtime.running.transaction import TransactionLender
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
@@ -117,31 +23,10 @@ TransactionVerdict: TypeAlias = Settled | Failed | Interrupted
 _output_lock = threading.Lock()
 
 
-class TransactionSource(Protocol):
-    """Lends transactions to handlers, and says what their success is to be recorded as."""
-
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """Where transactions begin and end, also those that outlive their run."""
-        ...
-
-    def bound(self, timeout: Micros | None) -> Micros:
-        """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
-        ...
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction that is yet to begin."""
-        ...
-
-    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
-        """Decide what an outcome means."""
-        ...
-
-
 class Run:
     """A claim whose handler is being called.
 
-    What most runs never have is left to the class: one of these is made for every job.
+    What most runs never have is left to the class, since one of these is made for every job.
     """
 
     task: asyncio.Task[None] | None = None
@@ -151,8 +36,8 @@ class Run:
     """Why the handler was asked to end, once it was; threads read it, too."""
     cancelled: bool = False
     """Whether the task was cancelled inside its handler."""
-    voice: RunOutput | None = None
-    """Made with the first word: most runs say nothing."""
+    output: RunOutput | None = None
+    """Made with the first progress or log line: most runs have none."""
 
     lent: bool = False
     loan: HandlerTransaction | None = None
@@ -171,42 +56,42 @@ class Run:
         started_at: Instant,
         *,
         timeout: Micros | None = None,
-        ears: OutputListener | None = None,
-        lender: TransactionSource | None = None,
+        reader: OutputReader | None = None,
+        lender: TransactionLender | None = None,
     ) -> None:
         self.claim = claim
         self.started_at = started_at
         self.timeout = timeout
-        self.ears = ears
-        """Whoever passes on what the run says; nobody, once it has ended."""
+        self.reader = reader
+        """Passes on the output of the run; `None` once it has ended."""
         self.lender = lender
-        """Where the handler can have a transaction of the store's; nowhere, in a child process."""
+        """Where the handler can have a transaction of the store's; `None` in a child process."""
 
-    def speak(self) -> RunOutput | None:
-        """Return the run's voice; `None` when nobody listens. May be called from any thread."""
-        ears = self.ears
-        if self.voice is None and ears is not None:
+    def open_output(self) -> RunOutput | None:
+        """Return the run's output; `None` when it has ended. May be called from any thread."""
+        reader = self.reader
+        if self.output is None and reader is not None:
             with _output_lock:
-                if self.voice is None:
-                    self.voice = RunOutput(self.claim, ears)
-        return self.voice
+                if self.output is None:
+                    self.output = RunOutput(self.claim, reader)
+        return self.output
 
     @property
-    def logs(self) -> bool:
-        """Whether somebody wants what the run logs."""
-        ears = self.ears
-        return ears is not None and ears.captures_logs
+    def captures_logs(self) -> bool:
+        """Whether what the run logs is kept."""
+        reader = self.reader
+        return reader is not None and reader.captures_logs
 
-    def fall_silent(self) -> None:
-        """Let the rest of what was said be written without a settlement; nothing comes after it."""
-        self.ears = None
-        if self.voice is not None:
-            self.voice.close()
+    def close_output(self) -> None:
+        """Let the rest of the output be written without a settlement; nothing comes after it."""
+        self.reader = None
+        if self.output is not None:
+            self.output.close()
 
-    def last_words(self) -> UnwrittenOutput:
-        """Return what was said and not written yet, for the settlement; nothing comes after it."""
-        self.ears = None
-        return NO_OUTPUT if self.voice is None else self.voice.last_words()
+    def take_output(self) -> UnwrittenOutput:
+        """Return the output that was not written yet, for the settlement; nothing comes after it."""
+        self.reader = None
+        return NO_OUTPUT if self.output is None else self.output.take_rest()
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:
         """Ask the handler to end: it sees a flag at once, and after the grace time a coroutine is cancelled.

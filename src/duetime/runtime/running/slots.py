@@ -1,4 +1,4 @@
-"""How many jobs may run at once: in all, per queue, and in child processes."""
+"""How many jobs may run at once: in all, per queue, and in child processes; and how soon slots come free."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from duetime.model.job import Claim
+from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+
+_SHORT_RUN: Micros = 25 * MILLISECOND
+"""Runs shorter than this on average make waiting for the next claim worth avoiding."""
+_SPAN: Micros = 50 * MILLISECOND
+"""As many jobs are taken in advance as end in this time."""
+_MAX_ENDING = 1_000
+_WEIGHT = 0.05
+"""How much the last run counts in an average."""
+_LONGEST_GAP: Micros = 50 * MILLISECOND
+"""A pause says nothing about how fast runs follow each other."""
 
 
 class Slots:
@@ -14,7 +25,7 @@ class Slots:
     def __init__(self, total: int, limits: Mapping[str, int | None], *, children: int = 0) -> None:
         self.total = total
         self.cpu_tasks: frozenset[str] = frozenset()
-        """The tasks that need one of the children beside their slot."""
+        """The tasks that need one of the children in addition to their slot."""
         self._children = children
         self._children_taken = 0
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
@@ -42,12 +53,6 @@ class Slots:
         """How many more jobs may start in child processes."""
         return min(self.free, self._children - self._children_taken)
 
-    def fits(self, claim: Claim) -> bool:
-        """Whether a claim may start now."""
-        if self._taken >= self.total or (self._limits and self.room(claim.queue) <= 0):
-            return False
-        return claim.task not in self.cpu_tasks or self.children_free > 0
-
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
         left = self.left(queue)
@@ -64,7 +69,9 @@ class Slots:
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""
-        if not self.fits(claim):
+        if self._taken >= self.total or (self._limits and self.room(claim.queue) <= 0):
+            return False
+        if claim.task in self.cpu_tasks and self.children_free <= 0:
             return False
         self._taken += 1
         if claim.queue in self._limits:
@@ -80,3 +87,42 @@ class Slots:
             self._by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:
             self._children_taken -= 1
+
+
+class RunSpeed:
+    """How long runs have lasted lately, and how soon one has ended after another."""
+
+    def __init__(self) -> None:
+        self.duration: float = SECOND
+        """How long runs have lasted, from when their handlers were called, in microseconds."""
+        self.gap: float = _LONGEST_GAP
+        """How long after one run the next has ended, in microseconds; a slot that is taken for long does not count."""
+        self.by_task: dict[str, float] = {}
+        """The same as `duration`, for each task of which a run has ended."""
+        self._ended_at: Instant = 0
+
+    @property
+    def short(self) -> bool:
+        """Whether runs are so short that a slot should not wait for the store."""
+        return self.duration <= _SHORT_RUN
+
+    def add(self, task: str, *, begun_at: Instant, ended_at: Instant) -> None:
+        """Take in a run that has ended."""
+        took, before = max(0, ended_at - begun_at), self.by_task.get(task, SECOND)
+        self.duration += (took - self.duration) * _WEIGHT
+        self.by_task[task] = before + (took - before) * _WEIGHT
+        self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _WEIGHT
+        self._ended_at = ended_at
+
+    def ending_soon(self) -> int:
+        """How many runs end in a moment, if they go on as lately; none while they last long."""
+        return min(_MAX_ENDING, int(_SPAN / (self.gap + 1))) if self.short else 0
+
+    def short_tasks(self, tasks: Iterable[str]) -> tuple[str, ...]:
+        """Return those of the tasks whose own runs are short."""
+        return tuple(task for task in tasks if self.by_task.get(task, SECOND) <= _SHORT_RUN)
+
+    def distrust(self, task: str) -> None:
+        """Forget what is known, since a claim of this task has waited in vain: the runs in the slots are of another kind."""
+        self.by_task[task] = SECOND
+        self.gap = _SPAN

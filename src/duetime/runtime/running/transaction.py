@@ -6,18 +6,17 @@ import asyncio
 import contextlib
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
-from duetime.model.outcome import Failed, Interrupted, Settled, Succeeded
-from duetime.model.time import SECOND, Micros, describe_duration
+from duetime.model.job import Claim
+from duetime.model.outcome import Failed, Interrupted, Settled, Settlement, Succeeded, succeed
+from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
-from duetime.runtime.running.run import Run, TransactionSource
-
-if TYPE_CHECKING:
-    from duetime.stores.base import HandlerTransaction, JobStore
-
+from duetime.runtime.running.run import Run
+from duetime.runtime.store_clock import StoreClock
+from duetime.stores.base import HandlerTransaction, JobStore
 
 T = TypeVar("T")
 
@@ -85,7 +84,7 @@ class JobTransaction:
         self._in_loop(self._end(error))
 
     @property
-    def _lender(self) -> TransactionSource:
+    def _lender(self) -> TransactionLender:
         if self._run.lender is None:
             text = "transaction() works in the worker's own process, not in a task with cpu=True"
             raise Unsupported(text)
@@ -161,8 +160,8 @@ def _refuse_in_loop() -> None:
 async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
     """Let a call come to its end and return the cancellation that came meanwhile.
 
-    Who is cancelled after the commit, and does not wait for its answer, would take a job that is done for one that
-    is not. The patience ends, because the answer may never come.
+    A run that is cancelled after the commit, and does not wait for its answer, would take a job that is done for one
+    that is not. It waits for a bounded time, because the answer may never come.
     """
     working = asyncio.ensure_future(call)
     interrupted = None
@@ -201,8 +200,13 @@ _LEASE_PARTS: Final = 3
 class TransactionLender:
     """Knows how long a transaction may keep the store."""
 
-    def __init__(self, store: JobStore, *, lease: Micros) -> None:
+    def __init__(
+        self, store: JobStore, *, lease: Micros, time: StoreClock, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        """Transactions begin and end in the `loop`, also those that outlive their run."""
+        self.loop = loop
         self._store = store
+        self._time = time
         self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
 
     def bound(self, timeout: Micros | None) -> Micros:
@@ -212,7 +216,7 @@ class TransactionLender:
             return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
         if longest is not None and timeout > longest:
             text = (
-                f"timeout must be at most {describe_duration(longest)} on this database: nobody else can write while "
+                f"timeout must be at most {describe_duration(longest)} on this database: no one else can write while "
                 "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
             )
             raise InvalidOption(text)
@@ -221,3 +225,7 @@ class TransactionLender:
     def lend(self, timeout: Micros) -> HandlerTransaction:
         """Return a transaction that is yet to begin."""
         return self._store.lend(timeout=timeout)
+
+    def settlement(self, claim: Claim, success: Succeeded, *, started_at: Instant) -> Settlement:
+        """Return what a success is recorded as."""
+        return succeed(claim, success, started_at=started_at, now=max(self._time.now(), started_at))

@@ -1,24 +1,27 @@
-"""Writes outcomes in groups, keeps trying, and marks the starts of claims that were taken ahead."""
+"""Has what came of runs stored, in groups and until it is, logged, and told to subscribers."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from duetime.model.events import EventKind, kind_of
 from duetime.model.job import Claim, Token
-from duetime.model.outcome import Settlement
+from duetime.model.outcome import Outcome, Settlement, Succeeded, succeed
 from duetime.model.states import State
 from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.runtime.events import Events, WorkerEvents
+from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.running.output import OutputWriter
 from duetime.runtime.running.run import Run
-from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
-from duetime.runtime.store_clock import monotonic
-
-if TYPE_CHECKING:
-    from duetime.stores.base import JobStore
-
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
+from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.store_clock import StoreClock, monotonic
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -27,7 +30,7 @@ SettledCallback: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], 
 _BATCH_SIZE = 1_000
 _MAX_BACKLOG = 5_000
 _LINGER: Micros = 25 * MILLISECOND
-"""How long an outcome nobody waits for may wait for others of a stream, so that they share a commit."""
+"""How long an outcome that no one waits for may wait for others of a stream, so that they share a commit."""
 
 
 class Settler(Service):
@@ -36,26 +39,25 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self, store: JobStore, health: HealthObserver, *, on_written: SettledCallback | None = None
+        self, store: Store, health: ServiceHealth, *, on_written: SettledCallback | None = None
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._on_written = on_written
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
         self._progress = asyncio.Event()
         self._hurried = False
-        self._last_patient: Micros = -_LINGER
+        self._last_waiting: Micros = -_LINGER
         self.refused = 0
 
-    def put(self, settlement: Settlement, *, patient: bool = False) -> None:
-        """Take over responsibility for a settlement; a patient one that closely follows another waits for a third."""
+    def put(self, settlement: Settlement, *, may_wait: bool = False) -> None:
+        """Take over responsibility for a settlement; one that may wait, and closely follows another, waits for a third."""
         self._waiting.append(settlement)
         if self._hurried:
-            # Whoever was first has woken it for the others, too: a round ends only when none are left.
+            # The first one has woken it for the others, too: a round ends only when none are left.
             return
-        if patient and self._streams():
+        if may_wait and self._streams():
             self.wakeup.set_after(_LINGER / SECOND)
         else:
             self._hurry()
@@ -72,23 +74,18 @@ class Settler(Service):
     async def room(self) -> None:
         """Wait until the backlog is short again."""
         while self.full:
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def drain(self) -> None:
         """Wait until everything is written."""
         while self._waiting or self._in_flight:
-            self._hurry()
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def flush(self) -> None:
         """Wait until what waits now is written, whatever comes meanwhile."""
         waiting = self.tokens()
         while waiting & self.tokens():
-            self._hurry()
-            self._progress.clear()
-            await self._progress.wait()
+            await self._next_batch()
 
     async def round(self) -> float | None:
         """Write one batch; after a failure the same batch is tried again first."""
@@ -106,14 +103,19 @@ class Settler(Service):
         self._progress.set()
         return 0 if self._hurried else None
 
+    async def _next_batch(self) -> None:
+        self._hurry()
+        self._progress.clear()
+        await self._progress.wait()
+
     def _hurry(self) -> None:
         self._hurried = True
         self.wakeup.set()
 
     def _streams(self) -> bool:
-        """Whether another patient one has come a moment ago, so that the next one may be expected."""
-        before, self._last_patient = self._last_patient, monotonic()
-        return self._last_patient - before < _LINGER
+        """Whether another that may wait has come a moment ago, so that the next one may be expected."""
+        before, self._last_waiting = self._last_waiting, monotonic()
+        return self._last_waiting - before < _LINGER
 
     async def _settle(self, batch: list[Settlement]) -> frozenset[Token]:
         try:
@@ -190,9 +192,8 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, store: JobStore, health: HealthObserver) -> None:
-        super().__init__(health)
-        self._store = store
+    def __init__(self, store: Store, health: ServiceHealth) -> None:
+        super().__init__(store, health)
         self._fresh: dict[Run, None] = {}
         self._aged: list[Run] = []
         self._asleep = True
@@ -218,3 +219,79 @@ class StartMarker(Service):
         self._aged, self._fresh = list(self._fresh), {}
         self._asleep = not self._aged
         return None if self._asleep else _MARK_AFTER
+
+
+class Outcomes:
+    """The services that write what becomes of jobs, and the log and the events that tell of it."""
+
+    def __init__(
+        self,
+        store: Store,
+        health: ServiceHealth,
+        *,
+        identity: WorkerIdentity,
+        time: StoreClock,
+        events: Events,
+        captures_logs: bool,
+        quiet: int,
+    ) -> None:
+        """Successes are logged at the level `quiet`."""
+        self.events = WorkerEvents(events, identity, time)
+        self.settler = Settler(store, health, on_written=self.events.settled)
+        self.marker = StartMarker(store, health)
+        self.output = OutputWriter(store, health, captures_logs=captures_logs)
+        self.failed = 0
+        self._log = JobLog(identity, quiet=quiet, loop=asyncio.get_running_loop())
+
+    def start(self) -> None:
+        """Begin to write."""
+        for service in (self.settler, self.marker, self.output):
+            service.start()
+
+    async def stop(self, *, timeout: float) -> None:
+        """Write what is left, but not for longer than the timeout."""
+        await self.marker.stop()
+        await self.output.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self.settler.drain()
+        await self.settler.stop()
+        if unwritten := len(self.settler.tokens()):
+            log.error(
+                "the outcomes of %d run(s) could not be stored before the worker stopped; "
+                "others will find these jobs as if the worker had died",
+                unwritten,
+            )
+        self._log.close()
+
+    def put(
+        self,
+        claim: Claim,
+        settlement: Settlement,
+        outcome: Outcome,
+        *,
+        cancelling: bool,
+        may_wait: bool = False,
+    ) -> None:
+        """Have a settlement written; `cancelling`: the job was asked to end, `may_wait`: it need not be written at once."""
+        kind: EventKind | None = EventKind.JOB_SUCCEEDED
+        if settlement.state is State.SUCCEEDED:
+            self._log.succeeded += 1
+        else:
+            kind = kind_of(settlement, cancelling=cancelling)
+            self.failed += settlement.state is State.FAILED
+        if self.events.events.heard:
+            self.events.expect(claim, settlement, kind)
+        self.settler.put(settlement, may_wait=may_wait)
+        if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
+            self._log.tell(kind, claim, settlement, outcome)
+
+    def recorded(self, run: Run, ended_at: Instant) -> None:
+        """Tell of a success that a run has recorded itself."""
+        if self.events.events.heard:
+            self.events.recorded(run, ended_at)
+        self._log.succeeded += 1
+        if self._log.each:
+            success = Succeeded()
+            settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
+            self._log.tell(EventKind.JOB_SUCCEEDED, run.claim, settlement, success)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from duetime.model.job import JobId
 from duetime.model.text import one_line, printable
 from duetime.model.time import Instant
 from duetime.model.worker import Command, CommandId, CommandKind, WorkerId
 from duetime.runtime.error_text import describe_error
-
-if TYPE_CHECKING:
-    from duetime.stores.base import CommandStore
-
+from duetime.stores.base import CommandStore
 
 log = logging.getLogger("duetime.worker")
 
@@ -123,7 +120,7 @@ def carry_out(command: Command, worker: CommandTarget) -> str:
         case CommandKind.STACKS:
             return worker.stacks()
         case _:
-            return f"this worker does not know the command {command.kind!r}; it may be older than whoever sent it"
+            return f"this worker does not know the command {command.kind!r}; it may be older than the process that sent it"
 
 
 def _move_job(command: Command, worker: CommandTarget) -> str:

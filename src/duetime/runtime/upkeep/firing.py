@@ -1,30 +1,27 @@
-"""Turns due schedules into jobs; any number of workers may try, one of them succeeds."""
+"""Turns due schedules into jobs, and parks those that no code declares; any number of workers may try, one succeeds."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+from duetime.model.schedule.firing import correct, fire
+from duetime.model.schedule.parking import CodeSchedule, park, undeclared, undeclared_by_workers
 from duetime.model.schedule.record import Firing, StoredSchedule
-from duetime.model.text import one_line
+from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import DATABASE_DOWN, HealthObserver, Service
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
-from duetime.stores.base import PulseFindings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from duetime.model.schedule.record import StoredSchedule
-    from duetime.model.triggers.base import Trigger
-    from duetime.stores.base import Store
-
+from duetime.stores.base import PulseFindings, Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -43,7 +40,7 @@ _POLL_SPACING = 0.25
 """Seconds between the looks of all workers that leave the firing to others, on average."""
 
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
-FiringDecision: TypeAlias = "Callable[[StoredSchedule, Trigger], Firing | None]"
+FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
 class ScheduleFirer(Service):
@@ -54,16 +51,15 @@ class ScheduleFirer(Service):
     def __init__(
         self,
         store: Store,
-        health: HealthObserver,
+        health: ServiceHealth,
         *,
-        crowd: FleetPacing | None = None,
+        fleet: FleetPacing | None = None,
         handlers: Mapping[str, Handler] = _NO_HANDLERS,
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""
-        super().__init__(health)
-        self._store = store
-        self._crowd = crowd or FleetPacing()
+        super().__init__(store, health)
+        self._fleet = fleet or FleetPacing()
         self._handlers = handlers
         self._watched = watched
         self._off = 0.0
@@ -91,8 +87,6 @@ class ScheduleFirer(Service):
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-            from duetime.model.schedule.firing import fire
-
             firing = fire(schedule, trigger, now=due.now, ahead=_AHEAD)
             if firing is None and schedule.next_at is not None:
                 # One of its jobs is live: ask again soon, at the latest at the instant itself.
@@ -126,17 +120,15 @@ class ScheduleFirer(Service):
             self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
 
     def _until_poll(self) -> Micros:
-        return int(self._crowd.share(POLL_PAUSE, spacing=_POLL_SPACING, at_most=_LONGEST_POLL_PAUSE) * SECOND)
+        return int(self._fleet.share(POLL_PAUSE, spacing=_POLL_SPACING, at_most=_LONGEST_POLL_PAUSE) * SECOND)
 
     def _time_off(self, *, outrun: bool) -> float:
         """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""
-        return self._crowd.wait(spacing=_POLL_SPACING, at_most=POLL_PAUSE) if outrun else 0
+        return self._fleet.wait(spacing=_POLL_SPACING, at_most=POLL_PAUSE) if outrun else 0
 
     async def _correct_all(self) -> None:
-        """Put right the times that zone data which came with this process has moved: nobody would look in time."""
+        """Put right the times that zone data which came with this process has moved: no one would look in time."""
         if schedules := await self._store.schedules():
-            from duetime.model.schedule.firing import correct
-
             await self._apply(schedules, correct)
         self._corrected = True
 
@@ -175,8 +167,6 @@ class ScheduleFirer(Service):
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:
         """Decide about one schedule; one that cannot be decided about keeps no other from firing, and is logged once."""
-        from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
-
         try:
             trigger = schedule_trigger(schedule, read=self._read)
             if isinstance(trigger, UnreadableTrigger):
@@ -202,7 +192,84 @@ class ScheduleFirer(Service):
         if text not in self._triggers:
             if len(self._triggers) >= _MAX_TRIGGERS:
                 self._triggers.clear()
-            from duetime.model.triggers.specs import trigger_to_show
-
             self._triggers[text] = trigger_to_show(text)
         return self._triggers[text]
+
+
+PARK_PAUSE = 60.0
+"""Seconds between looks."""
+_LONGEST_PARK_PAUSE = 180.0
+"""The same in a large fleet: it takes two looks of one worker to park a schedule."""
+_PARK_SPACING = 1.0
+"""Seconds between the looks of all workers, on average."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """The schedules that the code of this process declares."""
+
+    names: Collection[str] = ()
+    store: Callable[[], Awaitable[None]] | None = None
+    """Stores them; `None` where they are not kept in step."""
+
+
+class ScheduleParker(Service):
+    """Compares what code has declared with what workers declare; any worker may, there is no leader."""
+
+    name = "schedule parker"
+
+    def __init__(
+        self,
+        store: Store,
+        health: ServiceHealth,
+        *,
+        declared: Declarations,
+        tasks: Collection[str],
+        fleet: FleetPacing | None = None,
+    ) -> None:
+        super().__init__(store, health)
+        self._declared = declared
+        self._tasks = tasks
+        self._fleet = fleet or FleetPacing()
+        self._suspects = frozenset[str]()
+        self._forgotten = False
+
+    def declare_again(self) -> None:
+        """Declare everything anew, as a worker does that starts: the store may have lost more than the worker."""
+        self._forgotten = True
+        self.wakeup.set()
+
+    async def round(self) -> float | None:
+        """Park what no one declared at two looks in a row, and declare again what was parked of our own."""
+        found = await self._store.code_schedules()
+        own, declare = self._declared.names, self._declared.store
+        # Another worker may have parked it between our declaring it and our being known as alive.
+        if declare is not None and (self._forgotten or any(one.parked and one.name in own for one in found)):
+            await declare()
+            self._forgotten = False
+        suspects = await self._undeclared(found)
+        # Seen twice, it is not one whose workers are about to start.
+        await self._park(suspects & self._suspects)
+        self._suspects = suspects
+        pause = self._fleet.share(PARK_PAUSE, spacing=_PARK_SPACING, at_most=_LONGEST_PARK_PAUSE)
+        return pause * random.uniform(0.9, 1.1)
+
+    async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
+        foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)
+        if not foreign:
+            return foreign
+        return undeclared_by_workers(foreign, await self._store.workers(), now=await self._store.now())
+
+    async def _park(self, names: Collection[str]) -> None:
+        if not names:
+            return
+        now = await self._store.now()
+        stored = await self._store.get_schedules(sorted(names))
+        changes = [change for schedule in stored if (change := park(schedule, now=now)) is not None]
+        # What was changed meanwhile is looked at again the next time.
+        if parked := await self._store.write_schedules(changes):
+            log.warning(
+                "parked %d schedule(s) that no code declares any more: %s",
+                len(parked),
+                short_list(sorted(parked)),
+            )

@@ -11,7 +11,7 @@ import logging
 import os
 import random
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from duetime.model.ids import new_token
 from duetime.model.job import JobId, Token
@@ -23,24 +23,20 @@ from duetime.model.worker import WorkerId
 from duetime.runtime.fleet_pacing import FleetPacing, lease_horizon, sweep_pause
 from duetime.runtime.identity import WorkerIdentity, is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import HealthObserver, Service
+from duetime.runtime.service import Service, ServiceHealth
 from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import OrphanedJob, PeerWorker
-
-if TYPE_CHECKING:
-    from duetime.stores.base import Store
-
+from duetime.stores.base import OrphanedJob, PeerWorker, Store
 
 log = logging.getLogger("duetime.worker")
 
 _LOOK_PAUSE = 0.8
-"""Seconds between looks at processes whose end is not heard of: a death may go unnoticed for two."""
+"""Seconds between looks at processes whose end no descriptor tells: a death may go unnoticed for two seconds."""
 _LOOK_SPACING = 0.2
 """Seconds between the looks of all workers of a host, on average: many of them need not look as often as one."""
 _LONGEST_LOOK_PAUSE = 10.0
 """Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _DEATH_CHECK_SPAN = 1.0
-"""Seconds within which each worker looks after one whose end was heard of."""
+"""Seconds within which each worker looks after a process has ended that it watched."""
 _PAST_LEASE = 0.1
 """Seconds between the end of a lease, as the store's last answer lets us expect it, and a look."""
 _LEASE_END_SPACING = 0.01
@@ -69,8 +65,8 @@ class Janitor(Service):
         identity: WorkerIdentity,
         dispatcher: Dispatcher,
         time: StoreClock,
-        health: HealthObserver,
-        crowd: FleetPacing | None = None,
+        health: ServiceHealth,
+        fleet: FleetPacing | None = None,
         lease: Micros,
         retention: Micros | None,
         keep_per_schedule: int,
@@ -78,12 +74,11 @@ class Janitor(Service):
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
-        super().__init__(health)
-        self._store = store
+        super().__init__(store, health)
         self._identity = identity
         self._dispatcher = dispatcher
         self._time = time
-        self._crowd = crowd or FleetPacing()
+        self._fleet = fleet or FleetPacing()
         self._lease = lease / SECOND
         self._soon = lease_horizon(lease)
         self._retention = retention
@@ -95,7 +90,7 @@ class Janitor(Service):
         self._sweep_pause = 0.0
         # Not at the start, when there are jobs to see to.
         self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
-        self._neighbours = ProcessWatcher(self._hear_of_an_end)
+        self._neighbours = ProcessWatcher(self._look_after_an_end)
         self._end_of_lease: asyncio.TimerHandle | None = None
         self._strays: frozenset[Token] = frozenset()
 
@@ -103,7 +98,7 @@ class Janitor(Service):
         """Rescue, from this very worker, claims that it holds without knowing why.
 
         A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
-        claim back. Nobody else would rescue them from a worker that lives.
+        claim back. No one else would rescue them from a worker that lives.
         """
         self._strays |= strays
         if strays:
@@ -117,7 +112,7 @@ class Janitor(Service):
     def sweep_soon(self) -> None:
         """Sweep, because a heartbeat has seen that there is something to rescue."""
         self._next_sweep = 0
-        self.wakeup.set_after(self._crowd.wait(at_most=_DEATH_CHECK_SPAN))
+        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     def expect_end_of_lease(self, left: Micros) -> None:
         """Look when the first lease of the others ends; a later answer takes the place of this one.
@@ -126,7 +121,7 @@ class Janitor(Service):
         """
         if self._end_of_lease is not None:
             self._end_of_lease.cancel()
-        turn = self._crowd.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
+        turn = self._fleet.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
         wait = max(0, left) / SECOND + _PAST_LEASE + turn
         self._end_of_lease = asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
@@ -166,7 +161,7 @@ class Janitor(Service):
     def _until_next_look(self, peers: list[PeerWorker]) -> float:
         next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
         upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
-        return upkeep if self._hears_of(peers) else min(upkeep, self._until_own_look(peers))
+        return upkeep if self._watches(peers) else min(upkeep, self._until_own_look(peers))
 
     def _until_own_look(self, peers: list[PeerWorker]) -> float:
         """All workers of a host see the same, and take turns."""
@@ -174,18 +169,18 @@ class Janitor(Service):
         return self._between_looks(among=near) * random.uniform(0.9, 1.1)
 
     def _between_looks(self, *, among: int | None = None) -> float:
-        return self._crowd.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
+        return self._fleet.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
 
     def _between_sweeps(self) -> float:
-        return sweep_pause(self._crowd, self._lease)
+        return sweep_pause(self._fleet, self._lease)
 
-    def _hear_of_an_end(self) -> None:
-        # Beside a look that is to come later anyway. The first to look buries it; the others find nothing to do.
-        wait = self._crowd.wait(at_most=_DEATH_CHECK_SPAN)
+    def _look_after_an_end(self) -> None:
+        # The first worker to look buries it; the others find nothing to do.
+        wait = self._fleet.wait(at_most=_DEATH_CHECK_SPAN)
         asyncio.get_running_loop().call_later(wait, self.wakeup.set)
 
-    def _hears_of(self, peers: list[PeerWorker]) -> bool:
-        """Whether the end of each of them would be heard of, and the coming of others."""
+    def _watches(self, peers: list[PeerWorker]) -> bool:
+        """Whether this worker is told when one of them ends or another one starts."""
         watched = self._neighbours.watch([WatchedProcess(p.pid, p.pid_started) for p in peers if p.same_host])
         return watched and self._store.hears_others
 
@@ -236,7 +231,7 @@ class Janitor(Service):
         if self._limits_in_use():
             await self._store.prune_gates()
         more = removed >= _PRUNE_MAX
-        pause = self._crowd.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
+        pause = self._fleet.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
         self._next_prune = _from_now(_LOOK_PAUSE if more else pause * random.uniform(0.8, 1.2))
 
 
@@ -270,7 +265,7 @@ class ProcessWatcher:
         self._watched: dict[WatchedProcess, int] = {}
 
     def watch(self, processes: Collection[WatchedProcess]) -> bool:
-        """Watch these and no others; False when the end of one of them would not be heard of."""
+        """Watch these and no others; False when the end of one of them would not be noticed."""
         wanted = {process for process in processes if process.pid != os.getpid()}
         for process in self._watched.keys() - wanted:
             self._forget(process)
@@ -280,7 +275,7 @@ class ProcessWatcher:
         return wanted == self._watched.keys()
 
     def close(self) -> None:
-        """Watch nobody."""
+        """Stop watching."""
         self.watch(())
 
     def _add(self, process: WatchedProcess) -> None:

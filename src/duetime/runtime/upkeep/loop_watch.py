@@ -24,7 +24,7 @@ HANG_LIMIT: Micros = 300 * SECOND
 PERIOD = 1.0
 """Seconds from one look to the next."""
 QUIET_PERIOD = 10.0
-"""The same while no job runs: nothing of ours can block the loop then, and nobody wants to be woken for it.
+"""The same while no job runs: no job can block the loop then, and an idle process should sleep.
 
 As long as it is from one heartbeat to the next, which has the thread awake anyway.
 """

@@ -8,7 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
@@ -17,18 +17,18 @@ from duetime.runtime.service import DATABASE_DOWN, Wakeup
 from duetime.runtime.store_clock import StoreClock, boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner, CommandTarget
 from duetime.runtime.upkeep.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
-from duetime.runtime.upkeep.pulse_checks import LOOK_PAUSE, PulseChecks
-from duetime.stores.base import Pulse
-
-if TYPE_CHECKING:
-    from duetime.stores.base import Store
-
+from duetime.runtime.upkeep.notices import PulseLooks
+from duetime.stores.base import Pulse, Store
 
 log = logging.getLogger("duetime.worker")
 
 
+_SLOWEST_LOOK = 10.0
+"""Seconds between heartbeats that look for what hints may have missed; slower ones leave it to the services."""
+
+
 class PulseListener(CommandTarget, Protocol):
-    """Hears, in the worker's own loop, what the pulse brings."""
+    """Is told, in the worker's own loop, what the pulse brings."""
 
     def attend(self, pulse: Pulse) -> None:
         """Act on lost claims and requests to cancel."""
@@ -65,7 +65,7 @@ class LeaseTiming:
     @property
     def looks(self) -> bool:
         """Whether pulses come often enough to look for what hints may have missed."""
-        return self.beat <= LOOK_PAUSE
+        return self.beat <= _SLOWEST_LOOK
 
     @property
     def retry(self) -> float:
@@ -90,14 +90,14 @@ class PulseThread:
         listener: PulseListener,
         time: StoreClock,
         on_hang: Callable[[], None],
-        lookout: PulseChecks | None = None,
+        looks: PulseLooks | None = None,
     ) -> None:
         self._store = store
         self._info = info
         self._lease = lease
         self._listener = listener
         self._time = time
-        self._lookout = lookout if lease.looks else None
+        self._looks = looks if lease.looks else None
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""
         self._main = asyncio.get_running_loop()
@@ -140,7 +140,7 @@ class PulseThread:
     def _serve(self) -> None:
         try:
             asyncio.run(self._beat_on())
-        except BaseException as error:  # noqa: BLE001 - reported to whoever waits for the start
+        except BaseException as error:  # noqa: BLE001 - reported to the caller that waits for the start
             self._in_main(self._fail_start, error)
         self._in_main(self._ended.set_result, None)
 
@@ -168,7 +168,7 @@ class PulseThread:
         # Workers that were started together beat one after the other then, and learn soon how many they are.
         next_beat, share = monotonic(), random.uniform(0.05, 1)
         while not self._stopping and (not self._is_orphaned() or self._listener.busy()):
-            # Nobody can tell a hung loop from a busy one but us: its lease is let lapse until it comes back.
+            # Only this thread can tell a hung loop from a busy one: the lease is let lapse until the loop comes back.
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             period = self._period()
@@ -213,10 +213,10 @@ class PulseThread:
         if sent >= self._deadline:
             await self._start_over("its lease was not renewed in time")
             return False
-        # Before the record is made, and stored behind it: whoever reads an answer finds the record to agree with it.
+        # Before the record is made, and stored after it, so that an answer never contradicts the record.
         answered = self._commander.answered
         stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
-        wants = None if self._lookout is None else self._lookout.wants()
+        wants = None if self._looks is None else self._looks.wants()
         try:
             async with self._in_time():
                 pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
@@ -231,7 +231,7 @@ class PulseThread:
             # The next beat soon, so that the new record shows how the worker is.
             return False
         self._deadline = sent + self._lease.length - self._lease.margin
-        if self._lookout is None or self._lookout.is_news(pulse, wants):
+        if self._looks is None or self._looks.is_news(pulse, wants):
             self._observe(mono, pulse.now)
             self._in_main(self._listener.attend, pulse)
         await self._obey(commands=pulse.commands, answered=answered)
@@ -288,7 +288,7 @@ class PulseThread:
 
         self._in_main(lose)
         if self._orphaned:
-            # Nobody is left who could go on.
+            # There is no loop that could go on.
             self._stopping = True
             return
         self._info = await answer
@@ -320,7 +320,7 @@ class PulseThread:
         try:
             self._main.call_soon_threadsafe(call, *args)
         except RuntimeError:
-            # The worker's loop is closed: nobody is left to tell, but a thread may still be at work.
+            # The worker's loop is closed: there is no one to tell, but a thread may still be at work.
             self._orphaned = True
 
 

@@ -17,7 +17,7 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.stores.base import ClaimRequest, NextDue, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
@@ -25,12 +25,10 @@ from tests.unit.runtime.kit import NoHealth, StillTime, claim
 class Idle:
     """A dispatcher without work."""
 
-    pace: float = SECOND
-    gap: float = 1
-    idle: Micros = 0
-
-    def __init__(self) -> None:
-        self.paces: dict[str, float] = {"task": 1}
+    def __init__(self, *, duration: float = SECOND, gap: float = 1) -> None:
+        self.speed = RunSpeed()
+        self.speed.duration, self.speed.gap = duration, gap
+        self.speed.by_task["task"] = 1
 
 
 class Busy(Idle):
@@ -53,10 +51,8 @@ class Busy(Idle):
 class Stuck(Idle):
     """A dispatcher whose runs were short until now, and whose slots are taken for ever by the first that come."""
 
-    pace = gap = 1
-
     def __init__(self, slots: Slots) -> None:
-        super().__init__()
+        super().__init__(duration=1)
         self._slots = slots
         self.given_back: list[Claim] = []
         self.has_given_back = asyncio.Event()
@@ -128,7 +124,6 @@ def idle_fetcher(
     handlers: Mapping[str, Handler] | None = None,
     slots: Slots | None = None,
     watched: bool = False,
-    budget: int = 1,
     window: Micros = SECOND,
 ) -> Fetcher:
     return Fetcher(
@@ -140,9 +135,8 @@ def idle_fetcher(
         dispatcher=cast("Dispatcher", dispatcher or Idle()),
         time=StillTime(),
         health=NoHealth(),
-        crowd=crowd or FleetPacing(),
+        fleet=crowd or FleetPacing(),
         window=window,
-        ahead_budget=budget,
         watched=watched,
     )
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +14,20 @@ from duetime.stores.base import ClaimRequest, JobStore, NextDue
 from tests.unit.runtime.kit import claim
 
 
+def requests(store: object, identity: WorkerIdentity, time: StoreClock) -> ClaimRequests:
+    nothing = cast("Any", None)
+    return ClaimRequests(
+        cast("JobStore", store),
+        identity=identity,
+        time=time,
+        handlers={},
+        queues=(),
+        slots=nothing,
+        held=nothing,
+        limits={},
+    )
+
+
 class Reading:
     """A store whose clock is an hour ahead of this process."""
 
@@ -23,7 +37,7 @@ class Reading:
 
 async def test_the_time_is_learnt_from_a_look_at_what_falls_due_and_is_never_ahead_of_the_store() -> None:
     time = StoreClock()
-    asking = ClaimRequests(cast("JobStore", Reading()), WorkerIdentity(queues=(), slots=0), time)
+    asking = requests(Reading(), WorkerIdentity(queues=(), slots=0), time)
     found = await asking.next_due([], [])
     ahead = time.now() - monotonic()
     assert 3599 * SECOND < ahead <= 3600 * SECOND
@@ -52,7 +66,7 @@ async def test_claims_of_a_lost_answer_are_taken_up_unless_the_lease_is_lost_mea
 ) -> None:
     identity = WorkerIdentity(queues=["default"], slots=1)
     store = LosingAnswers(identity, lease_is_lost=lease_is_lost)
-    asking = ClaimRequests(cast("JobStore", store), identity, StoreClock())
+    asking = requests(store, identity, StoreClock())
     demand = ClaimRequest(
         worker=identity.worker_id, claim_id="c1", queues=(("default", 1),), tasks=("task",), limit=1
     )

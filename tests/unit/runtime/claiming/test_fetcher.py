@@ -19,20 +19,20 @@ def test_a_worker_without_limits_asks_for_limited_jobs_when_it_hears_of_some(
     kind: Literal["limits", "jobs", "any"], asks: bool
 ) -> None:
     fetcher = idle_fetcher()
-    fetcher.hear(Hint(kind))
+    fetcher.take_hint(Hint(kind))
     assert fetcher.limited.wanted is asks
 
 
 async def test_one_of_many_workers_lets_others_go_first_when_it_hears_of_jobs() -> None:
     fetcher = idle_fetcher(LastOfMany())
-    fetcher.hear(Hint("jobs"))
+    fetcher.take_hint(Hint("jobs"))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(fetcher.wakeup.wait(None), 0.01)
 
 
 async def test_a_hint_is_answered_soon_in_a_fleet_of_any_size() -> None:
     fetcher = idle_fetcher(LastOfMany())
-    fetcher.hear(Hint("jobs"))
+    fetcher.take_hint(Hint("jobs"))
     await asyncio.wait_for(fetcher.wakeup.wait(None), 10)
 
 
@@ -80,7 +80,7 @@ async def test_one_of_many_that_lets_others_go_first_looks_before_it_claims(
     fetcher = idle_fetcher(crowd, store=OneJob(told), dispatcher=Busy([]), handlers={"task": HANDLER})
     await fetcher.round()
     told.clear()
-    fetcher.hear(Hint("jobs"))
+    fetcher.take_hint(Hint("jobs"))
     await fetcher.round()
     assert told == story
 
@@ -88,6 +88,6 @@ async def test_one_of_many_that_lets_others_go_first_looks_before_it_claims(
 async def test_while_it_is_paused_it_sleeps_although_limited_jobs_may_wait() -> None:
     fetcher = idle_fetcher()
     fetcher.pause()
-    fetcher.hear(Hint("limits"))
+    fetcher.take_hint(Hint("limits"))
     assert fetcher.limited.wanted
     assert await fetcher.round() is None

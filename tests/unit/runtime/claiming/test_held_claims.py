@@ -54,11 +54,11 @@ async def ends() -> Ends:
 
 
 def hold_of(
-    ends: Ends, time: StillTime, *, budget: int = 2, patient: int = 9, window: int = SECOND
+    ends: Ends, time: StillTime, *, budget: int = 2, slots: int = 9, window: int = SECOND
 ) -> HeldClaims:
     return HeldClaims(
         budget=lambda: budget,
-        patient=patient,
+        slots=slots,
         window=window,
         time=time,
         on_due=ends.on_due,
@@ -151,7 +151,7 @@ async def test_a_claim_without_a_slot_waits_and_is_given_back_after_a_window(end
 
 
 async def test_those_that_were_held_beyond_the_slots_wait_for_a_moment_only(ends: Ends) -> None:
-    hold = hold_of(ends, StillTime(1_000), budget=9, patient=2, window=60 * SECOND)
+    hold = hold_of(ends, StillTime(1_000), budget=9, slots=2, window=60 * SECOND)
     ends.free = False
     for job_id, priority in (("d", 9), ("c", 5), ("b", 1), ("a", 0)):
         hold.add(claim(job_id, due_at=1_000, priority=priority))

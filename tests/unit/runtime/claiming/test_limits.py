@@ -55,7 +55,7 @@ def claims(count: int) -> list[Any]:
 
 def test_a_worker_without_limits_never_asks_until_the_store_says_so() -> None:
     mine = turns()
-    mine.stir()
+    mine.ask_again()
     assert not mine.wanted
     mine.look_ahead(NextDue(0, None))
     assert not mine.wanted
@@ -70,7 +70,7 @@ def test_a_worker_with_limits_asks_at_its_start_and_when_something_stirs(clock: 
     ask(mine, NOTHING)
     assert not mine.wanted
     assert mine.sooner(10) == 9
-    mine.stir()
+    mine.ask_again()
     assert mine.wanted
 
 
@@ -79,7 +79,7 @@ def test_limits_that_are_no_longer_in_use_are_not_asked_for() -> None:
     mine.learn(in_use=True)
     ask(mine, NOTHING)
     mine.look_ahead(NextDue(0, None, limited=False))
-    mine.stir()
+    mine.ask_again()
     assert not mine.wanted
 
 
@@ -93,7 +93,7 @@ def test_limited_jobs_go_first_every_second_time() -> None:
 def test_what_stirs_while_the_store_is_asked_is_not_forgotten() -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.stir()
+        mine.ask_again()
         mine.answered(NOTHING, asked=1, now=0)
     assert mine.wanted
 
@@ -146,7 +146,7 @@ def test_what_is_said_to_be_there_and_is_not_found_is_asked_for_less_and_less(cl
 def test_a_full_answer_waits_for_a_slot_and_lets_nobody_take_slots_in_advance() -> None:
     mine = turns(limit=9)
     ask(mine, LimitedClaims(claims(3), None), asked=3)
-    assert mine.hungry
+    assert mine.waits_for_slots
     assert not mine.wanted
     mine.room_made(roomy)
     assert mine.wanted
@@ -155,7 +155,7 @@ def test_a_full_answer_waits_for_a_slot_and_lets_nobody_take_slots_in_advance() 
 def test_a_short_answer_does_not_wait_for_slots() -> None:
     mine = turns(limit=9)
     ask(mine, LimitedClaims(claims(2), None), asked=3)
-    assert not mine.hungry
+    assert not mine.waits_for_slots
     mine.room_made(roomy)
     assert not mine.wanted
 
@@ -176,7 +176,7 @@ def test_a_queue_that_was_full_is_asked_for_when_it_has_room() -> None:
         mine.are_full(["mail"])
         mine.answered(NOTHING, asked=3, now=0)
         mine.are_full([])
-    assert not mine.hungry, "the slots of other queues may be used in advance"
+    assert not mine.waits_for_slots, "the slots of other queues may be used in advance"
     mine.room_made({"mail": 0, "default": 1}.__getitem__)
     assert not mine.wanted
     mine.room_made({"mail": 1, "default": 1}.__getitem__)
@@ -222,7 +222,7 @@ def test_while_the_store_has_nothing_under_limits_it_does_not_ask_and_asks_when_
 def test_what_the_store_says_after_it_was_asked_is_no_news(clock: Monotonic) -> None:
     mine = turns(limit=1)
     mine.look_ahead(NextDue(0, None, limited=False))
-    mine.stir()
+    mine.ask_again()
     ask(mine, NOTHING)
     mine.look_ahead(NextDue(0, None, limited=True))
     assert not mine.wanted

@@ -46,6 +46,6 @@ async def test_who_has_lost_many_races_and_hears_of_another_job_claims_it_as_soo
     assert pauses[-1] == 0.5, "claims that keep coming back empty are spaced out"
     store.due_at = None
     await fetcher.round()
-    fetcher.hear(Hint("jobs"))
+    fetcher.take_hint(Hint("jobs"))
     store.due_at = 0
     assert await fetcher.round() == 0

@@ -26,7 +26,7 @@ class Backlog(OneJob):
 async def test_the_next_batch_of_a_backlog_is_asked_for_before_the_one_that_was_claimed_runs() -> None:
     story: list[str] = []
     busy = Busy(story)
-    busy.pace = 1
+    busy.speed.duration = 1
     await idle_fetcher(store=Backlog(story), dispatcher=busy, handlers={"task": HANDLER}).round()
     await asyncio.sleep(0)
     assert story == ["claim", "claim", "0 runs", "1 runs"]
@@ -49,7 +49,7 @@ async def test_as_many_are_taken_in_advance_as_end_in_a_moment_however_many_slot
 ) -> None:
     slots = Slots(200, {})
     stuck = Stuck(slots)
-    stuck.gap = gap
+    stuck.speed.gap = gap
     fetcher = idle_fetcher(store=Endless([]), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots)
     await fetcher.round()
     assert fetcher.hold.waiting == wanted
@@ -78,10 +78,9 @@ async def test_while_short_runs_of_a_backlog_take_all_slots_nobody_looks_further
     slots = Slots(2, {})
     story: list[str] = []
     stuck = Stuck(slots)
-    fetcher = idle_fetcher(
-        store=Endless(story), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots, budget=2_000
-    )
+    fetcher = idle_fetcher(store=Endless(story), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots)
+    fetcher.hold._budget = lambda: 2_000
     await fetcher.round()
-    stuck.pace = pace
+    stuck.speed.duration = pace
     await fetcher.round()
     assert ("next due" in story) is looks

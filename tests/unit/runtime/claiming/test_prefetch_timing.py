@@ -9,8 +9,7 @@ import pytest
 
 from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant
-from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.claiming.prefetch import PrefetchTiming
+from duetime.runtime.claiming.fetcher import Fetcher, PrefetchTiming
 from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.running.slots import Slots
 from duetime.stores.base import ClaimRequest, NextDue
@@ -42,9 +41,7 @@ async def test_more_is_claimed_ahead_as_soon_as_half_is_started_also_if_some_sta
     None
 ):
     store = Stream([])
-    fetcher = idle_fetcher(
-        store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(10, {}), budget=10
-    )
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(10, {}))
     store.fetcher = fetcher
     for n in range(6):
         fetcher.hold.add(claim(f"held {n}", due_at=SECOND // 2))
@@ -72,10 +69,8 @@ class Told(OneJob):
         return (await super().next_due(queues, tasks))._replace(due_at=self._due_at)
 
 
-def fetcher_of(store: Told, *, slots: int = 10, budget: int = 10) -> Fetcher:
-    return idle_fetcher(
-        store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(slots, {}), budget=budget
-    )
+def fetcher_of(store: Told, *, slots: int = 10) -> Fetcher:
+    return idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(slots, {}))
 
 
 async def test_a_job_that_may_not_be_claimed_ahead_is_claimed_when_it_is_due() -> None:
@@ -133,7 +128,7 @@ async def test_room_that_starts_have_made_is_told_once() -> None:
     ahead = [claim(f"held {n}", due_at=SECOND // 2) for n in range(4)]
     store = Told([], due_at=SECOND // 2, ahead=ahead)
     fetcher = idle_fetcher(
-        store=store, dispatcher=Willing([]), handlers={"task": HANDLER}, slots=Slots(4, {}), budget=4
+        store=store, dispatcher=Willing([]), handlers={"task": HANDLER}, slots=Slots(4, {})
     )
     await fetcher.round()
     told: list[bool] = []
@@ -161,9 +156,9 @@ async def test_short_runs_let_a_worker_hold_its_share_of_what_ends_in_a_moment_h
     pace: int, gap: int, workers: int, held: int
 ) -> None:
     store, crowd, busy = Asked([], due_at=SECOND // 8), FleetPacing(), Busy([])
-    crowd.workers, busy.pace, busy.gap = workers, pace, gap
+    crowd.workers, busy.speed.duration, busy.speed.gap = workers, pace, gap
     fetcher = idle_fetcher(
-        crowd, store=store, dispatcher=busy, handlers={"task": HANDLER}, slots=Slots(10, {}), budget=10
+        crowd, store=store, dispatcher=busy, handlers={"task": HANDLER}, slots=Slots(10, {})
     )
     await fetcher.round()
     assert store._story == ["next due", f"ahead {held}"]
@@ -188,9 +183,7 @@ class Rich(Told):
 async def test_no_more_is_held_of_a_queue_than_it_has_slots_and_what_is_taken_away_makes_room() -> None:
     store = Rich([], due_at=SECOND // 8)
     slots = Slots(10, {"default": 3})
-    fetcher = idle_fetcher(
-        store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots, budget=10
-    )
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=slots)
     assert await fetcher.round() == 0
     await fetcher.round()
     assert store._story == ["next due", "ahead 3"], "the queue has no slots left to look for"
@@ -215,9 +208,9 @@ async def test_beyond_its_slots_a_worker_holds_jobs_of_tasks_alone_whose_own_run
     paces: dict[str, float], asked: list[tuple[str, int]]
 ) -> None:
     store, busy = Rich([], due_at=SECOND // 8), Busy([])
-    busy.pace, busy.paces = 1, paces
+    busy.speed.duration, busy.speed.by_task = 1, paces
     handlers = {"slow": HANDLER, "quick": HANDLER}
-    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}), budget=10)
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}))
     await fetcher.round()
     assert store.asked == asked
     fetcher.hold.take_all()
@@ -225,9 +218,9 @@ async def test_beyond_its_slots_a_worker_holds_jobs_of_tasks_alone_whose_own_run
 
 async def test_nobody_asks_for_more_of_short_runs_while_there_are_slots_for_all_that_comes() -> None:
     store, busy = Asked([], due_at=SECOND // 8), Busy([])
-    busy.pace = 1
+    busy.speed.duration = 1
     handlers = {"task": HANDLER, "unknown": HANDLER}
-    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}), budget=10)
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}))
     await fetcher.round()
     assert store._story == ["next due", "ahead 10"]
 
@@ -241,9 +234,9 @@ class OfLongRuns(Rich):
 
 async def test_jobs_that_last_are_claimed_again_when_half_of_their_slots_worth_has_started() -> None:
     store, busy = OfLongRuns([], due_at=SECOND // 8), Willing([])
-    busy.pace = 1
+    busy.speed.duration = 1
     handlers = {"slow": HANDLER, "task": HANDLER}
-    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(4, {}), budget=4)
+    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(4, {}))
     await fetcher.round()
     told: list[bool] = []
     for held in fetcher.hold.claims[:2]:
@@ -255,24 +248,15 @@ async def test_jobs_that_last_are_claimed_again_when_half_of_their_slots_worth_h
     fetcher.hold.take_all()
 
 
-@pytest.mark.parametrize(("idle", "held"), [(SECOND, 1_000), (60 * SECOND, 83), (3_600 * SECOND, 10)])
-async def test_the_longer_nothing_has_run_the_less_is_known_of_how_fast_runs_end(
-    idle: int, held: int
-) -> None:
-    busy = Busy([])
-    busy.pace, busy.idle = 1, idle
-    assert idle_fetcher(dispatcher=busy, slots=Slots(10, {}), budget=10).hold.room == held
-
-
 async def test_a_slot_that_a_waiting_claim_takes_makes_room_for_what_could_not_be_held() -> None:
     ahead = [claim(f"held {n}", due_at=SECOND // 2) for n in range(2)]
     slots, willing = Slots(2, {}), Willing([])
     store = Told([], due_at=SECOND // 2, ahead=ahead)
-    fetcher = idle_fetcher(store=store, dispatcher=willing, handlers={"task": HANDLER}, slots=slots, budget=2)
+    fetcher = idle_fetcher(store=store, dispatcher=willing, handlers={"task": HANDLER}, slots=slots)
     await fetcher.round()
     assert fetcher._ahead.left_some
     fetcher.hold.add_due(fetcher.hold.take_all())
-    willing.pace, willing.gap = 1, SECOND
+    willing.speed.duration, willing.speed.gap = 1, SECOND
     fetcher.wakeup.clear()
     fetcher.slot_freed()
     assert not fetcher._ahead.left_some
@@ -285,12 +269,12 @@ async def test_a_task_whose_claims_had_to_go_back_is_not_held_beyond_the_slots()
     fetcher = idle_fetcher(dispatcher=stuck, slots=slots, window=1)
     fetcher.hold.add_due([claim("late", task="task")])
     await asyncio.wait_for(stuck.has_given_back.wait(), 5)
-    assert stuck.paces["task"] == SECOND
+    assert stuck.speed.by_task["task"] == SECOND
 
 
 async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -> None:
     stuck = Stuck(Slots(10, {}))
-    fetcher = idle_fetcher(dispatcher=stuck, slots=Slots(10, {}), budget=10, window=1)
+    fetcher = idle_fetcher(dispatcher=stuck, slots=Slots(10, {}), window=1)
     assert fetcher.hold.room == 1_000
     fetcher.hold.add_due([claim("late")])
     await asyncio.wait_for(stuck.has_given_back.wait(), 5)

@@ -11,17 +11,15 @@ from typing import Any, cast
 from duetime.model.outcome import Settlement
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
-from duetime.runtime.events import Events, WorkerEvents
+from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.settling.job_log import JobLog
-from duetime.runtime.settling.output_writer import OutputWriter
-from duetime.runtime.settling.settler import Settler, StartMarker
-from duetime.stores.base import JobStore
+from duetime.runtime.settling.settler import Outcomes
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime
 
 NOW = 50 * SECOND
@@ -41,24 +39,28 @@ class Bench:
         )
         handlers = {"task": handler}
         self.slots = Slots(10, {"default": None})
-        self.settler = Settler(cast("JobStore", store), NoHealth())
         self.freed = 0
-        self.reporter = OutputWriter(cast("JobStore", store), NoHealth(), captures_logs=True)
         self.store = store
         self.events = Events()
         identity = WorkerIdentity(queues=("default",), slots=10, tasks=handlers)
         self.time = StillTime(NOW)
+        self.outcomes = Outcomes(
+            cast("Store", store),
+            NoHealth(),
+            identity=identity,
+            time=self.time,
+            events=self.events,
+            captures_logs=True,
+            quiet=logging.DEBUG,
+        )
+        self.settler, self.reporter = self.outcomes.settler, self.outcomes.output
         self.dispatcher = Dispatcher(
-            herald=WorkerEvents(self.events, identity, self.time),
-            job_log=JobLog(identity, quiet=logging.DEBUG, loop=asyncio.get_running_loop()),
             handlers=handlers,
             executor=Executor(handlers, ThreadRunner()),
-            settler=self.settler,
-            marker=StartMarker(cast("JobStore", store), NoHealth()),
-            ears=self.reporter,
+            outcomes=self.outcomes,
             slots=self.slots,
             time=self.time,
-            lending=cast("Any", None),
+            lender=cast("Any", None),
         )
         self.dispatcher.on_free = self._free
 

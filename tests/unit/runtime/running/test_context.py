@@ -17,7 +17,8 @@ from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.context import JobContext, current_job, current_run
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.run import Run, RunOutput
+from duetime.runtime.running.output import RunOutput
+from duetime.runtime.running.run import Run
 
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -113,17 +114,17 @@ class Listening:
 
     captures_logs = True
 
-    def hear(self, voice: RunOutput) -> None:
+    def notice(self, output: RunOutput) -> None:
         pass
 
 
 async def test_progress_can_be_told_with_and_without_await() -> None:
     run = run_of("look")
-    run.ears = Listening()
+    run.reader = Listening()
     current_run.set(run)
     current_job().progress(0.1)
     await current_job().progress(0.4, "parsing")
-    assert run.last_words().progress == Progress(run.claim.token, 0.4, "parsing")
+    assert run.take_output().progress == Progress(run.claim.token, 0.4, "parsing")
 
 
 async def test_awaiting_progress_lets_other_tasks_run() -> None:
@@ -142,11 +143,11 @@ async def _note(others: list[str]) -> None:
 @pytest.mark.parametrize("fraction", [-0.1, 1.5, math.nan, "half"])
 async def test_progress_outside_0_to_1_is_refused_where_it_is_told(fraction: Any) -> None:
     run = run_of("look")
-    run.ears = Listening()
+    run.reader = Listening()
     current_run.set(run)
     with pytest.raises(InvalidOption, match="a number from 0 to 1"):
         current_job().progress(fraction)
-    assert run.voice is None
+    assert run.output is None
 
 
 async def test_a_run_that_nobody_listens_to_may_speak() -> None:

@@ -43,14 +43,13 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
     assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
 
 
-async def test_the_pace_of_a_task_is_of_its_own_runs_and_idleness_counts_from_the_last() -> None:
+async def test_the_pace_of_a_task_is_of_its_own_runs() -> None:
     bench = Bench(nothing)
-    bench.dispatcher.paces["other"] = 7
+    bench.dispatcher.speed.by_task["other"] = 7
     bench.dispatcher.start_all([claim(str(n)) for n in range(10)])
-    assert bench.dispatcher.idle == NOW, "nothing has ended yet"
     await bench.drained()
-    assert 0 < bench.dispatcher.paces["task"] < SECOND
-    assert (bench.dispatcher.paces["other"], bench.dispatcher.idle) == (7, 0)
+    assert 0 < bench.dispatcher.speed.by_task["task"] < SECOND
+    assert bench.dispatcher.speed.by_task["other"] == 7
 
 
 async def test_the_pace_does_not_count_the_wait_for_those_that_were_started_together() -> None:
@@ -58,10 +57,10 @@ async def test_the_pace_does_not_count_the_wait_for_those_that_were_started_toge
         bench.time.instant += SECOND
 
     bench = Bench(slow)
-    bench.dispatcher.pace = bench.dispatcher.paces["task"] = SECOND
+    bench.dispatcher.speed.duration = bench.dispatcher.speed.by_task["task"] = SECOND
     bench.dispatcher.start_all([claim(str(n)) for n in range(10)])
     await bench.drained()
-    assert (bench.dispatcher.pace, bench.dispatcher.paces["task"]) == (SECOND, SECOND)
+    assert (bench.dispatcher.speed.duration, bench.dispatcher.speed.by_task["task"]) == (SECOND, SECOND)
 
 
 @pytest.mark.parametrize("function", [nothing, broken, broken_in_thread])
@@ -194,16 +193,16 @@ async def test_a_run_that_has_recorded_its_own_end_says_the_rest_by_itself(
     bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     [run] = ended
-    assert run.voice is not None
-    run.voice.log("too late")
+    assert run.output is not None
+    run.output.add_log("too late")
     await bench.reporter.stop()
     assert bench.store.reported == ["hello"]
 
 
 def say(text: str) -> None:
-    voice = current_run.get().speak()
-    assert voice is not None
-    voice.log(text)
+    output = current_run.get().open_output()
+    assert output is not None
+    output.add_log(text)
 
 
 @pytest.mark.covers("poison-job")
@@ -261,7 +260,7 @@ async def test_a_failure_goes_back_with_the_wait_of_its_tasks_policy() -> None:
         State.PENDING, NOW + 7 * SECOND, 1, "error",
     )  # fmt: skip
     assert (given_up.state, given_up.failures) == (State.FAILED, 2)
-    assert bench.dispatcher.failed == 1
+    assert bench.outcomes.failed == 1
 
 
 async def test_a_retry_policy_that_raises_loses_nothing() -> None:

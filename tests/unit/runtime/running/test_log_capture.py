@@ -13,8 +13,9 @@ import pytest
 from duetime import Scheduler
 from duetime.runtime.running.context import current_run
 from duetime.runtime.running.log_capture import RunLogHandler, record_text, run_log_capture
-from duetime.runtime.running.run import Run, RunOutput
-from duetime.runtime.upkeep.pulse_checks import PulseChecks
+from duetime.runtime.running.output import RunOutput
+from duetime.runtime.running.run import Run
+from duetime.runtime.upkeep.notices import PulseLooks
 from duetime.stores.base import Pulse, PulseQuery
 from tests.unit.runtime.kit import claim
 
@@ -27,7 +28,7 @@ class Listening:
     def __init__(self, *, captures_logs: bool = True) -> None:
         self.captures_logs = captures_logs
 
-    def hear(self, voice: RunOutput) -> None:
+    def notice(self, output: RunOutput) -> None:
         pass
 
 
@@ -51,14 +52,14 @@ def collecting() -> Iterator[Callable[[], object]]:
 
 def started(*, captures_logs: bool = True) -> Run:
     """Begin a run in this context."""
-    run = Run(claim(), started_at=0, ears=Listening(captures_logs=captures_logs))
+    run = Run(claim(), started_at=0, reader=Listening(captures_logs=captures_logs))
     current_run.set(run)
     return run
 
 
 def lines(run: Run) -> list[str]:
     """What a run has logged, without the times."""
-    text = "\n".join(part.text for part in run.last_words().logs)
+    text = "\n".join(part.text for part in run.take_output().logs)
     return [line.partition("Z ")[2] or line for line in text.splitlines()]
 
 
@@ -72,7 +73,7 @@ async def test_a_run_collects_what_is_logged_in_its_context() -> None:
 async def test_what_is_logged_outside_of_runs_passes() -> None:
     log.info("nobody")
     run = started()
-    assert run.voice is None
+    assert run.output is None
 
 
 async def test_tasks_and_threads_of_a_handler_belong_to_its_run() -> None:
@@ -113,15 +114,15 @@ async def test_an_exception_is_logged_with_its_traceback() -> None:
 
 async def test_a_run_that_has_ended_collects_nothing_more() -> None:
     run = started()
-    run.last_words()
+    run.take_output()
     log.info("too late")
-    assert run.voice is None
+    assert run.output is None
 
 
 async def test_a_worker_may_do_without() -> None:
     run = started(captures_logs=False)
     log.info("not kept")
-    assert run.voice is None
+    assert run.output is None
 
 
 async def test_what_duetime_says_of_itself_is_not_the_jobs() -> None:
@@ -168,15 +169,15 @@ def test_the_handler_is_there_as_long_as_a_worker_wants_it(collecting: Callable[
 def test_the_handler_goes_with_an_event_loop_that_ends_before_its_worker_is_stopped(
     collecting: Callable[[], object], sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    idle, is_news = threading.Event(), PulseChecks.is_news
+    idle, is_news = threading.Event(), PulseLooks.is_news
 
-    def noted(lookout: PulseChecks, pulse: Pulse, wants: PulseQuery | None) -> bool:
+    def noted(lookout: PulseLooks, pulse: Pulse, wants: PulseQuery | None) -> bool:
         news = is_news(lookout, pulse, wants)
         if not news:
             idle.set()
         return news
 
-    monkeypatch.setattr(PulseChecks, "is_news", noted)
+    monkeypatch.setattr(PulseLooks, "is_news", noted)
 
     async def start() -> None:
         scheduler = Scheduler(sqlite_url)

@@ -19,7 +19,9 @@ class Shelf:
 
 
 def lending(*, single_writer: bool, lease: int = 30) -> TransactionLender:
-    return TransactionLender(cast("Any", Shelf(single_writer=single_writer)), lease=lease * SECOND)
+    unused: Any = None
+    store = cast("Any", Shelf(single_writer=single_writer))
+    return TransactionLender(store, lease=lease * SECOND, time=unused, loop=unused)
 
 
 def test_where_there_is_one_writer_a_transaction_leaves_time_to_renew_the_lease() -> None:

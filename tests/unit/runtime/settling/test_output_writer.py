@@ -9,10 +9,9 @@ import pytest
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.model.reports import NewLogPart, Progress
-from duetime.runtime.running.run import RunOutput
-from duetime.runtime.settling import output_writer as reporter
-from duetime.runtime.settling.output_writer import OutputWriter
-from duetime.stores.base import JobStore
+from duetime.runtime.running import output as reporter
+from duetime.runtime.running.output import OutputWriter, RunOutput
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, claim
 
 
@@ -34,7 +33,7 @@ class ReportStore:
 
 
 def reporter_of(store: ReportStore) -> OutputWriter:
-    return OutputWriter(cast("JobStore", store), NoHealth(), captures_logs=True)
+    return OutputWriter(cast("Store", store), NoHealth(), captures_logs=True)
 
 
 async def test_nothing_is_written_and_no_timer_runs_while_nobody_speaks() -> None:
@@ -46,14 +45,14 @@ async def test_nothing_is_written_and_no_timer_runs_while_nobody_speaks() -> Non
 async def test_the_first_word_waits_a_little_and_later_ones_a_second() -> None:
     store = ReportStore()
     service = reporter_of(store)
-    voice = RunOutput(claim(), service)
-    voice.tell(0.1, "")
+    output = RunOutput(claim(), service)
+    output.set_progress(0.1, "")
     assert await service.round() == reporter._FIRST_WRITE_AFTER
     assert store.sent == []
-    voice.tell(0.2, "")
+    output.set_progress(0.2, "")
     assert await service.round() == reporter._WRITE_PAUSE
     assert store.sent == [([("job", 0.2)], [])]
-    voice.tell(0.3, "")
+    output.set_progress(0.3, "")
     assert await service.round() == reporter._WRITE_PAUSE
     assert store.sent[1:] == [([("job", 0.3)], [])]
     assert await service.round() is None
@@ -63,13 +62,13 @@ async def test_the_first_word_waits_a_little_and_later_ones_a_second() -> None:
 async def test_a_word_during_the_pause_does_not_cut_it_short() -> None:
     store = ReportStore()
     service = reporter_of(store)
-    voice = RunOutput(claim(), service)
-    voice.tell(0.1, "")
+    output = RunOutput(claim(), service)
+    output.set_progress(0.1, "")
     await service.round()
     await asyncio.sleep(0)
     service.wakeup.clear()
-    voice.words()
-    voice.tell(0.2, "")
+    output.read()
+    output.set_progress(0.2, "")
     await asyncio.sleep(0)
     assert not service.wakeup._event.is_set()
 
@@ -78,9 +77,9 @@ async def test_all_runs_share_one_write() -> None:
     store = ReportStore()
     service = reporter_of(store)
     for n in range(3):
-        voice = RunOutput(claim(f"job-{n}"), service)
-        voice.tell(n / 10, "")
-        voice.log(f"line {n}")
+        output = RunOutput(claim(f"job-{n}"), service)
+        output.set_progress(n / 10, "")
+        output.add_log(f"line {n}")
     await service.round()
     await service.round()
     assert store.sent == [([("job-0", 0.0), ("job-1", 0.1), ("job-2", 0.2)], ["line 0", "line 1", "line 2"])]
@@ -90,13 +89,13 @@ async def test_runs_that_ended_meanwhile_cost_no_write() -> None:
     store = ReportStore()
     service = reporter_of(store)
     for n in range(1_000):
-        voice = RunOutput(claim(f"job-{n}"), service)
-        voice.log("line")
-        voice.last_words()
+        output = RunOutput(claim(f"job-{n}"), service)
+        output.add_log("line")
+        output.take_rest()
     await service.round()
     assert await service.round() is None
     assert store.sent == []
-    assert not service._speakers
+    assert not service._waiting
 
 
 async def test_a_write_is_bounded_and_the_rest_comes_next(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +103,7 @@ async def test_a_write_is_bounded_and_the_rest_comes_next(monkeypatch: pytest.Mo
     store = ReportStore()
     service = reporter_of(store)
     for n in range(5):
-        RunOutput(claim(f"job-{n}"), service).tell(0.5, "")
+        RunOutput(claim(f"job-{n}"), service).set_progress(0.5, "")
     while await service.round() is not None:
         pass
     assert [len(progress) for progress, _ in store.sent] == [3, 2]
@@ -114,13 +113,13 @@ async def test_a_write_is_bounded_and_the_rest_comes_next(monkeypatch: pytest.Mo
 async def test_what_was_said_while_the_database_was_away_is_written_later(kind: type[StoreError]) -> None:
     store = ReportStore(kind("away"))
     service = reporter_of(store)
-    voice = RunOutput(claim(), service)
-    voice.tell(0.1, "")
-    voice.log("line")
+    output = RunOutput(claim(), service)
+    output.set_progress(0.1, "")
+    output.add_log("line")
     await service.round()
     with pytest.raises(kind):
         await service.round()
-    voice.tell(0.2, "")
+    output.set_progress(0.2, "")
     await service.round()
     assert store.sent == [([("job", 0.2)], ["line"])]
 
@@ -128,12 +127,12 @@ async def test_what_was_said_while_the_database_was_away_is_written_later(kind: 
 async def test_what_the_database_refuses_is_dropped() -> None:
     store = ReportStore(ValueError("no"))
     service = reporter_of(store)
-    voice = RunOutput(claim(), service)
-    voice.log("bad")
+    output = RunOutput(claim(), service)
+    output.add_log("bad")
     await service.round()
     with pytest.raises(ValueError, match="no"):
         await service.round()
-    voice.log("good")
+    output.add_log("good")
     await service.round()
     assert store.sent == [([], ["good"])]
 
@@ -144,7 +143,7 @@ async def test_a_word_from_a_thread_wakes_the_service(monkeypatch: pytest.Monkey
     service = reporter_of(store)
     service.start()
     await asyncio.sleep(0)
-    thread = threading.Thread(target=RunOutput(claim(), service).tell, args=(0.5, ""))
+    thread = threading.Thread(target=RunOutput(claim(), service).set_progress, args=(0.5, ""))
     thread.start()
     async with asyncio.timeout(10):
         await store.told.wait()
@@ -156,7 +155,7 @@ async def test_a_word_from_a_thread_wakes_the_service(monkeypatch: pytest.Monkey
 async def test_what_is_left_is_written_when_the_service_stops() -> None:
     store = ReportStore()
     service = reporter_of(store)
-    RunOutput(claim(), service).log("bye")
+    RunOutput(claim(), service).add_log("bye")
     await service.stop()
     assert store.sent == [([], ["bye"])]
 
@@ -166,7 +165,7 @@ async def test_what_cannot_be_written_when_the_service_stops_is_a_line_in_the_lo
 ) -> None:
     store = ReportStore(StoreUnavailable("away"))
     service = reporter_of(store)
-    RunOutput(claim(), service).tell(0.5, "")
+    RunOutput(claim(), service).set_progress(0.5, "")
     await service.stop()
     assert caplog.messages == [
         "progress and log lines of jobs could not be stored before the worker stopped: away"

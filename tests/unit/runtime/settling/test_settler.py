@@ -15,7 +15,7 @@ from duetime.model.time import SECOND
 from duetime.runtime import service
 from duetime.runtime.settling import settler
 from duetime.runtime.settling.settler import Settler, may_linger
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
 
 
@@ -25,7 +25,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settler_on(store: SettlingStore) -> Settler:
-    return Settler(cast("JobStore", store), NoHealth())
+    return Settler(cast("Store", store), NoHealth())
 
 
 async def drained(settler: Settler) -> None:
@@ -212,7 +212,7 @@ async def test_patient_outcomes_of_a_stream_share_a_commit() -> None:
     stream = settler_on(store)
     stream.start()
     for job_id in "abc":
-        stream.put(settlement(job_id), patient=True)
+        stream.put(settlement(job_id), may_wait=True)
         await passed()
     assert ids(store) == [["a"]], "the first cannot know that others follow; these wait for each other"
     while len(store.batches) == 1:  # noqa: ASYNC110 - what ends it is a timer of the settler
@@ -227,7 +227,7 @@ async def test_a_patient_outcome_that_follows_no_other_is_written_at_once() -> N
     stream = settler_on(store)
     stream.start()
     await passed()
-    stream.put(settlement("a"), patient=True)
+    stream.put(settlement("a"), may_wait=True)
     await passed()
     await stream.stop()
     assert ids(store) == [["a"]]
@@ -239,7 +239,7 @@ async def test_an_outcome_that_somebody_waits_for_takes_the_patient_ones_along()
     stream = settler_on(store)
     stream.start()
     for job_id in "abc":
-        stream.put(settlement(job_id), patient=True)
+        stream.put(settlement(job_id), may_wait=True)
         await passed()
     stream.put(settlement("d"))
     await passed()
@@ -253,7 +253,7 @@ async def test_patient_outcomes_are_written_without_delay_when_all_is_to_be_writ
     stream = settler_on(store)
     stream.start()
     for job_id in "ab":
-        stream.put(settlement(job_id), patient=True)
+        stream.put(settlement(job_id), may_wait=True)
         await passed()
     await drained(stream)
     assert ids(store) == [["a"], ["b"]]
@@ -263,10 +263,10 @@ async def test_patient_outcomes_are_written_without_delay_when_all_is_to_be_writ
 async def test_patient_outcomes_behind_a_batch_that_failed_are_written_after_it() -> None:
     store = SettlingStore(StoreUnavailable("gone"))
     stream = settler_on(store)
-    stream.put(settlement("a"), patient=True)
+    stream.put(settlement("a"), may_wait=True)
     with pytest.raises(StoreUnavailable):
         await stream.round()
-    stream.put(settlement("b"), patient=True)
+    stream.put(settlement("b"), may_wait=True)
     stream.start()
     await passed()
     await stream.stop()

@@ -6,7 +6,7 @@ from typing import cast
 
 from duetime.runtime.running.run import Run
 from duetime.runtime.settling.settler import StartMarker
-from duetime.stores.base import JobStore
+from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, claim
 
 
@@ -22,7 +22,7 @@ async def _wait(ends: asyncio.Event) -> None:
 
 async def test_a_run_that_lasts_is_marked_and_a_short_one_never() -> None:
     store, ends, at_once = SettlingStore(), asyncio.Event(), asyncio.Event()
-    marker = StartMarker(cast("JobStore", store), NoHealth())
+    marker = StartMarker(cast("Store", store), NoHealth())
     at_once.set()
     marker.add(run_of("short", 5, ends=at_once))
     marker.add(run_of("long", 7, ends=ends))
@@ -39,7 +39,7 @@ async def test_a_run_that_lasts_is_marked_and_a_short_one_never() -> None:
 
 async def test_a_run_that_has_ended_is_not_kept() -> None:
     ends = asyncio.Event()
-    marker = StartMarker(cast("JobStore", SettlingStore()), NoHealth())
+    marker = StartMarker(cast("Store", SettlingStore()), NoHealth())
     run = run_of("short", 5, ends=ends)
     known = sys.getrefcount(run)
     marker.add(run)
@@ -50,7 +50,7 @@ async def test_a_run_that_has_ended_is_not_kept() -> None:
 
 async def test_more_runs_do_not_cut_the_patience_short() -> None:
     ends = asyncio.Event()
-    marker = StartMarker(cast("JobStore", SettlingStore()), NoHealth())
+    marker = StartMarker(cast("Store", SettlingStore()), NoHealth())
     marker.add(run_of("first", 5, ends=ends))
     assert await marker.round()
     marker.wakeup.clear()

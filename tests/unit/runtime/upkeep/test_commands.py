@@ -130,7 +130,7 @@ class Told:
         (
             command("dance"),
             [],
-            "this worker does not know the command 'dance'; it may be older than whoever sent it",
+            "this worker does not know the command 'dance'; it may be older than the process that sent it",
         ),
     ],
 )

@@ -62,7 +62,7 @@ class Shelf:
 def firer_of(shelf: Shelf, *, workers: int = 1, watched: bool = False) -> ScheduleFirer:
     crowd = FleetPacing()
     crowd.workers = workers
-    return ScheduleFirer(cast("Store", shelf), NoHealth(), crowd=crowd, watched=watched)
+    return ScheduleFirer(cast("Store", shelf), NoHealth(), fleet=crowd, watched=watched)
 
 
 async def sleep_after(shelf: Shelf) -> float:

@@ -93,7 +93,7 @@ def janitor_of(
         dispatcher=cast("Dispatcher", ward),
         time=StillTime(),
         health=NoHealth(),
-        crowd=crowd,
+        fleet=crowd,
         lease=lease,
         retention=retention,
         keep_per_schedule=3,

@@ -9,7 +9,7 @@ import pytest
 
 from duetime.model.job import Token
 from duetime.runtime.fleet_pacing import FleetPacing
-from duetime.runtime.upkeep.pulse_checks import PulseRouter
+from duetime.runtime.upkeep.notices import PulseRouter
 from duetime.stores.base import Pulse, PulseFindings
 
 NOW = 1_000
@@ -23,7 +23,7 @@ class Services:
         self.told: list[object] = []
         self.crowd = FleetPacing()
         me = cast("Any", self)
-        self.sightings = PulseRouter(crowd=self.crowd, dispatcher=me, fetcher=me, firer=me, janitor=me)
+        self.sightings = PulseRouter(fleet=self.crowd, dispatcher=me, fetcher=me, firer=me, janitor=me)
 
     def hear(self, *, workers: int = 1, newest: int = NOW, **seen: Any) -> list[object]:
         """Take in the answer to a heartbeat and return what is done about it."""

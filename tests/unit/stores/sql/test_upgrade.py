@@ -19,8 +19,7 @@ from duetime.model.schedule.record import ScheduleUpdate
 from duetime.model.time import SECOND, Instant, to_datetime
 from duetime.model.triggers.specs import trigger_from_spec
 from duetime.runtime.service import ServiceHealth
-from duetime.runtime.upkeep.firing import ScheduleFirer
-from duetime.runtime.upkeep.parking import Declarations, ScheduleParker
+from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.stores.base import JobFilter
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.schema import migrations

@@ -1,22 +1,35 @@
-"""What a worker and a child process tell each other, one line of JSON each, and the child's end of the line."""
+"""How a worker and a child process talk: one line of JSON per message, and a second line that only tells of a death.
+
+A child process, and what its job has started, must not outlive its worker, however that ends. Log records of a child are
+sent to its worker and handled there, as if the job had run in it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
+import select
+import signal
 import socket
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, BinaryIO, TypeAlias, get_args
+from weakref import WeakSet
 
 import msgspec
 
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import Instant, Micros
-from duetime.runtime.running.children.task_location import TaskLocation, TaskModule
+from duetime.runtime.error_text import describe_error
+from duetime.runtime.running.context import current_run
+from duetime.runtime.running.handler import TaskLocation, TaskModule
+
+log = logging.getLogger("duetime.worker")
 
 MAX_LINE = 16 * 1024 * 1024
 """More than any record takes: arguments, results and texts are bounded where they are made."""
@@ -104,9 +117,9 @@ ChildMessage: TypeAlias = ChildReady | RunEnded | RunProgress | ForwardedRecord
 child_message_decoder: msgspec.json.Decoder[ChildMessage] = msgspec.json.Decoder(ChildMessage)
 
 
-def encode_child_message(word: ChildMessage) -> bytes:
-    """Return a word as one line; JSON has no line breaks of its own."""
-    return msgspec.json.encode(word) + b"\n"
+def encode_child_message(message: ChildMessage) -> bytes:
+    """Return a message as one line; JSON has no line breaks of its own."""
+    return msgspec.json.encode(message) + b"\n"
 
 
 def encode_worker_message(order: ChildSetup | WorkerMessage) -> bytes:
@@ -121,18 +134,18 @@ def decode_worker_message(line: bytes) -> WorkerMessage:
 
 
 class ChildConnection:
-    """Hears orders and says words, one per line, from any thread."""
+    """Receives orders and sends messages, one per line, from any thread."""
 
     def __init__(self, connection: socket.socket, orders: BinaryIO) -> None:
         self._connection = connection
         self._orders = orders
-        # The collector may run somebody's `__del__` in here, and that may log.
+        # The garbage collector may run a `__del__` in here, and that may log.
         self._lock = threading.RLock()
         # A process that a job forks must not keep the line open when this one has died.
         os.register_at_fork(after_in_child=self._let_go)
 
     def _let_go(self) -> None:
-        # Whoever held the lock has not come along.
+        # The thread that held the lock does not exist in this process.
         self._lock = threading.RLock()
         if (descriptor := self._connection.detach()) >= 0:
             os.close(descriptor)
@@ -143,7 +156,115 @@ class ChildConnection:
             for line in self._orders:
                 yield decode_worker_message(line)
 
-    def say(self, word: ChildMessage) -> None:
-        """Send a word; when the worker is gone nobody misses it."""
+    def say(self, message: ChildMessage) -> None:
+        """Send a message, or drop it if the worker is gone."""
         with self._lock, contextlib.suppress(OSError):
-            self._connection.sendall(encode_child_message(word))
+            self._connection.sendall(encode_child_message(message))
+
+
+_F_SETSIG = 10
+
+_open_ends: WeakSet[socket.socket] = WeakSet()
+
+
+def open_lifeline() -> tuple[socket.socket, socket.socket]:
+    """Return our end of a line on which nothing is ever said, and the child's: ours is closed when we die."""
+    ours, theirs = socket.socketpair()
+    _open_ends.add(ours)
+    return ours, theirs
+
+
+def die_with_worker(lifeline: int) -> None:
+    """Be killed, with the whole group, when the other end is closed; elsewhere the end of the orders has to tell."""
+    os.set_inheritable(lifeline, False)  # noqa: FBT003 - takes no keyword
+    if sys.platform == "linux":
+        import fcntl
+
+        # By the kernel: code that never lets go of the interpreter would keep a thread of ours from seeing the end.
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
+        fcntl.fcntl(lifeline, _F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
+    already = select.poll()
+    already.register(lifeline, select.POLLIN)
+    if already.poll(0):
+        os._exit(1)
+
+
+def _close_inherited() -> None:
+    # A process that a handler forks from the worker must not keep the worker's children alive.
+    for end in _open_ends:
+        end.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_inherited)
+
+
+MAX_TEXT = 16_000
+
+
+class LogForwarder(logging.Handler):
+    """Forwards every record that it is given."""
+
+    def __init__(self, tell: Callable[[ForwardedRecord], None]) -> None:
+        super().__init__()
+        self._tell = tell
+        self._plain = logging.Formatter()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Tell the text of a record: its arguments may be anything, and need not travel."""
+        try:
+            text = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - a bad format string is reported where the record is read
+            text = f"{record.msg!r} cannot be formatted: {describe_error(error)}"
+        exception = self._plain.formatException(record.exc_info) if record.exc_info else None
+        run = current_run.get(None)
+        self._tell(
+            ForwardedRecord(
+                token=None if run is None else run.claim.token,
+                name=_bounded_text(record.name),
+                level=record.levelno,
+                text=_bounded_text(text),
+                created=record.created,
+                path=_bounded_text(record.pathname),
+                line=record.lineno,
+                function=record.funcName or "",
+                thread=_bounded_text(record.threadName or ""),
+                exception=None if exception is None else _bounded_text(exception),
+            )
+        )
+
+
+def forward_logs(tell: Callable[[ForwardedRecord], None], *, level: int) -> None:
+    """Forward the records of the root logger, until the job's own code configures logging otherwise."""
+    # Already here `basicConfig` in a job's module finds a handler and adds none, so that nothing is said twice.
+    logging.basicConfig(level=level, handlers=[LogForwarder(tell)], force=True)
+
+
+def handle_forwarded(told: ForwardedRecord, *, pid: int) -> None:
+    """Give a child's record to the loggers of this process; what they raise is no fault of the child's."""
+    try:
+        _handle_record(told, pid)
+    except Exception:
+        with contextlib.suppress(Exception):
+            log.exception("a log record of child process %d was refused", pid)
+
+
+def _handle_record(told: ForwardedRecord, pid: int) -> None:
+    logger = logging.getLogger(told.name)
+    if not logger.isEnabledFor(told.level):
+        return
+    record = logger.makeRecord(
+        told.name, told.level, told.path, told.line, told.text, (), None, func=told.function
+    )
+    record.created = told.created
+    record.msecs = told.created % 1 * 1000
+    record.process = pid
+    record.processName = "duetime-child"
+    record.threadName = told.thread
+    record.exc_text = told.exception
+    logger.handle(record)
+
+
+def _bounded_text(text: str) -> str:
+    return text[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()

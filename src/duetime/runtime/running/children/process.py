@@ -1,4 +1,4 @@
-"""A child process as its worker sees it, from its start to its end."""
+"""The child processes of a worker: started ahead, used again, replaced when they are worn, killed one by one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context, copy_context
+from multiprocessing import spawn
 from typing import NamedTuple, cast
 
+from duetime.errors import ConfigError
 from duetime.model.job import Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.children.forwarded_logs import handle_forwarded
-from duetime.runtime.running.children.lifeline import open_lifeline
 from duetime.runtime.running.children.messages import (
     MAX_LINE,
     ChildMessage,
@@ -33,9 +33,17 @@ from duetime.runtime.running.children.messages import (
     WorkerMessage,
     child_message_decoder,
     encode_worker_message,
+    handle_forwarded,
+    open_lifeline,
 )
-from duetime.runtime.running.children.task_location import TaskModule
 from duetime.runtime.running.context import current_run
+from duetime.runtime.running.handler import (
+    Handler,
+    TaskLocation,
+    TaskModule,
+    locate_task,
+    module_being_imported,
+)
 
 # The path has to be known before anything can be imported by it. It comes over the line: a command line has a limit.
 _BOOT = (
@@ -56,9 +64,6 @@ class LaunchedProcess(NamedTuple):
 
 def launch_process() -> LaunchedProcess:
     """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
-    # Only here: it is large, and most workers start no children.
-    from multiprocessing import spawn
-
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
     held, its_lifeline = open_lifeline()
@@ -80,7 +85,7 @@ def launch_process() -> LaunchedProcess:
 
 
 def setup_line(homes: Iterable[TaskModule]) -> bytes:
-    """Return the first line that a child has to hear."""
+    """Return the first line that a child has to read."""
     return encode_worker_message(
         ChildSetup(
             path=[entry for entry in sys.path if isinstance(entry, str)],
@@ -148,7 +153,7 @@ class ChildProcess:
         await asyncio.wait({self._answer}, timeout=None if job.timeout is None else job.timeout / SECOND)
         if not self._answer.done():
             self.kill()
-            # Then all it said before has been heard: the answer may have waited for this loop.
+            # Then all that it sent before has been read: the answer may have waited for this loop.
             await self.ended()
             if not self.free:
                 raise TimeoutError
@@ -192,9 +197,9 @@ class ChildProcess:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
             self._writer.write(self._introduction)
-            # It may die within a word, or with orders unread: ends of the line like any other.
+            # It may die within a message, or with orders unread: the line ends like any other.
             while (line := await reader.readline()).endswith(b"\n"):
-                self._hear(child_message_decoder.decode(line))
+                self._receive(child_message_decoder.decode(line))
         except ConnectionError:
             pass
         except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
@@ -222,26 +227,26 @@ class ChildProcess:
                 _crash_failure(f"child process {self.pid} died while it ran the job: {self.death}")
             )
 
-    def _hear(self, word: ChildMessage) -> None:
-        match word:
+    def _receive(self, message: ChildMessage) -> None:
+        match message:
             case ChildReady():
                 self.ready.set()
             case RunEnded():
                 self.jobs += 1
-                self.memory = word.memory
+                self.memory = message.memory
                 self.free = True
                 if self._answer is not None and not self._answer.done():
-                    self._answer.set_result(word.read())
+                    self._answer.set_result(message.read())
             case RunProgress():
-                run = self._context_of(word).get(current_run)
-                if run is not None and (voice := run.speak()) is not None:
-                    voice.tell(word.fraction, word.note)
+                run = self._context_of(message).get(current_run)
+                if run is not None and (output := run.open_output()) is not None:
+                    output.set_progress(message.fraction, message.note)
             case ForwardedRecord():
-                # In the context of the job, so that whoever collects its log finds it there.
-                self._context_of(word).run(handle_forwarded, word, pid=self.pid)
+                # In the context of the job, so that it is collected with the log of the job.
+                self._context_of(message).run(handle_forwarded, message, pid=self.pid)
 
-    def _context_of(self, word: RunProgress | ForwardedRecord) -> Context:
-        return self._context if word.token == self._token else Context()
+    def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
+        return self._context if message.token == self._token else Context()
 
 
 def _crash_failure(text: str) -> Failed:
@@ -259,3 +264,119 @@ def _describe_exit(code: int, *, by_worker: bool) -> str:
         name = f"signal {-code}"
     hint = " (perhaps for lack of memory)" if -code == signal.SIGKILL else ""
     return f"killed by {name}{hint}"
+
+
+_CLOSE_TIMEOUT = 10.0
+"""Seconds for the children to end, of which each may take a part to leave by itself."""
+
+
+class ChildPool:
+    """Lends children; one more than are lent is kept ready.
+
+    How many are lent at once is for the worker's slots to say. A process is started only when one is lent or comes
+    back, so that children that die at once are not started for ever.
+    """
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], *, max_jobs: int | None = None, max_memory: int | None = None
+    ) -> None:
+        self._handlers = handlers
+        self._max_jobs = max_jobs
+        self._max_memory = max_memory
+        self._addresses: dict[str, TaskLocation] = {}
+        self._idle: list[ChildProcess] = []
+        self._lent: set[ChildProcess] = set()
+        self._leaving: dict[asyncio.Task[None], ChildProcess] = {}
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that run or wait."""
+        return [child.pid for child in (*self._lent, *self._idle) if child.death is None]
+
+    def start(self) -> None:
+        """Start a first child if there is a task for it; raises when a task cannot be found by one."""
+        cpu = [handler for handler in self._handlers.values() if handler.options.cpu]
+        if not cpu:
+            return
+        if sys.platform == "win32":
+            text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
+            raise ConfigError(text)
+        if (module := module_being_imported()) is not None:
+            text = (
+                f"{module} starts a worker when a child process imports it for its tasks; "
+                'start it below `if __name__ == "__main__":`'
+            )
+            raise ConfigError(text)
+        for handler in cpu:
+            self.address(handler)
+        self._keep_spare()
+
+    def address(self, handler: Handler) -> TaskLocation:
+        """Return where children find a task, or raise `InvalidTask`."""
+        if handler.name not in self._addresses:
+            self._addresses[handler.name] = locate_task(handler)
+        return self._addresses[handler.name]
+
+    def lend(self) -> ChildProcess:
+        """Return a child that is free, ready if there is one; raises `OSError` when none can be started."""
+        self._idle = [child for child in self._idle if child.death is None]
+        ready = [child for child in self._idle if child.ready.is_set()]
+        child = ready[-1] if ready else self._idle[-1] if self._idle else self._start()
+        if child in self._idle:
+            self._idle.remove(child)
+        self._lent.add(child)
+        self._keep_spare()
+        return child
+
+    async def take_back(self, child: ChildProcess) -> None:
+        """Keep a child for the next job, or replace it; one that owes its answer is killed."""
+        if not child.free:
+            child.kill()
+            await child.ended()
+        self._lent.discard(child)
+        if child.death is None:
+            if self._closed or self._is_worn(child):
+                self._dismiss(child)
+            else:
+                self._idle.append(child)
+        self._keep_spare()
+
+    async def close(self) -> None:
+        """End every child and wait for the end, unless the system cannot end it, as when a disk does not answer."""
+        self._closed = True
+        for child in self._lent:
+            child.kill()
+        for child in self._idle:
+            self._dismiss(child)
+        self._idle.clear()
+        ending = self._leaving | {asyncio.create_task(child.ended()): child for child in self._lent}
+        if not ending:
+            return
+        _, left = await asyncio.wait(ending, timeout=_CLOSE_TIMEOUT)
+        for task in left:
+            task.cancel()
+            log.error(
+                "child process %d does not end, though it was killed; it is left behind", ending[task].pid
+            )
+
+    def _is_worn(self, child: ChildProcess) -> bool:
+        return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (
+            self._max_memory is not None and child.memory > self._max_memory
+        )
+
+    def _dismiss(self, child: ChildProcess) -> None:
+        leaving = asyncio.create_task(child.leave())
+        self._leaving[leaving] = child
+        leaving.add_done_callback(self._leaving.pop)
+
+    def _keep_spare(self) -> None:
+        if self._idle or self._closed:
+            return
+        try:
+            self._idle.append(self._start())
+        except Exception as error:  # noqa: BLE001 - the job that needs one tells why
+            log.warning("a child process cannot be started ahead: %s", describe_error(error))
+
+    def _start(self) -> ChildProcess:
+        return ChildProcess(dict.fromkeys(address.home for address in self._addresses.values()))

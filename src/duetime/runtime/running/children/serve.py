@@ -22,8 +22,6 @@ from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
-from duetime.runtime.running.children.forwarded_logs import forward_logs
-from duetime.runtime.running.children.lifeline import die_with_worker
 from duetime.runtime.running.children.messages import (
     ChildConnection,
     ChildReady,
@@ -31,11 +29,13 @@ from duetime.runtime.running.children.messages import (
     RunEnded,
     RunJob,
     RunProgress,
+    die_with_worker,
+    forward_logs,
 )
-from duetime.runtime.running.children.task_location import TaskLocation, find_handler, load_module
 from duetime.runtime.running.context import current_run
-from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
+from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
+from duetime.runtime.running.output import RunOutput, UnwrittenOutput
+from duetime.runtime.running.run import Run
 
 log = logging.getLogger("duetime.worker")
 
@@ -61,7 +61,7 @@ class ChildServer:
 
     def __init__(self, line: ChildConnection) -> None:
         self._line = line
-        self._ears = ChildOutputForwarder(line)
+        self._output = ChildOutputForwarder(line)
         self._jobs: queue.SimpleQueue[tuple[RunJob, Run] | None] = queue.SimpleQueue()
         self._busy = True
 
@@ -77,7 +77,7 @@ class ChildServer:
         self._line.say(ChildReady())
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_run_job, *work)
-            self._ears.say(work[1].last_words())
+            self._output.forward(work[1].take_output())
             _flush()
             self._busy = False
             self._line.say(RunEnded.of(outcome, memory=resident_memory()))
@@ -86,7 +86,7 @@ class ChildServer:
         try:
             self._follow()
         except Exception:
-            # Whoever waits for the job would wait for ever.
+            # The worker would wait for the job for ever.
             log.exception(
                 "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
             )
@@ -96,13 +96,13 @@ class ChildServer:
         run: Run | None = None
         for order in self._line.orders():
             if isinstance(order, RunJob):
-                run = Run(order.claim, order.started_at, timeout=order.timeout, ears=self._ears)
+                run = Run(order.claim, order.started_at, timeout=order.timeout, reader=self._output)
                 self._busy = True
                 self._jobs.put((order, run))
             elif run is not None:
                 run.stop(Cancelled(order.reason))
         if self._busy:
-            # Nobody is left to take the result, and another worker may run the job soon.
+            # There is no one to take the result, and another worker may run the job soon.
             os.killpg(0, signal.SIGKILL)
         self._jobs.put(None)
         time.sleep(_EXIT_GRACE)
@@ -131,7 +131,7 @@ def _run_job(job: RunJob, run: Run) -> Outcome:
 def _find_task(address: TaskLocation, task: str) -> Handler:
     handler = find_handler(load_module(address.home), address.name, task=task)
     if handler is None:
-        text = f"it has no {address.name} there; define it whoever imports the module"
+        text = f"it has no {address.name} there; define it in every process that imports the module"
         raise LookupError(text)
     return handler
 
@@ -144,7 +144,7 @@ def _empty_stdin() -> None:
 
 
 def _flush() -> None:
-    """Let others see what the job has printed, unless it has closed the stream, or nobody reads it."""
+    """Let others see what the job has printed, unless the stream is closed or no one reads it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -155,11 +155,11 @@ def _ignore_signal(number: int, frame: FrameType | None) -> None:
 
 
 _PROGRESS_PAUSE = 0.1
-"""Seconds between words about progress; more often nobody reads them."""
+"""Seconds between messages about progress."""
 
 
 class ChildOutputForwarder:
-    """Hears what jobs say, and says it on the line, but not each word."""
+    """Sends the progress of jobs to the worker, but not every change."""
 
     captures_logs = False
     """They take another way: the worker's own loggers collect them."""
@@ -168,26 +168,26 @@ class ChildOutputForwarder:
         self._line = line
         self._next = 0.0
 
-    def hear(self, voice: RunOutput) -> None:
-        """Pass on the latest word, now or after a pause."""
+    def notice(self, output: RunOutput) -> None:
+        """Forward the latest progress, now or after a pause."""
         early = self._next - time.monotonic()
         if early <= 0:
-            self._pass_on(voice)
+            self._read(output)
             return
-        later = threading.Timer(early, self._pass_on, [voice])
+        later = threading.Timer(early, self._read, [output])
         later.daemon = True
         later.start()
 
-    def say(self, words: UnwrittenOutput) -> None:
-        """Pass on a word at once."""
-        if (said := words.progress) is not None:
-            self._line.say(RunProgress(said.token, said.fraction, said.note))
+    def forward(self, output: UnwrittenOutput) -> None:
+        """Forward progress at once."""
+        if (progress := output.progress) is not None:
+            self._line.say(RunProgress(progress.token, progress.fraction, progress.note))
 
-    def _pass_on(self, voice: RunOutput) -> None:
+    def _read(self, output: RunOutput) -> None:
         self._next = time.monotonic() + _PROGRESS_PAUSE
-        words = voice.words()
-        self.say(words)
-        voice.heard(words)
+        unwritten = output.read()
+        self.forward(unwritten)
+        output.written(unwritten)
 
 
 def resident_memory() -> int:

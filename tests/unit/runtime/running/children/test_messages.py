@@ -24,7 +24,7 @@ from duetime.runtime.running.children.messages import (
     encode_child_message,
     encode_worker_message,
 )
-from duetime.runtime.running.children.task_location import TaskLocation, TaskModule
+from duetime.runtime.running.handler import TaskLocation, TaskModule
 from tests.unit.runtime.kit import claim
 
 OUTCOMES: list[Outcome] = [

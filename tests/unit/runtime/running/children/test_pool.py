@@ -17,10 +17,9 @@ from duetime.model.time import SECOND
 from duetime.runtime.identity import is_gone
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.children.messages import RunJob
-from duetime.runtime.running.children.pool import ChildPool
-from duetime.runtime.running.children.task_location import TaskLocation, TaskModule
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.executor import Executor, ThreadRunner
-from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.handler import Handler, TaskLocation, TaskModule
 from duetime.runtime.running.run import Run
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
@@ -199,7 +198,7 @@ async def test_a_pool_that_closes_does_not_wait_for_ever_for_a_process_that_does
     pool.start()
     child = pool.lend()
     monkeypatch.setattr(child._process, "poll", lambda: None)
-    monkeypatch.setattr("duetime.runtime.running.children.pool._CLOSE_TIMEOUT", 0.1)
+    monkeypatch.setattr("duetime.runtime.running.children.process._CLOSE_TIMEOUT", 0.1)
     await asyncio.wait_for(pool.close(), 20)
     assert f"child process {child.pid} does not end" in caplog.text
     monkeypatch.undo()

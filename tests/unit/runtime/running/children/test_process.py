@@ -17,7 +17,6 @@ import pytest
 from duetime.model.job import Token
 from duetime.model.outcome import Failed, Succeeded
 from duetime.model.reports import Progress
-from duetime.runtime.running.children.lifeline import open_lifeline
 from duetime.runtime.running.children.messages import (
     ChildMessage,
     ChildReady,
@@ -26,11 +25,13 @@ from duetime.runtime.running.children.messages import (
     RunJob,
     RunProgress,
     encode_child_message,
+    open_lifeline,
 )
 from duetime.runtime.running.children.process import ChildProcess, LaunchedProcess
-from duetime.runtime.running.children.task_location import TaskLocation, TaskModule
 from duetime.runtime.running.context import current_run
-from duetime.runtime.running.run import Run, RunOutput
+from duetime.runtime.running.handler import TaskLocation, TaskModule
+from duetime.runtime.running.output import RunOutput
+from duetime.runtime.running.run import Run
 from tests.unit.runtime.kit import claim
 
 JOB = RunJob(TaskLocation(TaskModule("module"), "function"), claim(), 0, None)
@@ -49,7 +50,7 @@ class Line:
 class Ears:
     captures_logs = True
 
-    def hear(self, voice: RunOutput) -> None:
+    def notice(self, output: RunOutput) -> None:
         """Leave it all to the last words."""
 
 
@@ -193,7 +194,7 @@ async def test_a_filter_that_raises_takes_no_child_down(line: Line) -> None:
 async def test_what_another_job_says_late_is_not_taken_for_this_ones(
     line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = Run(claim(), started_at=0, ears=Ears())
+    run = Run(claim(), started_at=0, reader=Ears())
     current_run.set(run)
     owners: dict[str, Run | None] = {}
 
@@ -214,6 +215,6 @@ async def test_what_another_job_says_late_is_not_taken_for_this_ones(
     finally:
         logging.getLogger("child").removeHandler(handler)
     assert owners == {"mine": run, "another's": None, "nobody's": None}
-    assert run.last_words().progress == Progress(mine, 0.1, "mine")
+    assert run.take_output().progress == Progress(mine, 0.1, "mine")
     line.end.close()
     await child.ended()

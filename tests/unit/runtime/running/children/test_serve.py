@@ -26,7 +26,7 @@ from duetime.runtime.running.children.messages import (
 )
 from duetime.runtime.running.children.process import launch_process, setup_line
 from duetime.runtime.running.children.serve import _EXIT_GRACE
-from duetime.runtime.running.children.task_location import TaskLocation, TaskModule
+from duetime.runtime.running.handler import TaskLocation, TaskModule
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
 

@@ -9,7 +9,7 @@ import pytest
 
 from duetime import Job, Scheduler
 from duetime.errors import InvalidTask
-from duetime.runtime.running.children.task_location import (
+from duetime.runtime.running.handler import (
     TaskLocation,
     TaskModule,
     find_handler,

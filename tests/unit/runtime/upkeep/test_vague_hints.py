@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from duetime.runtime.claiming.hints import _FIRST_LOOK_DELAY, UnspecificHints
 from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.upkeep.notices import _FIRST_LOOK_DELAY, VagueHints
 
 
 class Eyes:
@@ -18,7 +18,7 @@ class Eyes:
         crowd.workers = workers
         self.seen: list[str] = []
         self.looked = asyncio.Event()
-        self.hints = UnspecificHints(crowd, look_for_jobs=self.look_for_jobs, look_around=self.look_around)
+        self.hints = VagueHints(crowd, look_for_jobs=self.look_for_jobs, look_around=self.look_around)
 
     def look_for_jobs(self) -> None:
         self.seen.append("jobs")
@@ -31,7 +31,7 @@ class Eyes:
 async def test_one_of_a_few_looks_for_jobs_at_once_and_around_once_for_many_hints() -> None:
     eyes = Eyes(workers=2)
     for _ in range(3):
-        eyes.hints.hear()
+        eyes.hints.take_hint()
     assert eyes.seen == ["jobs"] * 3
     await eyes.looked.wait()
     assert eyes.seen == ["jobs"] * 3 + ["around"]
@@ -40,7 +40,7 @@ async def test_one_of_a_few_looks_for_jobs_at_once_and_around_once_for_many_hint
 async def test_one_of_many_looks_for_everything_once_for_many_hints() -> None:
     eyes = Eyes(workers=100)
     for _ in range(3):
-        eyes.hints.hear()
+        eyes.hints.take_hint()
     assert eyes.seen == []
     await eyes.looked.wait()
     assert eyes.seen == ["jobs", "around"]
@@ -49,9 +49,9 @@ async def test_one_of_many_looks_for_everything_once_for_many_hints() -> None:
 @pytest.mark.parametrize(("workers", "pause"), [(1, 0.05), (9, 0.05), (16, 0.4), (1_000, 1.0)])
 async def test_the_pause_between_two_looks_grows_with_the_fleet(workers: int, pause: float) -> None:
     eyes = Eyes(workers)
-    eyes.hints.hear()
+    eyes.hints.take_hint()
     await eyes.looked.wait()
-    eyes.hints.hear()
+    eyes.hints.take_hint()
     assert eyes.hints._looking is not None
     looked = eyes.hints._looked
     assert eyes.hints._looking.when() - looked == pytest.approx(max(pause, _FIRST_LOOK_DELAY), abs=0.02)

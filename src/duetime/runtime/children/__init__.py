@@ -1,1 +1,0 @@
-"""Child processes for tasks that keep a processor busy."""
