@@ -208,7 +208,7 @@ def test_a_caller_with_little_stack_left_is_told_so() -> None:
         return enqueue(frames - 1) if frames else codec(of_type(Any)).encode((nested(100),), {})
 
     with pytest.raises(InvalidArguments, match="stack"):
-        enqueue(sys.getrecursionlimit() - 250)
+        enqueue(sys.getrecursionlimit() - 200)
 
 
 @pytest.mark.covers("deep-values")
