@@ -100,7 +100,7 @@ class HintRowWatcher(HintListener):
         pace = _QUIET_INTERVAL
         found = await self._look(connection, heard=-1, due=0, pace=pace)
         self._read_rows(found)
-        self.turn(up=True)
+        self.report(up=True)
         while True:
             heard, due = sum(self._told.values()), found[0][0]
             found = await self._look(connection, heard=heard, due=due, pace=pace)

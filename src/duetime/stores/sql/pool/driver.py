@@ -271,7 +271,7 @@ class PooledDriver(ABC, Generic[C]):
         """Run a script on a connection within a time."""
         connector = self._connector
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        if connector.pooled or (atomic and not isinstance(script, SingleQueryScript)):
+        if connector.pooled or (atomic and not _is_single(script)):
             async with asyncio.timeout(within):
                 return await self._play_in_transaction(script, connection, long=within is None)
         if within is None:
@@ -316,6 +316,10 @@ class PooledDriver(ABC, Generic[C]):
             if self._connector.errors.is_lost(error) or isinstance(error, TimeoutError):
                 raise StaleConnection(str(error)) from error
             raise
+
+
+def _is_single(script: object) -> bool:
+    return isinstance(script, SingleQueryScript)
 
 
 def _cause(error: BaseException) -> BaseException:

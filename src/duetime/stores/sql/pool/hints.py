@@ -126,7 +126,7 @@ class HintListener(ABC):
                     listens = await self._listen()
                 finally:
                     if self.up:
-                        self.turn(up=False)
+                        self.report(up=False)
             await asyncio.sleep(next(self._delays))
 
     @contextlib.asynccontextmanager
@@ -140,8 +140,8 @@ class HintListener(ABC):
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    def turn(self, *, up: bool) -> None:
-        """Note that listening begins or breaks off."""
+    def report(self, *, up: bool) -> None:
+        """Tell workers that listening begins or breaks off."""
         self.up = up
         self._on_hint(ANY_HINT)
 

@@ -116,7 +116,7 @@ class NotificationListener(HintListener):
                 async with timeouts.one_try():
                     await connection.add_listener(self._channel, self._receive)
                 self.restart_delays()
-                self.turn(up=True)
+                self.report(up=True)
                 await _check_until(gone, connection)
             except TimeoutError as error:
                 timeouts.heed(error)

@@ -120,7 +120,7 @@ class Checkpointer:
         second. So a short wait is enough where short readers follow one another.
         """
         with closing(self._connect()) as copier:
-            become_writer(writer, patience=_LONGEST_WAIT)
+            become_writer(writer, timeout=_LONGEST_WAIT)
             try:
                 deadline = time.monotonic() + _LONGEST_HOLD
                 while not (done := _checkpoint(copier)).in_full and time.monotonic() < deadline:

@@ -19,13 +19,13 @@ _SHORTEST_WAIT: Final = 0.0002
 _LONGEST_WAIT: Final = 0.001
 
 
-def waits_for_writers(execute: Callable[[], object], *, patience: float) -> Generator[float]:
+def waits_for_writers(execute: Callable[[], object], *, timeout: float) -> Generator[float]:
     """Do something as soon as no other connection is in the way, and yield how long to wait before each further try.
 
-    SQLite's own way of waiting starves connections that come late; short even waits are fair. After `patience` seconds,
+    SQLite's own way of waiting starves connections that come late; short even waits are fair. After `timeout` seconds,
     or when waiting is in vain, what SQLite raises is raised.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while True:
         try:
             execute()
@@ -36,22 +36,20 @@ def waits_for_writers(execute: Callable[[], object], *, patience: float) -> Gene
         yield random.uniform(_SHORTEST_WAIT, _LONGEST_WAIT)
 
 
-def become_writer(connection: sqlite3.Connection, *, patience: float) -> None:
+def become_writer(connection: sqlite3.Connection, *, timeout: float) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
-    wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), patience=patience)
+    wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), timeout=timeout)
 
 
-def wait_to_write(execute: Callable[[], object], *, patience: float) -> None:
+def wait_to_write(execute: Callable[[], object], *, timeout: float) -> None:
     """Do what only the one writer can, once no other connection writes; raise `StoreUnavailable` after a time."""
     try:
-        for wait in waits_for_writers(execute, patience=patience):
+        for wait in waits_for_writers(execute, timeout=timeout):
             time.sleep(wait)
     except sqlite3.OperationalError as error:
         if not is_busy(error):
             raise
-        message = (
-            f"another process has kept the database locked for {patience:.0f} seconds; end what holds it"
-        )
+        message = f"another process has kept the database locked for {timeout:.0f} seconds; end what holds it"
         raise StoreUnavailable(message) from error
 
 

@@ -286,7 +286,7 @@ def _write_single(connection: sqlite3.Connection, request: ConnectionRequest) ->
     """Run one statement that is a transaction by itself."""
     try:
         failpoint(f"before:{request.name}")
-        wait_to_write(partial(request.run, connection), patience=_LONGEST_WAIT)
+        wait_to_write(partial(request.run, connection), timeout=_LONGEST_WAIT)
         failpoint(f"after:{request.name}")
     except BaseException as error:  # noqa: BLE001 -- raised to the caller
         request.error = error
@@ -299,7 +299,7 @@ def _write_group(
     """Run requests, of which `first` is the first, in one transaction."""
     group: list[ConnectionRequest] = []
     try:
-        become_writer(connection, patience=_LONGEST_WAIT)
+        become_writer(connection, timeout=_LONGEST_WAIT)
         try:
             for request in requests:
                 group.append(request)
@@ -309,7 +309,7 @@ def _write_group(
             if len(group) == 1 or not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK")
-            become_writer(connection, patience=_LONGEST_WAIT)
+            become_writer(connection, timeout=_LONGEST_WAIT)
             _run_apart(connection, group)
         for request in group:
             failpoint(f"before:{request.name}")

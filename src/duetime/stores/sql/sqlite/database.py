@@ -53,9 +53,9 @@ class Database:
         self._checkpoints: Checkpointer | None = None
         self._writer: ConnectionThread | None = None
         self._reader: ConnectionThread | None = None
-        self.turn = asyncio.Lock()
+        self.handler_lock = asyncio.Lock()
         """Held by the one handler of this process whose transaction is open; first come, first served."""
-        self._lending: ThreadPoolExecutor | None = None
+        self._handler_thread: ThreadPoolExecutor | None = None
 
     @property
     def writer(self) -> ConnectionThread:
@@ -77,11 +77,11 @@ class Database:
         return self._checkpoints
 
     @property
-    def lending(self) -> ThreadPoolExecutor:
+    def handler_thread(self) -> ThreadPoolExecutor:
         """The thread that begins and ends the transactions of handlers; there is none before the first."""
-        if self._lending is None:
-            self._lending = ThreadPoolExecutor(1, "duetime-sqlite-lend")
-        return self._lending
+        if self._handler_thread is None:
+            self._handler_thread = ThreadPoolExecutor(1, "duetime-sqlite-lend")
+        return self._handler_thread
 
     async def open(self) -> None:
         """Start the threads and see that the file can be used."""
@@ -121,9 +121,9 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
-        lending, self._lending = self._lending, None
-        if lending is not None:
-            lending.shutdown(wait=False)
+        handler_thread, self._handler_thread = self._handler_thread, None
+        if handler_thread is not None:
+            handler_thread.shutdown(wait=False)
         threads, self._writer, self._reader = (self._writer, self._reader), None, None
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
@@ -190,5 +190,5 @@ def _not_open() -> NotOpen:
 
 def _execute(connection: sqlite3.Connection, statement: str) -> None:
     """Execute a statement, and try again while others are in the way, as when many processes open a new file at once."""
-    for wait in waits_for_writers(lambda: connection.execute(statement).fetchall(), patience=_LONGEST_WAIT):
+    for wait in waits_for_writers(lambda: connection.execute(statement).fetchall(), timeout=_LONGEST_WAIT):
         time.sleep(wait)

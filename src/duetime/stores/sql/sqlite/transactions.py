@@ -74,12 +74,14 @@ class SqliteCallerTransaction:
         """Yield how long to wait before each further try, for as long as the caller's own statements would."""
         cursor = plain_cursor(self._connection)
         statement = BECOME_WRITER if self._connection.in_transaction else _beginning(self._connection)
-        (patience,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+        (milliseconds,) = cursor.execute("PRAGMA busy_timeout").fetchone()
         cursor.execute("PRAGMA busy_timeout = 0")
         try:
-            yield from waits_for_writers(lambda: cursor.execute(statement), patience=patience / _MILLISECONDS)
+            yield from waits_for_writers(
+                lambda: cursor.execute(statement), timeout=milliseconds / _MILLISECONDS
+            )
         finally:
-            cursor.execute(f"PRAGMA busy_timeout = {patience}")
+            cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
 
     def _play(self, script: Callable[[], Script[T]], *, begun: bool) -> T:
         connection = self._connection
@@ -143,7 +145,7 @@ class SqliteHandlerTransaction:
         self._alarm.daemon = True
         self._ending = threading.Lock()
         self._in_time = False
-        self._has_turn = False
+        self._has_lock = False
         self._loop: asyncio.AbstractEventLoop
         self._connection: sqlite3.Connection | None = None
 
@@ -152,8 +154,8 @@ class SqliteHandlerTransaction:
         if self._database.path is None:
             raise Unsupported("a database in memory has no second connection to lend; use a file")
         self._loop = asyncio.get_running_loop()
-        await self._database.turn.acquire()
-        self._has_turn = True
+        await self._database.handler_lock.acquire()
+        self._has_lock = True
         try:
             return await self._do(self._begin)
         except BaseException:
@@ -189,14 +191,14 @@ class SqliteHandlerTransaction:
             self._leave()
 
     def _leave(self) -> None:
-        if self._has_turn:
-            self._has_turn = False
-            self._database.turn.release()
+        if self._has_lock:
+            self._has_lock = False
+            self._database.handler_lock.release()
 
     async def _do(self, work: Callable[[], T]) -> T:
         """Work in the thread for lending, to the end also when cancelled: no two may use the connection at once."""
         loop = asyncio.get_running_loop()
-        working = loop.run_in_executor(self._database.lending, work)
+        working = loop.run_in_executor(self._database.handler_thread, work)
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
@@ -206,7 +208,7 @@ class SqliteHandlerTransaction:
     def _begin(self) -> sqlite3.Connection:
         with translated(self._database.path):
             self._connection = connection = self._database.connect_writer()
-            become_writer(connection, patience=_LONGEST_WAIT)
+            become_writer(connection, timeout=_LONGEST_WAIT)
             connection.execute(f"SAVEPOINT {self._mark}")
         self._alarm.start()
         return connection

@@ -17,7 +17,7 @@ async def rounds(times: int) -> None:
 class Looker:
     """Looks whenever the pace says so, and counts; the look of this number finds something."""
 
-    def __init__(self, pace: watch.LookTiming, *, finds: int | None = None) -> None:
+    def __init__(self, pace: watch.EventTiming | watch.PollTiming, *, finds: int | None = None) -> None:
         self.looks = 0
         self._pace = pace
         self._finds = finds
