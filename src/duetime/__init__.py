@@ -22,9 +22,17 @@ from duetime.scheduler.forecast import Forecast
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Page
-from duetime.scheduler.records import AttemptRecord, CommandRecord, JobRecord, QueueRecord, WorkerRecord
+from duetime.scheduler.records import (
+    AttemptRecord,
+    Backfill,
+    CommandRecord,
+    JobRecord,
+    QueueRecord,
+    ScheduleChange,
+    ScheduleRecord,
+    WorkerRecord,
+)
 from duetime.scheduler.schedule_files import ScheduleExport, ScheduleImport
-from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
 

@@ -22,8 +22,7 @@ from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
 from duetime.errors import InvalidDuration
 from duetime.model.text import shown
 from duetime.model.time import parse_duration, to_datetime
-from duetime.runtime.running.handler import Handler
-from duetime.scheduler.lookup import close_names, task_not_found
+from duetime.scheduler.lookup import close_names
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
@@ -113,13 +112,6 @@ def load_scheduler(target: str) -> Scheduler:
         text = f"{target} is {shown(found)}, not a duetime.Scheduler{_did_you_mean(_schedulers_in(module))}"
         raise CommandFailure(text, ExitCode.USAGE)
     return found
-
-
-def known_task(scheduler: Scheduler, task: str) -> Handler:
-    """Return a task by its name, or raise `UnknownTask` with those that may be meant."""
-    if task not in scheduler.tasks:
-        raise task_not_found(task, scheduler.tasks)
-    return scheduler.tasks[task]
 
 
 def _import(name: str) -> ModuleType:

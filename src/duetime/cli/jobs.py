@@ -15,7 +15,6 @@ from duetime.cli.command import (
     client_command,
     dry_run_option,
     job_ids_argument,
-    known_task,
     read_duration,
     read_moment,
     read_moment_or_duration,
@@ -41,6 +40,7 @@ from duetime.model.states import State
 from duetime.model.task import JobOptionValues, job_options
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation
 from duetime.scheduler.jobs import JobQuery
+from duetime.scheduler.lookup import find_task
 from duetime.scheduler.records import AttemptRecord, JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request, read_arguments
@@ -246,7 +246,7 @@ def enqueue(
       duetime enqueue jobs:scheduler jobs.send_email '{"user_id": 1, "message": "hi"}' --delay 10s
       duetime enqueue jobs:scheduler jobs.send_email '[1, "hi"]' --at 2030-01-31T09:00:00Z --priority 0
     """  # noqa: D301
-    handler = known_task(scheduler, task)
+    handler = find_task(scheduler.tasks, task)
     request: Request[..., Any] = Request(handler, scheduler, job_options(_given_options(given)))
     call = read_arguments(handler, arguments)
 

@@ -14,8 +14,7 @@ from duetime.cli.output import relative_time, shortened, table_lines
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler.records import JobRecord
-from duetime.scheduler.schedule_records import ScheduleRecord
+from duetime.scheduler.records import JobRecord, ScheduleRecord
 
 _REASON_WIDTH = 40
 _NAME_WIDTH = 16

@@ -20,7 +20,6 @@ from duetime.cli.command import (
     database_options,
     dry_run_option,
     json_option,
-    known_task,
     load_scheduler,
     read_duration,
     read_moment,
@@ -33,6 +32,7 @@ from duetime.cli.schedule_view import moment_text
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
+from duetime.scheduler.lookup import find_task
 from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ScheduleExport
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
@@ -123,7 +123,7 @@ def put(
       duetime schedules put jobs:scheduler nightly jobs.tidy days=7 --cron "0 3 * * *" --tz Europe/Riga
       duetime schedules put jobs:scheduler rates jobs.fetch --every 15m --overlap queue_one --tag money
     """  # noqa: D301
-    handler = known_task(scheduler, task)
+    handler = find_task(scheduler.tasks, task)
     when, policies = split_definition(given)
     trigger = read_trigger(when, name=name)
     args, kwargs = read_arguments(handler, arguments)
@@ -175,7 +175,7 @@ async def new_arguments(scheduler: Scheduler, name: str, given: tuple[str, ...])
     """Return the arguments that take the place of a schedule's own, checked by its task; nothing if none are given."""
     if not given:
         return {}
-    handler = known_task(scheduler, (await scheduler.schedules.get(name)).task)
+    handler = find_task(scheduler.tasks, (await scheduler.schedules.get(name)).task)
     return read_arguments(handler, given)._asdict()
 
 

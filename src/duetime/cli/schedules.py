@@ -36,7 +36,7 @@ from duetime.cli.schedule_writing import edit, export, import_, new_arguments, p
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import describe_duration
 from duetime.scheduler.forecast import MAX_DAYS
-from duetime.scheduler.schedule_records import ScheduleChange
+from duetime.scheduler.records import ScheduleChange
 from duetime.scheduler.scheduler import Scheduler
 
 _ANSWER_TEXTS: Final = {

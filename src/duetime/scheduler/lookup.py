@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from duetime.errors import (
@@ -20,6 +20,7 @@ from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import StoredJob
 from duetime.model.text import shown
 from duetime.model.worker import WorkerId
+from duetime.runtime.running.handler import Handler
 from duetime.stores.base import Store
 
 
@@ -58,12 +59,14 @@ def worker_not_found(worker_id: WorkerId) -> WorkerNotFound:
     return WorkerNotFound(f"there is no worker {worker_id}; it never existed or its record was pruned")
 
 
-def task_not_found(task: str, known: Iterable[str]) -> UnknownTask:
-    """Return the error for a task that is not registered, with those that may be meant."""
-    names = sorted(known)
+def find_task(tasks: Mapping[str, Handler], task: str) -> Handler:
+    """Return a registered task; raises `UnknownTask` with those that may be meant."""
+    if task in tasks:
+        return tasks[task]
+    names = sorted(tasks)
     meant = close_names(task, names)
     offer = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(names) or 'none'}"
-    return UnknownTask(f"there is no task {task!r} here; {offer}")
+    raise UnknownTask(f"there is no task {task!r} here; {offer}")
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:

@@ -1,26 +1,67 @@
-"""What users read back: the store's rows with datetimes and decoded values."""
+"""What users read back of jobs, queues, workers and schedules: the rows of the store with datetimes and decoded values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any, Final, Literal, Self, TypeAlias
+from zoneinfo import ZoneInfo
 
 import msgspec
 
-from duetime.model.job import JobId, OnCrash, split_tags
+from duetime.errors import InvalidOption
+from duetime.model.audit import StoredAuditEntry
+from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
+from duetime.model.schedule.occurrences import searched_until
+from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
 from duetime.model.time import Instant, Micros, to_datetime
+from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
 from duetime.model.worker import Command, CommandId, WorkerId, WorkerState
 
 
+def optional_datetime(instant: Instant | None) -> datetime | None:
+    """Return an instant as a datetime, if there is one."""
+    return None if instant is None else to_datetime(instant)
+
+
+def optional_timedelta(micros: Micros | None) -> timedelta | None:
+    """Return a length as a timedelta, if there is one."""
+    return None if micros is None else timedelta(microseconds=micros)
+
+
+_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "datetime": to_datetime,
+    "datetime | None": optional_datetime,
+    "timedelta": lambda micros: timedelta(microseconds=micros),
+    "timedelta | None": optional_timedelta,
+}
+"""How stored times are read, by the annotation of a record's field."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRecord:
+class StoredRecord:
+    """The base of what is read from a row of the store."""
+
+    @classmethod
+    def _read(cls, row: object, **given: Any) -> Self:
+        """Take each field that is not given from the row's field of the same name, times as datetimes."""
+        for field in fields(cls):
+            if field.name not in given:
+                value = getattr(row, field.name)
+                reader = _READERS.get(str(field.type))
+                given[field.name] = value if reader is None else reader(value)
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRecord(StoredRecord):
     """A job as it stands."""
 
     id: JobId
@@ -71,44 +112,20 @@ class JobRecord:
         result, problem = (None, None) if job.result is None else _decoded(job.result)
         if problem is not None:
             problem = f"the stored result cannot be read: {problem}"
-        return cls(
-            id=job.id,
-            task=job.task,
+        return cls._read(
+            job,
             arguments=json_or_text(job.payload),
-            queue=job.queue,
-            priority=job.priority,
-            state=job.state,
-            due_at=to_datetime(job.due_at),
-            created_at=to_datetime(job.created_at),
-            started_at=optional_datetime(job.started_at),
-            finished_at=optional_datetime(job.finished_at),
-            lateness=optional_timedelta(job.lateness),
-            worker=job.worker,
-            attempt=job.attempt,
-            failures=job.failures,
-            crashes=job.crashes,
-            on_crash=job.on_crash,
             result=result,
             result_error=problem or job.result_error,
-            error=job.error,
-            traceback=job.traceback,
-            reason=job.reason,
             cancel_requested=job.cancel_requested_at is not None,
-            schedule=job.schedule,
-            occurrence=optional_datetime(job.occurrence),
             occurrences=job.span_count,
             first_occurrence=optional_datetime(job.occurrence if job.span_first is None else job.span_first),
-            key=job.key,
             tags=split_tags(job.tags),
-            parent=job.parent,
-            expires_at=optional_datetime(job.expires_at),
-            progress=job.progress,
-            progress_note=job.progress_note,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord:
+class AttemptRecord(StoredRecord):
     """One try of a job."""
 
     fence: int
@@ -122,38 +139,26 @@ class AttemptRecord:
     error: str | None
     traceback: str | None
 
+    @classmethod
+    def from_stored(cls, row: StoredAttempt | StoredJob, **given: Any) -> Self:
+        """Read a try; the last one is in the row of its job."""
+        return cls._read(row, **given)
+
 
 def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:
     """Return the tries of a job in order; the last one is in the job itself, if it has begun."""
     # An error that was kept for a time only is gone from all of them at once.
     silent = job.state is State.FAILED and job.failure_ttl is not None and job.error is None
+    kept = {"error": None, "traceback": None} if silent else {}
     tries = [
-        AttemptRecord(
-            fence=attempt.fence,
-            worker=attempt.worker,
-            due_at=to_datetime(attempt.due_at),
-            started_at=optional_datetime(attempt.started_at),
-            ended_at=to_datetime(attempt.ended_at),
-            outcome=attempt.outcome,
-            error=None if silent else attempt.error,
-            traceback=None if silent else attempt.traceback,
-        )
+        AttemptRecord.from_stored(attempt, **kept)
         for attempt in earlier
         # One that ended after the job was read, or that ended the job after all, is not told twice.
         if attempt.fence < job.fence or (attempt.fence == job.fence and job.started_at is None)
     ]
     if job.started_at is not None:
-        last = AttemptRecord(
-            fence=job.fence,
-            worker=job.worker,
-            due_at=to_datetime(job.due_at),
-            started_at=to_datetime(job.started_at),
-            ended_at=optional_datetime(job.finished_at),
-            outcome=job.state,
-            error=job.error,
-            traceback=job.traceback,
-        )
-        tries.append(last)
+        ended_at = optional_datetime(job.finished_at)
+        tries.append(AttemptRecord.from_stored(job, ended_at=ended_at, outcome=job.state))
     return tries
 
 
@@ -208,7 +213,7 @@ class QueueRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerRecord:
+class WorkerRecord(StoredRecord):
     """A worker as it was when it was last heard of."""
 
     id: WorkerId
@@ -243,18 +248,9 @@ class WorkerRecord:
     def from_stored(cls, worker: StoredWorker) -> Self:
         """Read a stored worker."""
         stats = worker.stats
-        return cls(
-            id=worker.id,
-            state=worker.state,
-            host=worker.host,
-            pid=worker.pid,
-            version=worker.version,
-            queues=worker.queues,
-            tasks=worker.tasks,
-            slots=worker.slots,
-            started_at=to_datetime(worker.started_at),
+        return cls._read(
+            worker,
             heartbeat_at=to_datetime(worker.beat_at),
-            lease_until=to_datetime(worker.lease_until),
             running=stats.running,
             done=stats.done,
             failed=stats.failed,
@@ -267,7 +263,7 @@ class WorkerRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommandRecord:
+class CommandRecord(StoredRecord):
     """Something a worker was told, and what came of it."""
 
     id: CommandId
@@ -288,28 +284,7 @@ class CommandRecord:
     @classmethod
     def from_stored(cls, command: Command) -> Self:
         """Read a stored command."""
-        return cls(
-            id=command.id,
-            worker=command.worker,
-            kind=command.kind,
-            job=command.job,
-            reason=command.reason,
-            created_at=to_datetime(command.created_at),
-            taken_at=optional_datetime(command.taken_at),
-            done_at=optional_datetime(command.done_at),
-            outcome=command.outcome,
-            dropped=command.dropped,
-        )
-
-
-def optional_datetime(instant: Instant | None) -> datetime | None:
-    """Return an instant as a datetime, if there is one."""
-    return None if instant is None else to_datetime(instant)
-
-
-def optional_timedelta(micros: Micros | None) -> timedelta | None:
-    """Return a length as a timedelta, if there is one."""
-    return None if micros is None else timedelta(microseconds=micros)
+        return cls._read(command)
 
 
 def json_or_text(text: str) -> Any:
@@ -326,3 +301,180 @@ def _decoded(text: str) -> tuple[Any, str | None]:
         return msgspec.json.decode(text), None
     except (ValueError, RecursionError) as error:
         return None, shown(str(error))
+
+
+def readable_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the detail of an entry as people read it; a pair stays a pair, what says nothing is left out."""
+    found: dict[str, Any] = {}
+    for name, value in detail.items():
+        match value:
+            case [before, after]:
+                found.update(_readable_pairs(name, before, after))
+            case None:
+                pass
+            case _:
+                found[name] = _readable_value(name, value)
+    return found
+
+
+def _readable_pairs(name: str, before: Any, after: Any) -> Iterator[tuple[str, list[Any]]]:
+    if name == "terms" and (terms := _read_terms(before, after)) is not None:
+        was, became = terms
+        for term in was:
+            if was[term] != became[term]:
+                yield from _readable_pairs(term, was[term], became[term])
+    else:
+        yield (
+            _FIELD_NAMES.get(name, name),
+            [None if one is None else _readable_value(name, one) for one in (before, after)],
+        )
+
+
+def _read_terms(*texts: str | None) -> list[dict[str, Any]] | None:
+    """Return what terms say; `None` if one of them cannot be read."""
+    try:
+        return [asdict(JobTerms.from_text(text)) for text in texts]
+    except InvalidOption:
+        return None
+
+
+def _readable_value(name: str, value: Any) -> Any:
+    """Return a value as people read it; as it is stored, if it cannot be read."""
+    try:
+        return _FIELD_READERS[name](value) if name in _FIELD_READERS else value
+    except (TypeError, ValueError, OverflowError):
+        return value
+
+
+def _readable_length(micros: int) -> timedelta | str:
+    return "forever" if micros == FOREVER else timedelta(microseconds=micros)
+
+
+def _readable_trigger(text: str) -> str:
+    return trigger_to_show(text).describe()
+
+
+_FIELD_NAMES = {"payload": "arguments"}
+_FIELD_READERS: dict[str, Callable[[Any], Any]] = {
+    "trigger": _readable_trigger,
+    "payload": json_or_text,
+    "callbacks": json_or_text,
+    "tags": list,
+    **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
+    **dict.fromkeys(("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"), _readable_length),
+}
+
+ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleRecord(StoredRecord):
+    """A schedule as it stands."""
+
+    name: str
+    task: str
+    arguments: Any
+    """The arguments by parameter name, as JSON values; the raw text when it cannot be read."""
+    trigger: Trigger
+    description: str
+    """The trigger in English; why it cannot be read, where that is so."""
+    state: ScheduleState
+    """`parked`: the code that declared it does so no more, or it cannot be read here. `ended`: there is no next time."""
+    owner: Owner
+    """`code` for one that is declared, `user` for one that was put."""
+    next_at: datetime | None
+    """The next occurrence, in the zone of its trigger; while it is paused, the first that has not run."""
+    searched_until: datetime | None
+    """Set while no next occurrence is found: there is none up to this time, when the search goes on."""
+    queue: str
+    priority: int
+    retries: int | None
+    timeout: timedelta | None
+    tags: tuple[str, ...]
+    overlap: Overlap
+    overlap_limit: int | None
+    misfire: Misfire
+    misfire_window: timedelta
+    misfire_limit: int
+    pause_after: int | None
+    paused: bool
+    paused_at: datetime | None
+    paused_reason: str | None
+    paused_by: str | None
+    paused_until: datetime | None
+    parked: bool
+    parked_at: datetime | None
+    made: int
+    """How many jobs it has made."""
+    live: int
+    """How many of its jobs are pending or running."""
+    created_at: datetime
+    updated_at: datetime
+    """When it was last changed."""
+
+    @classmethod
+    def from_stored(cls, schedule: StoredSchedule) -> Self:
+        """Read a stored schedule; one that cannot be read is shown as far as it can."""
+        trigger = schedule_trigger(schedule)
+        schedule = with_blanks(schedule)
+        parked = schedule.parked_at is not None or isinstance(trigger, UnreadableTrigger)
+        searched = searched_until(trigger, schedule.next_at)
+        coming = optional_datetime(schedule.next_at)
+        following = None if coming is None else coming.astimezone(ZoneInfo(trigger.tz))
+        return cls._read(
+            schedule,
+            arguments=json_or_text(schedule.payload),
+            trigger=trigger,
+            description=trigger.describe(),
+            state="parked" if parked else _state(schedule),
+            next_at=following if searched is None else None,
+            searched_until=None if searched is None else following,
+            tags=_tags(schedule.terms),
+            paused=schedule.paused_at is not None,
+            parked=parked,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleChange:
+    """Something that was done to a schedule."""
+
+    at: datetime
+    who: str
+    """As given by `by`; for what code declares, the process; `duetime` for what no one asked for."""
+    verb: str
+    """`put`, `edit`, `import`, `declare`, `pause`, `resume`, `skip`, `trigger`, `backfill`, `park` or `delete`."""
+    detail: Mapping[str, Any]
+    """For a change: the fields that differ, each with what it was and what it is."""
+
+    @classmethod
+    def from_stored(cls, entry: StoredAuditEntry) -> Self:
+        """Read what the store has kept."""
+        return cls(
+            at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=readable_detail(entry.detail)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """What came of making up for occurrences of the past, or would come of it."""
+
+    occurrences: int
+    """How many there are in the time that was asked for."""
+    enqueued: int
+    """For how many a job was stored."""
+    already: int
+    """How many had one."""
+
+
+def _tags(terms: str | None) -> tuple[str, ...]:
+    try:
+        return JobTerms.from_text(terms).tags
+    except ValueError:
+        return ()
+
+
+def _state(schedule: StoredSchedule) -> ScheduleState:
+    if schedule.next_at is None:
+        return "ended"
+    return "paused" if schedule.paused_at is not None else "active"

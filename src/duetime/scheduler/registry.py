@@ -24,7 +24,6 @@ from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, check_middleware
-from duetime.scheduler.lookup import task_not_found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +121,6 @@ class SchedulerRegistry:
             )
             raise InvalidName(text)
         self.schedules[declared.name] = declared
-
-    def handler(self, task: str) -> Handler:
-        """Return a registered task, or raise `UnknownTask` naming those that may be meant."""
-        if task not in self.handlers:
-            raise task_not_found(task, self.handlers)
-        return self.handlers[task]
 
 
 def check_function(function: Callable[..., Any], name: str | None) -> str:

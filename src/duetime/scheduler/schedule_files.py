@@ -36,7 +36,7 @@ from duetime.model.time import Instant
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.handler import Handler
-from duetime.scheduler.lookup import schedule_not_found, task_not_found
+from duetime.scheduler.lookup import find_task, schedule_not_found
 from duetime.scheduler.registry import ScheduleDefinition, TriggerPolicy
 from duetime.scheduler.schedule_changes import ChangeAnswer, ScheduleDecision, answer_of, change_schedules
 from duetime.scheduler.task import CallArguments as Call
@@ -323,7 +323,9 @@ class ScheduleImporter:
         if isinstance(found.entry, Exception):
             raise found.entry
         wanted = read_schedule(found.entry)
-        handler = self._handler(wanted.task)
+        handler = (
+            _stand_in_handler(wanted.task) if self._tasks is None else find_task(self._tasks, wanted.task)
+        )
         declared = ScheduleDefinition(
             name=wanted.name,
             handler=handler,
@@ -335,13 +337,6 @@ class ScheduleImporter:
         foreseen = plan.decide(self._stored.get(wanted.name), self._now, who=self._source)
         self._pace.checked(foreseen, now=self._now)
         return plan
-
-    def _handler(self, task: str) -> Handler:
-        if self._tasks is None:
-            return _stand_in_handler(task)
-        if task not in self._tasks:
-            raise task_not_found(task, self._tasks)
-        return self._tasks[task]
 
     def _payload(self, handler: Handler, wanted: WantedSchedule) -> str:
         if isinstance(wanted.arguments, tuple):

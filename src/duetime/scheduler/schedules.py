@@ -30,7 +30,8 @@ from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule
 from duetime.scheduler.forecast import Forecast, forecast_schedules
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_schedule, schedule_not_found
+from duetime.scheduler.lookup import check_limit, find_schedule, find_task, schedule_not_found
+from duetime.scheduler.records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import (
     ChangeAnswer,
@@ -48,7 +49,6 @@ from duetime.scheduler.schedule_files import (
     export_schedules,
     import_schedules,
 )
-from duetime.scheduler.schedule_records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments, result_reader
 from duetime.stores.base import JobFilter, Store
 
@@ -287,7 +287,7 @@ class Schedules:
 
     def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):
-            return self._registry.handler(task)
+            return find_task(self._registry.handlers, task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
             text = f"a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not {shown(task)}"
@@ -300,7 +300,7 @@ class Schedules:
     def _with_arguments(
         self, schedule: StoredSchedule, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> StoredSchedule:
-        handler = self._registry.handler(schedule.task)
+        handler = find_task(self._registry.handlers, schedule.task)
         payload = handler.arguments.encode(args, kwargs)
         terms = handler.terms_of(payload, JobTerms.from_text(schedule.terms))
         return replace(schedule, payload=payload, terms=terms.to_text())

@@ -6,7 +6,7 @@ from duetime import cron
 from duetime.model.job import FOREVER, JobTerms
 from duetime.model.time import SECOND, from_datetime
 from duetime.model.triggers.specs import trigger_to_text
-from duetime.scheduler.schedule_records import readable_detail
+from duetime.scheduler.records import readable_detail
 
 MOMENT = datetime(2030, 1, 31, 3, tzinfo=UTC)
 INSTANT = from_datetime(MOMENT)
