@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 
 from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
 from duetime.model.schedule.actions import declaration
+from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.occurrences import next_look_after
 from duetime.model.schedule.options import ScheduleOptions
-from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import TaskOptions
 from duetime.model.text import check_name, shown

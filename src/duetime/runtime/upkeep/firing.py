@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.actions import CodeSchedule, park, undeclared, undeclared_by_workers
+from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros

@@ -18,8 +18,7 @@ from duetime.errors import (
     Unsupported,
 )
 from duetime.model.audit import AuditEntry
-from duetime.model.job import SOON, JobId, Key, NewJob, due_soon
-from duetime.model.job import KeyDecision, KeyHolder, decide_key
+from duetime.model.job import SOON, JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key, due_soon
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
