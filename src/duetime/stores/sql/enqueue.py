@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -14,7 +15,7 @@ from duetime.model.states import State
 from duetime.model.time import Instant
 from duetime.stores.base import Hint
 from duetime.stores.base.values import ArgumentsMismatch
-from duetime.stores.sql.driver import CallerTransaction, Query, Script, SingleQueryScript
+from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, Script, SingleQueryScript
 from duetime.stores.sql.keys import place
 from duetime.stores.sql.schema import check_identity, identity
 from duetime.stores.sql.statements.loader import Statements
@@ -67,7 +68,12 @@ class SqlEnqueue(SqlSubject):
         single = None if entries or soon is None else self._single(jobs)
         if single is not None:
             hint = _JOBS_HINT if soon else None
-            return await self._driver.write(single, atomic=False, hint=hint, rows=len(jobs), again=single)
+            write = partial(self._driver.write, atomic=False, hint=hint, rows=len(jobs), again=single)
+            if len(jobs) > 1 and self._dialect.slow_on_conflict and (fresh := self._single(jobs, fresh=True)):
+                # Ids are made for the call, so only a call that is made again finds some of them.
+                with suppress(AlreadyStored):
+                    return await write(fresh)
+            return await write(single)
         script = partial(enqueue, self._sql, jobs, entries=entries)
         atomic = bool(entries) or any(job.key is not None or job.schedule is not None for job in jobs)
         done = await self._driver.write(script, atomic=atomic, rows=len(jobs), again=script)
@@ -111,11 +117,16 @@ class SqlEnqueue(SqlSubject):
         """Return the store's clock where it is that of this host; a server tells its own with its answer."""
         return None if self._clock is None else self._clock.now()
 
-    def _single(self, jobs: Sequence[NewJob]) -> SingleQueryScript[list[JobId]] | None:
-        """Return a script of one statement, if that stores them: they have neither keys nor occurrences."""
+    def _single(
+        self, jobs: Sequence[NewJob], *, fresh: bool = False
+    ) -> SingleQueryScript[list[JobId]] | None:
+        """Return a script of one statement, if that stores them: they have neither keys nor occurrences.
+
+        `fresh`: it may raise `AlreadyStored`.
+        """
         if any(job.key is not None or job.schedule is not None for job in jobs):
             return None
-        return SingleQueryScript("enqueue", insertion(self._sql, jobs), [job.id for job in jobs])
+        return SingleQueryScript("enqueue", insertion(self._sql, jobs, fresh=fresh), [job.id for job in jobs])
 
     def _storing(
         self,
@@ -188,11 +199,11 @@ def enqueue(
     )
 
 
-def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
+def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -> Query:
     """Return the statement that stores jobs without keys, the quickest that has room for what they ask for."""
     if len(jobs) == 1:
         if (values := one_job_values(jobs[0])) is not None:
             return Query(sql.enqueue_one, values)
     elif (values := alike_jobs(jobs)) is not None:
-        return Query(sql.enqueue_alike, values)
+        return Query(sql.enqueue_fresh if fresh else sql.enqueue_alike, values)
     return Query(sql.enqueue, {"rows": encode_new_jobs(jobs)})

@@ -7,15 +7,24 @@ VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task,
         CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {stored_at})
 ON CONFLICT (id) DO NOTHING
 
--- name: enqueue_alike
--- Store jobs that ask for nothing special and differ only in id, arguments and due time; the rest comes once.
-INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+-- fragment: alike
+-- Jobs that ask for nothing special and differ only in id, arguments and due time; the rest comes once.
+(id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS text), CAST(:queue AS text),
        CAST(:priority AS bigint), CAST(:on_crash AS text), CAST(:retries AS bigint), CAST(:timeout AS bigint),
        'pending', {stored_at_once}
 FROM {each rows: id text, payload text, due_at int} AS r
 WHERE true
+
+-- name: enqueue_alike
+-- Store such jobs.
+INSERT INTO {jobs} {alike}
 ON CONFLICT (id) DO NOTHING
+
+-- name: enqueue_fresh
+-- Store such jobs if all are new; the database refuses them all if one is stored already. To look for none of them first
+-- makes bulk a quarter faster on PostgreSQL.
+INSERT INTO {jobs} {alike}
 
 -- fragment: new_job
 -- A job with all that it may ask for.

@@ -38,5 +38,6 @@ POSTGRES = Dialect(
     index="",
     parameter=lambda _, n: f"${n}",
     storing=("WITH stored AS (\n", "\n)\nSELECT {now}"),
+    slow_on_conflict=True,
     claims_per_statement=True,
 )

@@ -48,6 +48,8 @@ class Dialect:
     """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
     words: tuple[tuple[str, str], ...] = ()
     """Single words that it knows by another name."""
+    slow_on_conflict: bool = False
+    """Whether a large INSERT is much faster without ON CONFLICT."""
     claims_per_statement: bool
     """Whether one claim statement serves all queues; if not, there is one for each."""
 
