@@ -87,20 +87,16 @@ def test_a_target_that_will_not_do_is_refused(target: str, message: str) -> None
     assert message in result.stderr
 
 
-@pytest.mark.parametrize(("version", "message"), [(3, "duetime migrate"), (99, "upgrade duetime")])
 @pytest.mark.parametrize("side", ["jobs.db", "there.db"])
-def test_tables_of_another_version_are_refused_on_either_side(side: str, version: int, message: str) -> None:
+def test_tables_of_a_newer_version_are_refused_on_either_side(side: str) -> None:
     duetime("migrate", "--url", THERE)
     with closing(sqlite3.connect(side)) as connection, connection:
-        connection.execute("DELETE FROM duetime_meta WHERE version > 3")
         connection.execute(
-            "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (?, 'x', 'x', 0) "
-            "ON CONFLICT DO NOTHING",
-            (version,),
+            "INSERT INTO duetime_meta (version, name, code, applied_at) VALUES (99, 'x', 'x', 0)"
         )
     result = duetime("copy", HERE, THERE)
     assert result.exit_code == 4
-    assert message in result.stderr
+    assert "upgrade duetime" in result.stderr
     with closing(sqlite3.connect("there.db")) as connection:
         assert connection.execute("SELECT count(*) FROM duetime_jobs").fetchone() == (0,)
 

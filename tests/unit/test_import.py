@@ -43,7 +43,7 @@ async def main():
 asyncio.run(main())
 """
 UNUSED = {
-    "duetime.cli", "duetime.demo", "duetime.testing", "fastapi", "multiprocessing", "pydantic", "sqlalchemy", "starlette",
+    "duetime.cli", "duetime.demo", "duetime.testing", "fastapi", "pydantic", "sqlalchemy", "starlette",
     "uvicorn",
 }  # fmt: skip
 

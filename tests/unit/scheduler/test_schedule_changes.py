@@ -56,7 +56,7 @@ def set_queue(queue: str) -> ScheduleDecision:
 
 async def test_a_change_whose_answer_was_lost_is_made_and_noted_once(store: Store) -> None:
     before = await read_schedule(store, "a")
-    arm("after:write:raise")
+    arm("after:write_schedules:raise")
     written = await change_schedule(store, "a", set_queue("other"))
     assert written is not None
     after = await read_schedule(store, "a")
@@ -70,13 +70,13 @@ async def test_an_addition_whose_answer_was_lost_is_told_as_made(store: Store) -
         entry = AuditEntry(verb="add", target="new", who="ann")
         return ScheduleUpdate(before=None, after=new, entry=entry) if before is None else None
 
-    arm("after:write:raise")
+    arm("after:write_schedules:raise")
     assert (await change_schedule(store, "new", decide)) is not None
     assert len(await store.entries("new", limit=9)) == 1
 
 
 async def test_a_change_that_never_reached_the_store_is_written_the_second_time(store: Store) -> None:
-    arm("before:write:raise")
+    arm("before:write_schedules:raise")
     assert (await change_schedule(store, "a", set_queue("other"))) is not None
     assert (await read_schedule(store, "a")).queue == "other"
 
@@ -91,7 +91,7 @@ async def test_what_has_no_entry_is_decided_again_after_a_lost_answer(store: Sto
             None if read.queue == "other" else ScheduleUpdate(before=read, after=replace(read, queue="other"))
         )
 
-    arm("after:write:raise")
+    arm("after:write_schedules:raise")
     assert (await change_schedule(store, "a", decide)) is None
     assert decided == ["default", "other"]
 
@@ -176,7 +176,7 @@ async def test_an_edit_just_before_an_occurrence_gives_it_one_run_as_edited(
 
     planned = firing(await read_schedule(store, "a"), next_at=None)
     assert await store.fire([planned]) == {"a"}
-    arm("after:write:raise" if lost else None)
+    arm("after:write_schedules:raise" if lost else None)
     assert await change_schedule(store, "a", edit) is not None
     # Planned before the edit, and too late.
     assert await store.fire([replace(planned, jobs=())]) == frozenset()

@@ -51,7 +51,7 @@ class RedisSchedules(RedisEnqueuing):
         several = sum(1 + len(change.jobs) for change in changes)
         while True:
             request = {"changes": written, "whole": whole}
-            facts, _ = await self._calls.write("write", request, hints=hints, rows=several)
+            facts, _ = await self._calls.write("write_schedules", request, hints=hints, rows=several)
             if "crowded" not in facts:
                 return frozenset(facts["names"])
             crowded: list[int] = facts["crowded"]

@@ -161,7 +161,7 @@ local function put(change)
 end
 
 -- Write changes whose schedules are as they were read. What had been written before is known by its entry.
-verb('write', WRITES, function(asked)
+verb('write_schedules', WRITES, function(asked)
   local fit, names = {}, {}
   for place, change in ipairs(asked.changes) do
     fit[place] = as_read(change)
