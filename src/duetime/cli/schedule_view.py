@@ -135,7 +135,7 @@ def _state_text(schedule: ScheduleRecord, now: datetime) -> str:
     if schedule.parked_at is not None:
         text += f" {relative_time(schedule.parked_at, now)}: no code declares it any more"
     if schedule.paused_at is not None:
-        paused = f"{relative_time(schedule.paused_at, now)} by {schedule.paused_by or 'somebody'}"
+        paused = f"{relative_time(schedule.paused_at, now)} by {schedule.paused_by or 'someone'}"
         text = f"paused {paused}" if schedule.state == "paused" else f"{text}; paused {paused}"
         text += f": {schedule.paused_reason}" if schedule.paused_reason else ""
         if schedule.paused_until is not None:

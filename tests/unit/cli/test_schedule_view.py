@@ -85,7 +85,7 @@ def test_a_parked_schedule_says_why_and_a_pause_beside_it() -> None:
     at = from_datetime(NOW)
     parked = record(next_at=None, parked_at=at, paused_at=at)
     assert lines(parked)["state"] == (
-        "parked 1h ago: no code declares it any more; paused 1h ago by somebody"
+        "parked 1h ago: no code declares it any more; paused 1h ago by someone"
     )
 
 

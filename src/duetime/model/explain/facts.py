@@ -32,18 +32,18 @@ from duetime.model.triggers.zones import zone
 
 
 class Sentence(NamedTuple):
-    """One thing to know, and when it happened; `None` for what is so now."""
+    """One fact, and when it happened; `None` for the present state."""
 
     at: Instant | None
     text: str
 
 
 Told: TypeAlias = Sentence | str
-"""A sentence while it is put together; one without a time is so now."""
+"""A sentence before it has a type; plain text is about the present."""
 
 
 def sentences(told: Iterable[Told]) -> tuple[Sentence, ...]:
-    """Return sentences, with no time for those that are so now."""
+    """Return sentences; those about the present have no time."""
     return tuple(one if isinstance(one, Sentence) else Sentence(None, one) for one in told)
 
 
@@ -52,7 +52,7 @@ class LimitFacts:
     """A fleet-wide limit that the job runs under."""
 
     what: str
-    """Whom it counts, such as `queue mail`."""
+    """What it limits, such as `queue mail`."""
     running: int
     most: int | None
     rate: str | None
@@ -63,7 +63,7 @@ class LimitFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is so now, whatever is to be explained."""
+    """The present state, which every explanation needs."""
 
     now: Instant
     workers: Sequence[StoredWorker] = ()
@@ -112,7 +112,7 @@ class Situation:
             yield f"Queue {queue} is paused since {self.moment(self.queue_paused_at)}{why}."
 
     def by_workers(self, *, queue: str, task: str) -> Iterator[str]:
-        """Say the first thing that is missing: a worker, one for the queue, one for the task, one that goes on."""
+        """Name the first thing that is missing: a worker, one for the queue, one for the task, one that is not paused."""
         fleet = self.fleet
         if not fleet.queues:
             why = "only fires schedules" if len(fleet.alive) == 1 else "only fire schedules"
@@ -136,7 +136,7 @@ class Situation:
 
 
 def length(micros: Micros) -> str:
-    """Say a length of time as exactly as people want to know it."""
+    """Describe a length of time with as much precision as people want."""
     for size, step in ((DAY, HOUR), (HOUR, MINUTE), (MINUTE, SECOND), (SECOND, 100 * MILLISECOND)):
         if micros >= size:
             return describe_duration(micros // step * step)
@@ -144,7 +144,7 @@ def length(micros: Micros) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the beginning of a text that others wrote, to go on after it."""
+    """Return the first line of a user's text, without its full stop, so that a sentence can go on after it."""
     return text.partition("\n")[0].rstrip(".")
 
 

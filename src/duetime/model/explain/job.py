@@ -184,7 +184,7 @@ def _is_late(worker: StoredWorker, facts: JobFacts) -> bool:
 
 def _nothing_in_the_way(facts: JobFacts) -> str:
     job = facts.job
-    return f"Nothing is in its way: it is due since {facts.moment(job.due_at)} and a worker can take it at any moment."
+    return f"Nothing is in its way: it has been due since {facts.moment(job.due_at)} and a worker can take it at any moment."
 
 
 def job_explanation(facts: JobFacts) -> tuple[Sentence, ...]:

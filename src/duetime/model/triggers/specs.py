@@ -1,4 +1,4 @@
-"""Triggers as stored data, read back with suspicion, and what stands for one that cannot be read."""
+"""Triggers as stored data, checked when they are read, and a stand-in for those that cannot be read."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class UnreadableTrigger(Trigger):
     """What cannot be read: the trigger itself, or the row it is in."""
 
     def after(self, instant: Instant) -> None:
-        """Tell no occurrence."""
+        """Return nothing: its occurrences are not known."""
         del instant
 
     def describe(self) -> str:
@@ -138,7 +138,7 @@ def trigger_to_text(trigger: Trigger) -> str:
 
 
 def trigger_from_text(text: str) -> Trigger:
-    """Read what `to_text` wrote; raise `InvalidTrigger` for anything else."""
+    """Read what `trigger_to_text` wrote; raise `InvalidTrigger` for anything else."""
     try:
         spec = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -148,12 +148,12 @@ def trigger_from_text(text: str) -> Trigger:
     except DuetimeError:
         raise
     except Exception as error:
-        # Whatever a row does to a reader stays with that row.
+        # A bad row fails alone, whatever reading it raises.
         raise InvalidTrigger(f"a trigger cannot be built from {shown(text)}: {shown(error)}") from error
 
 
 def trigger_if_readable(text: str) -> Trigger | None:
-    """Read what `to_text` wrote; `None` where a later version did, or one with extras that are not installed here."""
+    """Read what `trigger_to_text` wrote; `None` where a later version did, or one with extras that are not installed here."""
     try:
         return trigger_from_text(text)
     except ValueError:
@@ -161,7 +161,7 @@ def trigger_if_readable(text: str) -> Trigger | None:
 
 
 def trigger_to_show(text: str) -> Trigger:
-    """Read what `to_text` wrote; where it cannot be read, return what stands for it."""
+    """Read what `trigger_to_text` wrote; where it cannot be read, return what stands for it."""
     try:
         return trigger_from_text(text)
     except ValueError as error:
@@ -171,7 +171,7 @@ def trigger_to_show(text: str) -> Trigger:
 def schedule_trigger(
     schedule: StoredSchedule, *, read: Callable[[str], Trigger] = trigger_to_show
 ) -> Trigger:
-    """Return the trigger of a schedule, by way of `read`; `Unreadable` with the reason if it cannot be fired here."""
+    """Return the trigger of a schedule, by way of `read`; `UnreadableTrigger` with the reason if it cannot be fired here."""
     problem = row_problem(schedule) or _unknown_word(schedule)
     if problem is None and schedule.terms is not None:
         try:

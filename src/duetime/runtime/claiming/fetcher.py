@@ -57,7 +57,7 @@ class Fetcher(Service):
         window: Micros,
         watched: bool = False,
     ) -> None:
-        """`watched`: heartbeats look for jobs that hints have missed, and tell by `expect`."""
+        """`watched`: heartbeats look for jobs that no hint announced, and report them by `expect`."""
         super().__init__(store, health)
         self._queues = queues
         self._slots = slots
@@ -76,7 +76,7 @@ class Fetcher(Service):
         """Whether it has brought jobs that may be taken before a slot is free."""
         self._empty_claims = 0
         self._only_long = False
-        """Whether what the last claim ahead left is of tasks whose runs last, so that it needs a slot each."""
+        """Whether all jobs that the last claim ahead left are of tasks with long runs, so that each needs a slot of its own."""
         self._ahead = PrefetchTiming(window)
         self.limited = LimitedClaimPolicy(handlers)
         self.hold = HeldClaims(
@@ -250,9 +250,9 @@ class Fetcher(Service):
         return claims
 
     def _to_prefetch(self) -> int:
-        """How many due jobs to take before a slot is free: what can be started in a moment, asked for when half of it is.
+        """Return how many due jobs to claim before a slot is free: as many as start within a moment, once half of them have.
 
-        This wins the drain of many short jobs, whose slots would stand empty for as long as each claim takes.
+        It makes the drain of short jobs faster: without it, slots are empty while each claim is under way.
         """
         if not self._holdable or self.limited.waits_for_slots:
             return 0
@@ -296,7 +296,7 @@ class Fetcher(Service):
         pause = self._ahead.pause(wait, now=monotonic(), roomy=self.hold.roomy)
         if not pause:
             if await self._claim_ahead():
-                # What it has left, for want of room or because it must not run twice, another look tells.
+                # Jobs that it could not hold, or that may not be claimed ahead, are found by the next look.
                 return 0
             pause = wait
         self._look_first = pause < wait
@@ -374,7 +374,7 @@ class Fetcher(Service):
                 if asked <= 0 or not request.queues:
                     self.limited.had_no_room()
                     continue
-                # Before the answer, too: a slot that is freed meanwhile was not asked for.
+                # Noted before the answer: a slot that is freed in the meantime was not asked for.
                 self.limited.are_full(self._slots.full(self._queues))
                 found = await self._requests.claim_limited(request)
                 self._begin(found.claims)
@@ -456,7 +456,7 @@ class Fetcher(Service):
         return self._dispatcher.start_all(claims, unmarked=True)
 
     def _let_others(self, claim: Claim) -> None:
-        """Give back a claim that has found no slot here; take no more in advance until runs have shown their speed again."""
+        """Release a claim that found no slot here; claim no more ahead until the speed of runs is known again."""
         self._dispatcher.speed.distrust(claim.task)
         self._backlog = self._holdable = False
         self._release(claim)
@@ -468,7 +468,7 @@ class Fetcher(Service):
 class PrefetchTiming:
     """Says when to claim ahead: before a job is due, and no sooner than what comes after it can be taken along.
 
-    This wins lateness at a steady rate: jobs that follow each other share a claim, and each starts at its instant.
+    It keeps lateness low at a steady rate: jobs that follow each other share a claim, and each starts on time.
     """
 
     def __init__(self, window: Micros) -> None:

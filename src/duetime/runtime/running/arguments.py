@@ -59,7 +59,7 @@ class Arguments:
                 "Store the data elsewhere and pass a reference to it"
             )
             raise PayloadTooLarge(text)
-        # The object that names the arguments is no part of them.
+        # The object that holds the arguments does not count as a level of its own.
         if len(raw) > MAX_DEPTH and (problem := beyond_bounds(raw, deepest=MAX_DEPTH + 1)) is not None:
             raise self._unfit(given, problem)
         try:
@@ -194,7 +194,7 @@ def _encode_problem(error: Exception) -> str:
     """Say why a value cannot be written as JSON."""
     if isinstance(error, RecursionError):
         return TOO_DEEP
-    # Python's own words name its limit, and how to raise it: which would not help those who read the value.
+    # Python's message says how to raise its limit, which would not help the processes that read the value.
     return TOO_LONG if f"({MAX_DIGITS} digits)" in str(error) else str(error)
 
 

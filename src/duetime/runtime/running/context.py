@@ -68,7 +68,7 @@ class JobContext:
 
     @property
     def expires_at(self) -> datetime | None:
-        """When the job stops to matter."""
+        """When the job expires, if it has not started by then."""
         return _moment(self._run.claim.expires_at)
 
     @property
@@ -83,12 +83,12 @@ class JobContext:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """What it was marked with."""
+        """The tags it was enqueued with."""
         return split_tags(self._run.claim.tags)
 
     @property
     def parent(self) -> JobId | None:
-        """The job that this one repeats, or whose end it was called for."""
+        """The job that this one reruns, or whose callback it is."""
         return self._run.claim.parent
 
     @property

@@ -66,7 +66,7 @@ class Executor:
         if run.verdict is not None:
             return _transaction_outcome(run, run.verdict, outcome)
         if run.stopping is not None and isinstance(outcome, Cancelled):
-            # The cause says what the stop means: the end of the job, or another try elsewhere.
+            # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
             return run.stopping
         return outcome
 
@@ -108,7 +108,7 @@ class Executor:
         return timeout_outcome(timeout)
 
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
-        """Wait for a child, which is killed, alone, at the timeout or when the run is asked to stop."""
+        """Run a job in a child process; only that child is killed, at the timeout or when the run is asked to stop."""
         current_run.set(run)
         try:
             job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)

@@ -1,4 +1,4 @@
--- Claim.
+-- Claims. `claim` itself differs on each database: see its `overrides.sql`.
 
 -- fragment: first_of
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
@@ -11,24 +11,6 @@ AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'ali
 -- True for what may be claimed by a worker that does not start it at once; before it is due, only what no request under
 -- its key can replace.
 (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0)) AND (:ahead = 0 OR j.unique_key IS NULL)
-
--- name: claim
--- Choose jobs of one queue, for `take`, and hand them over packed in one row.
-SELECT coalesce(json_arrayagg(json_array(
-           j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
-           j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at, j.unique_key,
-           j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl)), '[]'),
-       coalesce(json_arrayagg(json_array(j.id)), '[]')
-FROM (
-    SELECT * FROM {jobs} AS j {index claim}
-    WHERE j.queue = json_value(:queues, '$[0][0]') AND {first_of} AND j.priority < :below_priority
-      AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND {holdable}
-      AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = json_value(:queues, '$[0][0]')
-                      AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL))
-    ORDER BY j.priority, j.due_at, j.id LIMIT :limit
-    {skip_locked j}
-) AS j
 
 -- name: quote_blobs
 -- Write down as text what is bytes in jobs that wait. Columns that have a type hold none.

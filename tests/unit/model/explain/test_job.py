@@ -89,7 +89,7 @@ def story(*, job: dict[str, Any], **facts: Any) -> list[str]:
 
 def test_a_job_that_nothing_hinders_is_said_to_be_free() -> None:
     (text,) = told()
-    assert text.startswith("Nothing is in its way: it is due since 2030-03-17 17:46:39 UTC")
+    assert text.startswith("Nothing is in its way: it has been due since 2030-03-17 17:46:39 UTC")
 
 
 def test_a_job_that_is_not_due_says_until_when() -> None:

@@ -54,7 +54,7 @@ _BOOT = (
 
 
 class LaunchedProcess(NamedTuple):
-    """A process that was started, and what leads to it."""
+    """A started process, with the sockets that connect us to it."""
 
     process: subprocess.Popen[bytes]
     line: socket.socket
@@ -63,7 +63,7 @@ class LaunchedProcess(NamedTuple):
 
 
 def launch_process() -> LaunchedProcess:
-    """Start a fresh interpreter that serves the other end of its line, once it was introduced."""
+    """Start a fresh interpreter; once it is set up, it runs what is sent over its socket."""
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
     held, its_lifeline = open_lifeline()
@@ -100,9 +100,9 @@ log = logging.getLogger("duetime.worker")
 
 _LONGEST_START = 60.0
 _LONGEST_EXIT_CHECK = 0.1
-"""Seconds between looks whether a process is gone; the first ones come sooner."""
+"""The longest pause between checks whether a process is gone, in seconds; the first checks come sooner."""
 _LEAVE_TIMEOUT = 6.0
-"""Seconds to leave in, for a child that was told to; a little more than it grants its own threads."""
+"""How long a child may take to exit when it is told to, in seconds; a little more than it gives its own threads."""
 
 
 class ChildProcess:
@@ -117,7 +117,7 @@ class ChildProcess:
         self.memory = 0
         """How many bytes it held after the last one."""
         self.free = True
-        """Whether it owes no answer."""
+        """Whether it is idle."""
         self.ready = asyncio.Event()
         """Set when it has started, or died."""
         self.death: str | None = None
@@ -197,7 +197,7 @@ class ChildProcess:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
             self._writer.write(self._introduction)
-            # It may die within a message, or with orders unread: the line ends like any other.
+            # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
                 self._receive(child_message_decoder.decode(line))
         except ConnectionError:
@@ -271,10 +271,10 @@ _CLOSE_TIMEOUT = 10.0
 
 
 class ChildPool:
-    """Lends children; one more than are lent is kept ready.
+    """Lends child processes, and keeps one spare ready.
 
-    How many are lent at once is for the worker's slots to say. A process is started only when one is lent or comes
-    back, so that children that die at once are not started for ever.
+    The worker's slots bound how many are lent at once. A process is started only when one is lent or returned, so that
+    children that die at once are not restarted for ever.
     """
 
     def __init__(

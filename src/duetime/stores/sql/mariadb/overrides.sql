@@ -17,6 +17,24 @@ CASE WHEN j.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN true 
 -- What the index of keys holds. Once a job is stored, nothing else is looked at: to lock its key would lock the gap before it, too.
 j.held_key = r.unique_key AND NOT EXISTS (SELECT 1 FROM {jobs} AS own WHERE own.id = r.id)
 
+-- name: claim
+-- Choose jobs of one queue, for `take`, and hand them over packed in one row.
+SELECT coalesce(json_arrayagg(json_array(
+           j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
+           j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at, j.unique_key,
+           j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl)), '[]'),
+       coalesce(json_arrayagg(json_array(j.id)), '[]')
+FROM (
+    SELECT * FROM {jobs} AS j {index claim}
+    WHERE j.queue = json_value(:queues, '$[0][0]') AND {first_of} AND j.priority < :below_priority
+      AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
+      AND {holdable}
+      AND NOT EXISTS (SELECT 1 FROM {queues} AS p WHERE p.name = json_value(:queues, '$[0][0]')
+                      AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL))
+    ORDER BY j.priority, j.due_at, j.id LIMIT :limit
+    {skip_locked j}
+) AS j
+
 -- name: in_queues
 -- Choose due jobs without a gate in a limited queue that is locked.
 SELECT j.id, j.gate, j.queue, j.priority, j.due_at FROM {jobs} AS j {index claim}

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import count
+from collections.abc import Awaitable, Callable
 from typing import Final, Generic
 
 from duetime.errors import NotOpen, StoreUnavailable
@@ -25,8 +23,6 @@ _IDLE: Final = 60.0
 _GRACE: Final = 5.0
 """How long `close` waits for connections that are in use, in seconds."""
 _GOODBYE: Final = 1.0
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
 
 
 class ConnectionPool(Generic[C]):
@@ -168,10 +164,3 @@ async def _close_in_order(connection: PooledConnection) -> None:
     # Whatever goes wrong here, the connection is closed afterwards.
     with contextlib.suppress(Exception):
         await connection.close(timeout=_GOODBYE)
-
-
-def reconnect_delays() -> Iterator[float]:
-    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
-    for n in count():
-        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
-        yield random.uniform(longest / 2, longest)

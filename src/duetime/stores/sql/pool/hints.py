@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
+from itertools import count
 from typing import Final
 
 import msgspec
 
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
-from duetime.stores.sql.pool.connection_pool import reconnect_delays
 
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 5.0
 _PAUSE_AFTER_FAILURE: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
 _FLUSH: Final = 1.0
@@ -148,3 +151,10 @@ class HintListener(ABC):
     def restart_delays(self) -> None:
         """Connect again soon when the connection is lost: this one has worked."""
         self._delays = reconnect_delays()
+
+
+def reconnect_delays() -> Iterator[float]:
+    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
+    for n in count():
+        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
+        yield random.uniform(longest / 2, longest)
