@@ -27,7 +27,7 @@ async def test_one_job_is_stored_by_one_statement(tap: Tapped) -> None:
 
 async def test_many_jobs_of_a_kind_are_stored_by_one_statement(tap: Tapped) -> None:
     await tap.store.enqueue([job() for _ in range(JOBS)])
-    assert tap.names() == ["enqueue_alike"]
+    assert tap.names() in (["enqueue_alike"], ["enqueue_fresh"])
 
 
 async def test_many_jobs_of_a_kind_with_due_times_of_their_own_are_stored_by_one_statement(

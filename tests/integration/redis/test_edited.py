@@ -149,14 +149,14 @@ async def test_what_stands_before_and_behind_it_is_pruned(
     assert (await store.prune(retention)).jobs == 0
 
 
-async def test_text_that_is_no_text_is_handed_out_as_a_replacement(store: Store, client: Any) -> None:
+async def test_text_that_is_no_text_is_handed_out_with_replacements(store: Store, client: Any) -> None:
     first, odd, _ = await store_three(store)
     await client.hset(f"{{duetime}}:job:{odd}", "payload", b"a\xff")
     await client.hset(f"{{duetime}}:job:{first}", "extras", '{"retries": 1.5}')
     claims = await take(store)
-    assert [claim.payload for claim in claims] == ["{}", "\N{REPLACEMENT CHARACTER}", "{}"]
+    assert [claim.payload for claim in claims] == ["{}", "a\N{REPLACEMENT CHARACTER}", "{}"]
     assert await store.claims_under("w1", claims[0].claim_id) == claims
-    assert [record.payload for record in await store.get([odd])] == ["\N{REPLACEMENT CHARACTER}"]
+    assert [record.payload for record in await store.get([odd])] == ["a\N{REPLACEMENT CHARACTER}"]
 
 
 async def test_a_number_of_another_kind_is_rescued_to_be_ended(

@@ -84,9 +84,7 @@ def test_a_pause_is_told_with_who_why_and_until_when() -> None:
 def test_a_parked_schedule_says_why_and_a_pause_beside_it() -> None:
     at = from_datetime(NOW)
     parked = record(next_at=None, parked_at=at, paused_at=at)
-    assert lines(parked)["state"] == (
-        "parked 1h ago: no code declares it any more; paused 1h ago by someone"
-    )
+    assert lines(parked)["state"] == ("parked 1h ago: no code declares it any more; paused 1h ago by someone")
 
 
 def test_a_task_is_unknown_only_if_somebody_is_there_to_know_it() -> None:

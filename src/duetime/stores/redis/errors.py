@@ -41,7 +41,11 @@ _BY_TEXT: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
         StoreUnavailable,
         "{place} has fewer replicas than min-replicas-to-write ({error}); start them",
     ),
-    ("BUSY", StoreUnavailable, "{place} is busy with another client's script ({error}); end it: FUNCTION KILL"),
+    (
+        "BUSY",
+        StoreUnavailable,
+        "{place} is busy with another client's script ({error}); end it: FUNCTION KILL",
+    ),
     ("certificate is not valid for", StoreUnusable, "{error}; use a name in the URL that it is valid for"),
     (
         "certificate verify failed",

@@ -44,11 +44,15 @@ _ANSWER_DECODER: Final = msgspec.msgpack.Decoder(ServerAnswer)
 
 
 def read_answer(packed: bytes) -> ServerAnswer:
-    """Decode an answer. A text that was edited and is not UTF-8 becomes one replacement character."""
+    """Decode an answer; what is not UTF-8 in a text that was edited is replaced."""
     try:
         return _ANSWER_DECODER.decode(packed)
     except UnicodeDecodeError:
         return ServerAnswer(*_readable(packed))
+
+
+_TEXT_HEADERS: Final = {0xD9: 2, 0xDA: 3, 0xDB: 5}
+"""How many bytes stand before a text, by the first of them; before a short text it is one."""
 
 
 def _readable(packed: bytes | msgspec.Raw) -> Any:
@@ -60,7 +64,8 @@ def _readable(packed: bytes | msgspec.Raw) -> Any:
     with contextlib.suppress(msgspec.ValidationError, UnicodeDecodeError):
         named = msgspec.msgpack.decode(packed, type=dict[str, msgspec.Raw])
         return {name: _readable(value) for name, value in named.items()}
-    return "\N{REPLACEMENT CHARACTER}"
+    text = bytes(packed)
+    return text[_TEXT_HEADERS.get(text[0], 1) :].decode(errors="replace")
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
@@ -86,9 +87,11 @@ class SqlSchedules(SqlSubject):
         yield from job_hints([job for change in changes if change.after.name in names for job in change.jobs])
         return names
 
-    @read()
-    def due_schedules(self, *, ahead: Micros, limit: int) -> Script[DueSchedules]:
+    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
         """Return what is to be fired or to go on now, and when to look again."""
+        return await self.run_read(partial(self._due_schedules, ahead, limit), rows=limit)
+
+    def _due_schedules(self, ahead: Micros, limit: int) -> Script[DueSchedules]:
         due = yield Query(self._sql.due_schedules, {"ahead": ahead, "limit": limit + 1})
         found = yield Query(self._sql.next_schedule, {"ahead": ahead})
         now, next_at, resuming, resumes_at = found[0]

@@ -53,6 +53,7 @@ class ConnectionPool(Generic[C]):
             self._free -= 1
         else:
             await self._wait()
+            self._check_open()
         return self._take_unused() or await self._open()
 
     def unused(self) -> C | None:

@@ -178,7 +178,8 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             with self._errors:
                 whole = await self._at_mark("ROLLBACK TO SAVEPOINT")
                 if whole:
-                    await self._end("ROLLBACK")
+                    async with self._connector.timeouts.one_try():
+                        await self._end("ROLLBACK")
                     keep = True
         except StoreError:
             # The server rolls back what is left of a connection that is gone.

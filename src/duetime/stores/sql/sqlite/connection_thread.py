@@ -63,6 +63,10 @@ class ConnectionRequest:
             self.future.set_result(self.result)
 
 
+_LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
+"""Reads bytes that are no text with replacements."""
+
+
 class ConnectionThread:
     """Serves requests one after another in a thread of its own; usable from any thread of this process."""
 
@@ -151,6 +155,21 @@ class ConnectionThread:
         """Run work on the connection after what was asked for before, outside of any transaction; its answer is dropped."""
         with contextlib.suppress(NotOpen):
             self._put(ConnectionRequest(work, "", grouped=False))
+
+    def read_leniently(self, error: sqlite3.Error) -> bool:
+        """Read bytes that are no text with replacements from now on, if they were the error; False if they were not.
+
+        They must not keep us from reading other rows. Every text takes longer to read this way.
+        """
+        connection = self._connection
+        if (
+            connection is None
+            or "decode to UTF-8" not in str(error)
+            or connection.text_factory is _LENIENT_TEXT
+        ):
+            return False
+        connection.text_factory = _LENIENT_TEXT
+        return True
 
     def writes_since(self, moment: float) -> bool:
         """Whether it writes, or has written since a moment of the monotonic clock."""

@@ -7,7 +7,6 @@ import contextlib
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreUnusable
@@ -20,8 +19,6 @@ from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath, prepare
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
 _CACHED_STATEMENTS: Final = 256
-_LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
-"""Reads bytes that are no text with replacements, so that they do not keep us from reading other rows."""
 _LONGEST_WAIT: Final = 10.0
 _FIRST_READ: Final = "PRAGMA schema_version"
 """Reads, from which moment on the log stays until the connection is closed."""
@@ -174,7 +171,6 @@ class Database:
             check_same_thread=False,
             cached_statements=_CACHED_STATEMENTS,
         )
-        connection.text_factory = _LENIENT_TEXT
         with contextlib.ExitStack() as undo:
             undo.callback(connection.close)
             self.look()

@@ -73,10 +73,15 @@ class SqliteDriver:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         name, work, single = self._work(script)
         signal = None if hint is None else self._signal(hint)
+        writer = self._database.writer
+        write = partial(writer.do, work, name=name, grouped=True, single=single, then=signal)
         with translated(self._database.path):
-            answer: T = await self._database.writer.do(
-                work, name=name, grouped=True, single=single, then=signal
-            )
+            try:
+                answer: T = await write()
+            except sqlite3.OperationalError as error:
+                if not writer.read_leniently(error):
+                    raise
+                answer = await write()
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -85,8 +90,15 @@ class SqliteDriver:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
         name, work, single = self._work(script)
         signal = None if hint is None else self._signal(hint)
+        writer = self._database.writer
+        write = partial(writer.write_blocking, work, name=name, single=single, then=signal)
         with translated(self._database.path):
-            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=signal)
+            try:
+                answer: T = write()
+            except sqlite3.OperationalError as error:
+                if not writer.read_leniently(error):
+                    raise
+                answer = write()
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -94,8 +106,14 @@ class SqliteDriver:
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, in another thread than the one that writes."""
         name, work, _ = self._work(script)
+        reader = self._database.reader
         with translated(self._database.path):
-            answer: T = await self._database.reader.do(work, name=name)
+            try:
+                answer: T = await reader.do(work, name=name)
+            except sqlite3.OperationalError as error:
+                if not reader.read_leniently(error):
+                    raise
+                answer = await reader.do(work, name=name)
         return answer
 
     def borrow(self, tx: object) -> CallerTransaction:
