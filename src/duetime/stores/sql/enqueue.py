@@ -69,10 +69,11 @@ class SqlEnqueue(SqlSubject):
         if single is not None:
             hint = _JOBS_HINT if soon else None
             write = partial(self._driver.write, atomic=False, hint=hint, rows=len(jobs), again=single)
-            if len(jobs) > 1 and self._dialect.slow_on_conflict and (fresh := self._single(jobs, fresh=True)):
+            if self._dialect.slow_on_conflict and single.query.statement is self._sql.enqueue_alike:
+                fresh = single.query._replace(statement=self._sql.enqueue_fresh)
                 # Ids are made for the call, so only a call that is made again finds some of them.
                 with suppress(AlreadyStored):
-                    return await write(fresh)
+                    return await write(SingleQueryScript(single.verb, fresh, single.answer))
             return await write(single)
         script = partial(enqueue, self._sql, jobs, entries=entries)
         atomic = bool(entries) or any(job.key is not None or job.schedule is not None for job in jobs)
@@ -117,16 +118,11 @@ class SqlEnqueue(SqlSubject):
         """Return the store's clock where it is that of this host; a server tells its own with its answer."""
         return None if self._clock is None else self._clock.now()
 
-    def _single(
-        self, jobs: Sequence[NewJob], *, fresh: bool = False
-    ) -> SingleQueryScript[list[JobId]] | None:
-        """Return a script of one statement, if that stores them: they have neither keys nor occurrences.
-
-        `fresh`: it may raise `AlreadyStored`.
-        """
+    def _single(self, jobs: Sequence[NewJob]) -> SingleQueryScript[list[JobId]] | None:
+        """Return a script of one statement, if that stores them: they have neither keys nor occurrences."""
         if any(job.key is not None or job.schedule is not None for job in jobs):
             return None
-        return SingleQueryScript("enqueue", insertion(self._sql, jobs, fresh=fresh), [job.id for job in jobs])
+        return SingleQueryScript("enqueue", insertion(self._sql, jobs), [job.id for job in jobs])
 
     def _storing(
         self,
@@ -199,11 +195,11 @@ def enqueue(
     )
 
 
-def insertion(sql: Statements, jobs: Sequence[NewJob], *, fresh: bool = False) -> Query:
+def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
     """Return the statement that stores jobs without keys, the quickest that has room for what they ask for."""
     if len(jobs) == 1:
         if (values := one_job_values(jobs[0])) is not None:
             return Query(sql.enqueue_one, values)
     elif (values := alike_jobs(jobs)) is not None:
-        return Query(sql.enqueue_fresh if fresh else sql.enqueue_alike, values)
+        return Query(sql.enqueue_alike, values)
     return Query(sql.enqueue, {"rows": encode_new_jobs(jobs)})
