@@ -7,9 +7,10 @@ import threading
 import pytest
 
 from duetime.errors import NotOpen
-from duetime.model.time import SystemClock
+from duetime.model.time import SECOND, SystemClock
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.driver import SqliteDriver
+from duetime.stores.sql.sqlite.transactions import SqliteHandlerTransaction
 from tests.unit.stores.sql.sqlite.kit import Gate, passed
 
 IN_FILES, IN_MEMORY = 0, 2
@@ -57,3 +58,15 @@ async def test_whoever_is_cancelled_while_it_closes_a_database_leaves_no_thread_
             await passed(writer)
     # Whoever waits for the end as well is not cancelled with the other.
     await reader.close()
+
+
+async def test_a_handler_is_told_of_bytes_that_are_no_text_instead_of_reading_replacements(
+    database: Database,
+) -> None:
+    lent = SqliteHandlerTransaction(database, clock=SystemClock(), timeout=10 * SECOND)
+    connection = await lent.begin()
+    try:
+        with pytest.raises(sqlite3.OperationalError, match="decode to UTF-8"):
+            connection.execute("SELECT CAST(x'ff' AS text)").fetchone()
+    finally:
+        await lent.rollback()
