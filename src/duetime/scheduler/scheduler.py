@@ -354,7 +354,7 @@ class Scheduler:
     def _opened(self) -> Store:
         """Return the store that is open in this process and event loop; raises `NotOpen`."""
         store = self._store
-        if store is None or not self.is_open or self._loop is not asyncio.get_running_loop():
+        if store is None or self._loop is not asyncio.get_running_loop() or self._pid != os.getpid():
             raise self._not_open()
         return store
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -67,14 +67,14 @@ class SqlEnqueue(SqlSubject):
         soon = self._soon(jobs)
         single = None if entries or soon is None else self._single(jobs)
         if single is not None:
-            hint = _JOBS_HINT if soon else None
-            write = partial(self._driver.write, atomic=False, hint=hint, rows=len(jobs), again=single)
+            hint, rows, first = _JOBS_HINT if soon else None, len(jobs), single
             if self._dialect.slow_on_conflict and single.query.statement is self._sql.enqueue_alike:
-                fresh = single.query._replace(statement=self._sql.enqueue_fresh)
+                first = replace(single, query=single.query._replace(statement=self._sql.enqueue_fresh))
+            try:
+                return await self._driver.write(first, atomic=False, hint=hint, rows=rows, again=single)
+            except AlreadyStored:
                 # Ids are made for the call, so only a call that is made again finds some of them.
-                with suppress(AlreadyStored):
-                    return await write(SingleQueryScript(single.verb, fresh, single.answer))
-            return await write(single)
+                return await self._driver.write(single, atomic=False, hint=hint, rows=rows, again=single)
         script = partial(enqueue, self._sql, jobs, entries=entries)
         atomic = bool(entries) or any(job.key is not None or job.schedule is not None for job in jobs)
         done = await self._driver.write(script, atomic=atomic, rows=len(jobs), again=script)
@@ -120,9 +120,12 @@ class SqlEnqueue(SqlSubject):
 
     def _single(self, jobs: Sequence[NewJob]) -> SingleQueryScript[list[JobId]] | None:
         """Return a script of one statement, if that stores them: they have neither keys nor occurrences."""
-        if any(job.key is not None or job.schedule is not None for job in jobs):
-            return None
-        return SingleQueryScript("enqueue", insertion(self._sql, jobs), [job.id for job in jobs])
+        query = plain_insertion(self._sql, jobs)
+        if query is None:
+            if any(job.key is not None or job.schedule is not None for job in jobs):
+                return None
+            query = insertion(self._sql, jobs)
+        return SingleQueryScript("enqueue", query, [job.id for job in jobs])
 
     def _storing(
         self,
@@ -196,10 +199,14 @@ def enqueue(
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
-    """Return the statement that stores jobs without keys, the quickest that has room for what they ask for."""
+    """Return the statement that stores jobs without keys."""
+    return plain_insertion(sql, jobs) or Query(sql.enqueue, {"rows": encode_new_jobs(jobs)})
+
+
+def plain_insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query | None:
+    """Return the quick statement for one job, or for jobs of one kind, that ask for nothing special."""
     if len(jobs) == 1:
-        if (values := one_job_values(jobs[0])) is not None:
-            return Query(sql.enqueue_one, values)
-    elif (values := alike_jobs(jobs)) is not None:
-        return Query(sql.enqueue_alike, values)
-    return Query(sql.enqueue, {"rows": encode_new_jobs(jobs)})
+        values = one_job_values(jobs[0])
+        return None if values is None else Query(sql.enqueue_one, values)
+    values = alike_jobs(jobs)
+    return None if values is None else Query(sql.enqueue_alike, values)

@@ -53,18 +53,14 @@ class ConnectionRequest:
         """Do it."""
         self.result = self.work(connection)
 
-    def resolve(self) -> None:
-        """Give the answer to the caller, if one waits."""
-        if self.future is None or self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
-
 
 _LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
-"""Reads bytes that are no text with replacements."""
+"""Reads bytes that are no text with replacements; every text takes longer to read this way."""
+
+
+def _met_no_text(error: BaseException | None) -> bool:
+    """Whether an error was that bytes are no text."""
+    return isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
 
 
 class ConnectionThread:
@@ -156,21 +152,6 @@ class ConnectionThread:
         with contextlib.suppress(NotOpen):
             self._put(ConnectionRequest(work, "", grouped=False))
 
-    def read_leniently(self, error: sqlite3.Error) -> bool:
-        """Read bytes that are no text with replacements from now on, if they were the error; False if they were not.
-
-        They must not keep us from reading other rows. Every text takes longer to read this way.
-        """
-        connection = self._connection
-        if (
-            connection is None
-            or "decode to UTF-8" not in str(error)
-            or connection.text_factory is _LENIENT_TEXT
-        ):
-            return False
-        connection.text_factory = _LENIENT_TEXT
-        return True
-
     def writes_since(self, moment: float) -> bool:
         """Whether it writes, or has written since a moment of the monotonic clock."""
         return self._writing or self._wrote_at > moment
@@ -212,7 +193,7 @@ class ConnectionThread:
             with self._in_use:
                 if self._connection is None:
                     return False
-                self._check_file(self._write(self._connection, request, deque()))
+                self._perform(self._connection, request, deque())
         finally:
             self._callers.discard(caller)
         return True
@@ -242,17 +223,35 @@ class ConnectionThread:
                     self._connection = None
                     connection.close()
                     return
-                if request.grouped:
-                    while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
-                        backlog.append(self._queue.get_nowait())
-                    done = self._write(connection, request, backlog)
-                else:
-                    done = _read(connection, request)
-                self._check_file(done)
+                while len(backlog) < _MOST_SCRIPTS and not self._queue.empty():
+                    backlog.append(self._queue.get_nowait())
+                done = self._perform(connection, request, backlog)
             _answer(done)
             _follow(done)
             # Freed here, so that nothing is kept alive while the thread waits.
             del request, done
+
+    def _perform(
+        self,
+        connection: sqlite3.Connection,
+        request: ConnectionRequest,
+        backlog: deque[ConnectionRequest | None],
+    ) -> list[ConnectionRequest]:
+        """Run a request, with those of the backlog that may share its transaction, and return them."""
+        done = self._write(connection, request, backlog) if request.grouped else _read(connection, request)
+        if connection.text_factory is str and (failed := [one for one in done if _met_no_text(one.error)]):
+            # A row with bytes that are no text must not keep us from reading other rows. What has failed is undone.
+            connection.text_factory = _LENIENT_TEXT
+            for one in failed:
+                one.error = None
+                self._perform(connection, one, deque())
+        if self._look is not None:
+            try:
+                self._look()
+            except StoreLost as error:
+                for one in done:
+                    one.error = error
+        return done
 
     def _write(
         self,
@@ -263,22 +262,13 @@ class ConnectionThread:
         """Run a request in a transaction, with those of the backlog that may share it, and return them."""
         self._writing = True
         try:
-            # If a transaction is open that could not be rolled back, a single statement would never be committed.
+            # In a transaction that could not be rolled back, a single statement would never be committed.
             if first.single and not backlog and not connection.in_transaction:
                 return _write_single(connection, first)
             return _write_group(connection, first, _group(connection, first, backlog))
         finally:
             self._wrote_at = time.monotonic()
             self._writing = False
-
-    def _check_file(self, done: list[ConnectionRequest]) -> None:
-        """Make what went into a file that is gone fail."""
-        if self._look is not None:
-            try:
-                self._look()
-            except StoreLost as error:
-                for request in done:
-                    request.error = error
 
     def _refuse(self, error: BaseException) -> None:
         while (request := self._queue.get()) is not None:
@@ -385,8 +375,15 @@ def _answer(done: list[ConnectionRequest]) -> None:
 
 
 def _resolve(requests: list[ConnectionRequest]) -> None:
+    """Give the answers to the callers that still wait."""
     for request in requests:
-        request.resolve()
+        future = request.future
+        if future is None or future.done():
+            continue
+        if request.error is not None:
+            future.set_exception(request.error)
+        else:
+            future.set_result(request.result)
 
 
 def _follow(group: list[ConnectionRequest]) -> None:

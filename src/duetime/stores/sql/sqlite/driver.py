@@ -25,7 +25,7 @@ from duetime.stores.sql.sqlite.checks import examine
 from duetime.stores.sql.sqlite.commit_watch import commits
 from duetime.stores.sql.sqlite.connection import play_at, values_of
 from duetime.stores.sql.sqlite.database import Database, require_version
-from duetime.stores.sql.sqlite.errors import translated
+from duetime.stores.sql.sqlite.errors import TranslatedErrors
 from duetime.stores.sql.sqlite.transactions import SqliteCallerTransaction, SqliteHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
@@ -42,6 +42,7 @@ class SqliteDriver:
     def __init__(self, database: Database, *, clock: Clock, shared: HintSubscribers | None = None) -> None:
         self._clock = clock
         self._database = database
+        self._translated = TranslatedErrors(database.path)
         self._owner = shared is None
         self._subscribers = shared or HintSubscribers()
         self._listening: dict[HintSubscriber, bool] = {}
@@ -49,7 +50,7 @@ class SqliteDriver:
 
     async def open(self) -> None:
         """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
-        with translated(self._database.path):
+        with self._translated:
             if self._owner:
                 require_version()
                 await self._database.open()
@@ -73,15 +74,10 @@ class SqliteDriver:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         name, work, single = self._work(script)
         signal = None if hint is None else self._signal(hint)
-        writer = self._database.writer
-        write = partial(writer.do, work, name=name, grouped=True, single=single, then=signal)
-        with translated(self._database.path):
-            try:
-                answer: T = await write()
-            except sqlite3.OperationalError as error:
-                if not writer.read_leniently(error):
-                    raise
-                answer = await write()
+        with self._translated:
+            answer: T = await self._database.writer.do(
+                work, name=name, grouped=True, single=single, then=signal
+            )
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -90,15 +86,8 @@ class SqliteDriver:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
         name, work, single = self._work(script)
         signal = None if hint is None else self._signal(hint)
-        writer = self._database.writer
-        write = partial(writer.write_blocking, work, name=name, single=single, then=signal)
-        with translated(self._database.path):
-            try:
-                answer: T = write()
-            except sqlite3.OperationalError as error:
-                if not writer.read_leniently(error):
-                    raise
-                answer = write()
+        with self._translated:
+            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=signal)
         if hint is not None:
             self._subscribers.notify(hint)
         return answer
@@ -106,14 +95,8 @@ class SqliteDriver:
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, in another thread than the one that writes."""
         name, work, _ = self._work(script)
-        reader = self._database.reader
-        with translated(self._database.path):
-            try:
-                answer: T = await reader.do(work, name=name)
-            except sqlite3.OperationalError as error:
-                if not reader.read_leniently(error):
-                    raise
-                answer = await reader.do(work, name=name)
+        with self._translated:
+            answer: T = await self._database.reader.do(work, name=name)
         return answer
 
     def borrow(self, tx: object) -> CallerTransaction:
@@ -163,7 +146,7 @@ class SqliteDriver:
     async def doctor(self) -> list[DoctorCheck]:
         """Look at the version, the settings and the file."""
         database = self._database
-        with translated(database.path):
+        with self._translated:
             found: list[DoctorCheck] = await database.writer.do(
                 lambda connection: examine(connection, database)
             )

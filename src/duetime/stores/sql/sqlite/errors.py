@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Final
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
@@ -41,9 +40,6 @@ _MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (
 )
 """What the codes of errors mean."""
 
-TRANSLATED: Final = (sqlite3.Error, InjectedFault)
-"""What `translate` takes."""
-
 
 def primary_code(error: sqlite3.Error) -> int:
     """Return the error's code without its extension, or 0."""
@@ -66,13 +62,22 @@ def misses_table(error: BaseException) -> bool:
     return str(error).startswith(("no such table", "no such column"))
 
 
-@contextmanager
-def translated(path: StrPath | None) -> Generator[None]:
-    """Raise SQLite's errors as our own."""
-    try:
-        yield
-    except TRANSLATED as error:
-        raise translate(error, path) from error
+class TranslatedErrors:
+    """Raises SQLite's errors as our own; entered as often as needed, in any thread."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: StrPath | None) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, (sqlite3.Error, InjectedFault)):
+            raise translate(error, self._path) from error
 
 
 def translate(error: sqlite3.Error | InjectedFault, path: StrPath | None) -> StoreError:

@@ -11,19 +11,18 @@ from contextlib import closing, contextmanager, suppress
 from typing import Final, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
-from duetime.failpoints import failpoint
+from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import SECOND, Clock, Micros
 from duetime.stores.sql.driver import Script
 from duetime.stores.sql.sqlite.connection import become_writer, plain_cursor, play_at, waits_for_writers
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import (
-    TRANSLATED,
+    TranslatedErrors,
     has_moved_on,
     misses_table,
     primary_code,
     translate,
-    translated,
 )
 from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
@@ -104,7 +103,7 @@ class SqliteCallerTransaction:
         except sqlite3.ProgrammingError as error:
             # Closed, or made in another thread.
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
-        except TRANSLATED as error:
+        except (sqlite3.Error, InjectedFault) as error:
             if has_moved_on(error):
                 raise snapshot_too_old() from error
             if misses_table(error):
@@ -171,7 +170,7 @@ class SqliteHandlerTransaction:
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with translated(self._database.path):
+        with TranslatedErrors(self._database.path):
             return play_at(self._open(), script(), self._clock.now())
 
     async def commit(self) -> None:
@@ -206,7 +205,7 @@ class SqliteHandlerTransaction:
             raise
 
     def _begin(self) -> sqlite3.Connection:
-        with translated(self._database.path):
+        with TranslatedErrors(self._database.path):
             self._connection = connection = self._database.connect_writer()
             become_writer(connection, timeout=_LONGEST_WAIT)
             connection.execute(f"SAVEPOINT {self._mark}")
@@ -215,7 +214,7 @@ class SqliteHandlerTransaction:
 
     def _commit(self) -> None:
         try:
-            with translated(self._database.path):
+            with TranslatedErrors(self._database.path):
                 failpoint("before:transaction")
                 self._open().execute("COMMIT")
                 failpoint("after:transaction")
