@@ -142,11 +142,13 @@ class Arguments:
                 "Arguments", fields, kw_only=not self._simple, forbid_unknown_fields=True
             )
             decoder = msgspec.json.Decoder(shape)
-            unknown = _find_custom(msgspec.inspect.type_info(shape), set())
+            parts = list(_type_parts(msgspec.inspect.type_info(shape), set()))
         except (TypeError, ValueError) as error:
             raise self._unusable(str(error)) from None
-        if unknown is not None:
-            raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
+        for part in parts:
+            if isinstance(part, msgspec.inspect.CustomType):
+                unknown = part.cls
+                raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
         return shape, decoder
 
     def _unusable(self, why: str) -> InvalidTask:
@@ -215,41 +217,24 @@ def encode_result(value: object) -> tuple[str | None, str | None]:
     return raw.decode(), None
 
 
-def _find_custom(info: object, seen: set[type]) -> type | None:
-    """Return a class inside a type that JSON cannot be turned into."""
-    if isinstance(info, msgspec.inspect.CustomType):
-        return info.cls
-    cls = getattr(info, "cls", None)
-    if cls in seen:
-        return None
-    if isinstance(cls, type):
-        seen.add(cls)
-    for value in _type_children(info):
-        if (found := _find_custom(value, seen)) is not None:
-            return found
-    return None
-
-
 def _is_loose(kind: object) -> bool:
     """Whether a type says of some part of its values nothing about what it is."""
-    return _has_any(msgspec.inspect.type_info(kind), set())
+    parts = _type_parts(msgspec.inspect.type_info(kind), set())
+    return any(isinstance(part, msgspec.inspect.AnyType) for part in parts)
 
 
-def _has_any(info: object, seen: set[type]) -> bool:
-    if isinstance(info, msgspec.inspect.AnyType):
-        return True
+def _type_parts(info: object, seen: set[type]) -> Iterator[object]:
+    """Return a type and all that it is made of, each class once."""
+    yield info
     cls = getattr(info, "cls", None)
-    if cls in seen:
-        return False
     if isinstance(cls, type):
+        if cls in seen:
+            return
         seen.add(cls)
-    return any(_has_any(child, seen) for child in _type_children(info))
-
-
-def _type_children(info: object) -> Iterator[object]:
     for name in getattr(info, "__struct_fields__", ()):
         value = getattr(info, name)
-        yield from value if isinstance(value, tuple) else (value,)
+        for part in value if isinstance(value, tuple) else (value,):
+            yield from _type_parts(part, seen)
 
 
 def _find_nan(value: object, path: str) -> str | None:
