@@ -8,6 +8,7 @@ STORM_ARGS ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+DEMO_INSTALLED := .venv/.installed-demo
 
 .DEFAULT_GOAL := help
 .PHONY: help test unit demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
@@ -22,7 +23,7 @@ test: $(INSTALLED) servers compiled ## Run the tests (JOBS=4, PYTEST_ARGS=...)
 unit: $(INSTALLED) servers compiled ## Run the unit tests alone, in about a minute (JOBS=4, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit $(PYTEST_ARGS)
 
-demo: $(INSTALLED) ## Start the example application (PORT=10001)
+demo: $(DEMO_INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo
 
 bench: $(INSTALLED) servers ## Measure (BENCH_ARGS=...)
@@ -83,5 +84,10 @@ clean: ## Remove the virtual environment and all caches
 	rm -rf .venv .bench/envs .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml tools/bootstrap.py
-	$(PYTHON) -m tools.bootstrap
+	@$(PYTHON) -m tools.bootstrap dev
+	@touch $(INSTALLED) $(DEMO_INSTALLED)
+
+# The demo needs a tenth of what development does.
+$(DEMO_INSTALLED): pyproject.toml tools/bootstrap.py
+	@$(PYTHON) -m tools.bootstrap web
 	@touch $@

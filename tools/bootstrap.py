@@ -1,4 +1,4 @@
-"""Make `.venv` from the running interpreter and install the project with its development tools.
+"""Make `.venv` from the running interpreter and install the project with one of its extras.
 
 Runs before anything is installed: standard library only, and a syntax that older interpreters can still
 read, so that they get a sentence and not a traceback.
@@ -18,18 +18,25 @@ VENV = ROOT / ".venv"
 OLDEST = (3, 11)
 
 
-def main() -> None:
-    """Leave behind a `.venv` in which the tests, linters and type checkers run."""
+CONTENTS = {
+    "dev": "all that tests, linters and type checkers need: about a minute the first time",
+    "web": "what the demo needs, FastAPI and uvicorn: a few seconds",
+}
+
+
+def main(extra: str = "dev") -> None:
+    """Leave behind a `.venv` in which tests, linters and type checkers run, or with `web` the demo."""
     if sys.version_info < OLDEST:
         found = ".".join(map(str, sys.version_info[:3]))
         sys.exit(
             f"Duetime needs Python 3.11 or newer; {sys.executable} is {found}. Try: make PYTHON=python3.12"
         )
+    print(f"Installing into {VENV.name}: {CONTENTS[extra]} …", flush=True)
     if not _usable(VENV):
         _ensure_ensurepip()
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--quiet", "--editable", f"{ROOT}[dev]"], check=True)
+    subprocess.run([*pip, "install", "--quiet", "--editable", f"{ROOT}[{extra}]"], check=True)
 
 
 def _usable(venv: Path) -> bool:
@@ -49,4 +56,4 @@ def _ensure_ensurepip() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import pty
 import re
 import signal
 import socket
@@ -13,13 +14,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from duetime import Event
 from duetime.demo import launch, run
+from duetime.demo.output import print_outcome
+from duetime.model.events import EventKind
 from tools.servers.process import free_port
 
 LINE = re.compile(r"pid (\d+)  (\w+)\((.*)\)  try (\d+)  (\d+\.\d) ms late")
@@ -112,7 +117,13 @@ def test_each_mail_is_sent_once_by_one_of_four_processes_and_a_signal_stops_them
         path = "/send_email_notification?user_id=1234&message=hello"
         first, second = demo.ask("PUT", path), demo.ask("PUT", path)
         demo.until_printed("send_email(", times=2)
+        demo.until_printed("send_email  try 1  ok", times=2)
         assert {job["job"] for job in demo.ask("GET", "/jobs")} >= {first["job"], second["job"]}
+        commands = [line for line in demo.ask("GET", "/")["try"] if "duetime jobs list" in line]
+        listed = subprocess.run(
+            commands[0], shell=True, cwd=tmp_path, capture_output=True, text=True, check=True
+        )  # noqa: S602 -- as it is printed
+        assert first["job"] in listed.stdout
 
         took = demo.stop(signal.SIGTERM)
 
@@ -124,6 +135,36 @@ def test_each_mail_is_sent_once_by_one_of_four_processes_and_a_signal_stops_them
     assert first["job"] != second["job"]
     assert str(tmp_path / "duetime-demo.db") in demo.printed
     assert "curl -X PUT" in demo.printed
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (EventKind.JOB_SUCCEEDED, "\x1b[32mok\x1b[0m"),
+        (EventKind.JOB_RETRYING, "\x1b[33mfailed, is tried again\x1b[0m: OSError: no"),
+        (EventKind.JOB_FAILED, "\x1b[31mfailed for good\x1b[0m: OSError: no"),
+    ],
+)
+def test_outcomes_have_colours_on_a_terminal_only(
+    kind: EventKind, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = None if kind is EventKind.JOB_SUCCEEDED else "OSError: no"
+    event = Event(kind=kind, at=datetime.now(UTC), worker="w", task="app.mail", attempt=2, error=error)
+    shown = f"pid {os.getpid()}  mail  try 2  {says}"
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert _printed_on_terminal(event, monkeypatch) == shown
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert _printed_on_terminal(event, monkeypatch) == re.sub(r"\x1b\[\d+m", "", shown)
+
+
+def _printed_on_terminal(event: Event, monkeypatch: pytest.MonkeyPatch) -> str:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", terminal)
+        print_outcome(event)
+        printed = os.read(ours, 1000)
+    os.close(ours)
+    return printed.decode().rstrip()
 
 
 def test_a_mail_outlives_the_processes_that_accepted_it(tmp_path: Path) -> None:

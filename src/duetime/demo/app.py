@@ -11,13 +11,14 @@ from typing import Any
 from fastapi import FastAPI, Request
 
 from duetime import Scheduler, cron, current_job, every
-from duetime.demo.output import print_run, things_to_try
+from duetime.demo.output import print_outcome, print_run, things_to_try
 
 DELAY = float(os.environ.get("DEMO_DELAY", "10"))
 SHELVES = 15
 
 scheduler = Scheduler("sqlite:///duetime-demo.db")
 app = FastAPI(title="Duetime demo", lifespan=partial(scheduler.lifespan, grace=3))
+scheduler.events.subscribe(print_outcome)
 
 
 @scheduler.task(retries=3, timeout=30)
