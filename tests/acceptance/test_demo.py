@@ -121,7 +121,7 @@ def test_each_mail_is_sent_once_by_one_of_four_processes_and_a_signal_stops_them
         assert {job["job"] for job in demo.ask("GET", "/jobs")} >= {first["job"], second["job"]}
         commands = [line for line in demo.ask("GET", "/")["try"] if "duetime jobs list" in line]
         listed = subprocess.run(
-            ["sh", "-c", commands[0]], cwd=tmp_path, capture_output=True, text=True, check=True
+            ["/bin/sh", "-c", commands[0]], cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert first["job"] in listed.stdout
 
