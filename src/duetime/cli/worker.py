@@ -2,112 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
-import json
-import logging
-import os
-import signal
-import sys
-from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
-from types import FrameType
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import click
 
 from duetime.cli.command import load_scheduler, read_duration
 from duetime.cli.output import CommandFailure, ExitCode
 from duetime.model.job import DEFAULT_QUEUE
-from duetime.model.text import printable
-from duetime.model.urls import redact, redact_text
-from duetime.runtime.settling.job_log import RECORD_FIELDS
-from duetime.runtime.settling.job_log import log as job_log
-from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.process import run_until_stopped
+from duetime.scheduler.process_log import LogFormat, configure_logging
 from duetime.scheduler.scheduler_worker import WorkerSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
-LogFormat: TypeAlias = Literal["console", "json"]
-
-log = logging.getLogger("duetime.cli")
-
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_SIGNALS_TO_EXIT_AT_ONCE = 3
-_EXIT_CODE_OF_SIGNAL = 128
-
-
-class StopSignals:
-    """Catches SIGINT and SIGTERM while it is entered, in the main thread of a running event loop."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._first = asyncio.Event()
-        self._second: Callable[[], None] | None = None
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
-        for number in _STOP_SIGNALS:
-            # Not loop.add_signal_handler, which Windows lacks and which a blocked loop would never call.
-            self._before[number] = signal.signal(number, self._caught)
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    async def first(self) -> None:
-        """Wait for the first signal."""
-        await self._first.wait()
-
-    def on_second(self, act: Callable[[], None]) -> None:
-        """Say what to do when a second signal comes."""
-        self._second = act
-
-    def _caught(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self._count += 1
-        if self._count >= _SIGNALS_TO_EXIT_AT_ONCE:
-            os._exit(_EXIT_CODE_OF_SIGNAL + number)
-        self._loop.call_soon_threadsafe(self._act, self._count, signal.Signals(number).name)
-
-    def _act(self, count: int, name: str) -> None:
-        if count == 1:
-            log.info("%s: stopping; a second signal cancels what still runs", name)
-            self._first.set()
-        elif self._second is not None:
-            log.info("%s again: cancelling what still runs", name)
-            self._second()
-
-
-class ConsoleFormatter(logging.Formatter):
-    """One line per record, and the lines of its traceback."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as text that no terminal obeys."""
-        moment = datetime.fromtimestamp(record.created).astimezone()
-        time = moment.isoformat(sep=" ", timespec="milliseconds")
-        line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
-        return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
-
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object per record."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line of JSON."""
-        values = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": redact_text(record.getMessage()),
-            "pid": record.process,
-        }
-        if record.name == job_log.name:
-            values |= {name: getattr(record, name, None) for name in RECORD_FIELDS}
-        if details := _traceback_text(record):
-            values["exception"] = details
-        return json.dumps(values)
 
 
 def log_options(command: F) -> F:
@@ -127,27 +35,6 @@ def log_options(command: F) -> F:
         help="For people or for machines.",
     )
     return level(style(command))
-
-
-def configure_logging(level: str, style: LogFormat) -> None:
-    """Send every log line of this process to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(ConsoleFormatter() if style == "console" else JsonFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-
-
-def _traceback_text(record: logging.LogRecord) -> str:
-    # Records of jobs and of child processes bring their traceback as text.
-    parts = [record.exc_text] if record.exc_text else []
-    parts += [logging.Formatter().formatException(record.exc_info)] if record.exc_info and not parts else []
-    parts += [record.stack_info] if record.stack_info else []
-    return redact_text("\n".join(parts))
-
-
-def _indented(lines: list[str]) -> list[str]:
-    """Return lines that cannot be taken for records."""
-    indent = "" if all(line.startswith("  ") for line in lines) else "  "
-    return [f"{indent}{printable(line.expandtabs())}" for line in lines]
 
 
 @click.command()
@@ -219,50 +106,13 @@ def worker(
         "cpu_max_memory": cpu_max_memory,
         "schedules": not no_schedules,
         "capture_logs": not no_job_logs,
-        "dedicated": True,
     }
-    says = (
-        "running jobs and leaving schedules to others"
-        if no_schedules
-        else "running jobs and firing schedules"
-    )
-    run_until_stopped(target, settings, says=says, log_level=log_level, log_format=log_format)
+    _run(target, settings, log_level=log_level, log_format=log_format)
 
 
-def run_until_stopped(
-    target: str, settings: WorkerSettings, *, says: str, log_level: str, log_format: LogFormat
-) -> None:
-    """Run a worker in a process of its own until it is stopped."""
+def _run(target: str, settings: WorkerSettings, *, log_level: str, log_format: LogFormat) -> None:
     configure_logging(log_level, log_format)
-    scheduler = load_scheduler(target)
-    if not scheduler.tasks:
-        log.warning("%s has no tasks; import the modules that define them where it is made", target)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        if unfinished := runner.run(_run_worker(scheduler, settings, says)):
-            # Jobs that do not end would keep the process up; another worker rescues them.
-            log.error("%d job(s) did not end; this process ends without them", unfinished)
-            logging.shutdown()
-            os._exit(ExitCode.FAILURE)
-
-
-async def _run_worker(scheduler: Scheduler, settings: WorkerSettings, says: str) -> int:
-    """Run a worker until it is stopped and return how many of its jobs would not end."""
-    with StopSignals() as signals:
-        async with scheduler.worker(**settings) as running:
-            log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), says)
-            signals.on_second(running.hurry)
-            await _first_of(signals.first(), running.asked_to_stop())
-    if running.lost is not None:
-        raise running.lost
-    return running.stats().running
-
-
-async def _first_of(*events: Coroutine[Any, Any, None]) -> None:
-    """Wait for the first of these."""
-    waiting = [asyncio.ensure_future(event) for event in events]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for waiter in waiting:
-        waiter.cancel()
+    run_until_stopped(load_scheduler(target), settings)
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:
@@ -274,14 +124,6 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
             f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE
         )
     return name, int(limit)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Return uvloop's event loop where it is installed."""
-    if importlib.util.find_spec("uvloop") is None:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
-    return factory
 
 
 @click.command(short_help="Fire schedules, and leave jobs to workers.")
@@ -298,10 +140,4 @@ def scheduler(*, target: str, log_level: str, log_format: LogFormat) -> None:
       duetime scheduler jobs:scheduler
       duetime worker jobs:scheduler --no-schedules
     """  # noqa: D301
-    run_until_stopped(
-        target,
-        {"jobs": False, "dedicated": True},
-        says="firing schedules and running no jobs",
-        log_level=log_level,
-        log_format=log_format,
-    )
+    _run(target, {"jobs": False}, log_level=log_level, log_format=log_format)

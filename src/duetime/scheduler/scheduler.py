@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved
 from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.process import run_until_stopped
+from duetime.scheduler.process_log import configure_logging
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
@@ -271,6 +274,16 @@ class Scheduler:
         del app
         async with self.worker(**settings):
             yield
+
+    def run(self, *, log_level: str = "info", **settings: Unpack[WorkerSettings]) -> None:
+        """Work until SIGINT or SIGTERM: what a script ends with, `if __name__ == "__main__": scheduler.run()`.
+
+        Running jobs have the grace time to end; a second signal cancels them. What is logged goes to standard error,
+        unless the script has said where.
+        """
+        if not logging.getLogger().handlers:
+            configure_logging(log_level)
+        run_until_stopped(self, settings)
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from duetime.cli.worker import ConsoleFormatter, JsonFormatter
+from duetime.scheduler.process_log import ConsoleFormatter, JsonFormatter
 
 
 def raised(message: str) -> logging.LogRecord:

@@ -1,0 +1,70 @@
+"""A script that ends with `scheduler.run()`, as a real process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.kit import duetime, from_json, until
+
+SCRIPT = """
+from duetime import Scheduler
+
+scheduler = Scheduler("sqlite:///jobs.db")
+
+
+@scheduler.task
+def greet(name: str) -> str:
+    return f"hello {name}"
+
+
+if __name__ == "__main__":
+    LOGGING
+    scheduler.run(concurrency=5)
+"""
+
+
+@contextmanager
+def script(folder: Path, logging: str = "pass") -> Iterator[subprocess.Popen[str]]:
+    folder.joinpath("shop.py").write_text(SCRIPT.replace("LOGGING", logging))
+    with subprocess.Popen(
+        [sys.executable, "shop.py"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_script_works_until_a_signal_stops_it(here: Path, number: signal.Signals) -> None:
+    with script(here) as process:
+        assert "working on sqlite:///jobs.db" in until(process, "stop with Ctrl-C")
+        job_id = duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip()
+        until(process, f"job {job_id} of shop.greet succeeded")
+        process.send_signal(number)
+        assert process.wait(20) == 0
+    assert from_json("jobs", "show", job_id, "--url", "sqlite:///jobs.db")["result"] == "hello Ann"
+
+
+def test_a_script_that_has_said_where_logs_go_is_obeyed(here: Path) -> None:
+    with script(
+        here, 'import logging; logging.basicConfig(level="INFO", format="MINE %(message)s")'
+    ) as process:
+        assert until(process, "stop with Ctrl-C").startswith("MINE ")
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(20) == 0
