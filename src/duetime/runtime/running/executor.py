@@ -29,7 +29,7 @@ from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, call_through
-from duetime.runtime.running.run import Run, TransactionVerdict
+from duetime.runtime.running.run import Run
 
 log = logging.getLogger("duetime.worker")
 
@@ -59,16 +59,10 @@ class Executor:
         options = handler.options
         run.timeout = options.timeout if claim.timeout is None else claim.timeout
         call = self._in_child if options.cpu else self._call
+        # No outcome is kept in a variable: it may have an exception, whose traceback leads back to this frame.
         if self._middleware:
-            outcome = await call_through(self._middleware, call, run, handler)
-        else:
-            outcome = await call(run, handler)
-        if run.verdict is not None:
-            return _transaction_outcome(run, run.verdict, outcome)
-        if run.stopping is not None and isinstance(outcome, Cancelled):
-            # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
-            return run.stopping
-        return outcome
+            return _judge(run, await call_through(self._middleware, call, run, handler))
+        return _judge(run, await call(run, handler))
 
     async def _call(self, run: Run, handler: Handler) -> Outcome:
         try:
@@ -134,16 +128,19 @@ class Executor:
             await self._children.take_back(child)
 
 
-def _transaction_outcome(run: Run, verdict: TransactionVerdict, outcome: Outcome) -> Outcome | Settled:
-    """Return what the handler's transaction came to, and mention what the handler did after its end."""
-    if isinstance(verdict, Settled) and not isinstance(outcome, Succeeded):
+def _judge(run: Run, outcome: Outcome) -> Outcome | Settled:
+    """Return what counts: what the handler's transaction came to, else the cause of a stop, else the outcome."""
+    if run.verdict is None:
+        # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
+        return run.stopping if run.stopping is not None and isinstance(outcome, Cancelled) else outcome
+    if isinstance(run.verdict, Settled) and not isinstance(outcome, Succeeded):
         log.warning(
             "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
             run.claim.job_id,
             run.claim.task,
             one_line(getattr(outcome, "error", None) or str(outcome)),
         )
-    return verdict
+    return run.verdict
 
 
 async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,8 @@ async def store_path(tmp_path: Path) -> Path:
     store = open_store(f"sqlite:///{path}")
     await store.open()
     await store.close()
-    assert sqlite3.connect(path).execute("PRAGMA quick_check").fetchone() == ("ok",)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA quick_check").fetchone() == ("ok",)
     return path
 
 
