@@ -232,8 +232,8 @@ def _type_parts(info: object, seen: set[type]) -> Iterator[object]:
             return
         seen.add(cls)
     for name in getattr(info, "__struct_fields__", ()):
-        value = getattr(info, name)
-        for part in value if isinstance(value, tuple) else (value,):
+        value: object = getattr(info, name)
+        for part in typing.cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,):
             yield from _type_parts(part, seen)
 
 
