@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from duetime.errors import InvalidOption
 from duetime.model.text import check_whole, shown
-from duetime.model.time import Duration, Instant, Micros, parse_duration
+from duetime.model.time import SECOND, Duration, Instant, Micros, parse_duration
 
 MAX_LIMIT: Final = 1_000_000
 MAX_RATE: Final = 1_000
 """A rate remembers each start of its window, so there cannot be too many of them."""
 
 _LONGEST_VALUE: Final = 100
+_RECHECK_AFTER: Final[Micros] = SECOND // 2
+"""When to look again at a gate that a job without a gate keeps shut: no one is told when that job has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,59 @@ class Gate:
 
 UNLIMITED: Final = Gate()
 ONE_AT_A_TIME: Final = Gate(most=1)
+
+
+@dataclass(slots=True)
+class MeasuredLimit:
+    """A gate or a limited queue, with the room it has left."""
+
+    rule: Gate
+    starts: Sequence[Instant]
+    free: int = 0
+    again_at: Instant | None = None
+    """When time alone will let in the next job."""
+
+    def measure(self, *, running: int, now: Instant, passed: int | None = None) -> None:
+        """Work out how many may pass, with how many are running; `passed`: how many of these have passed here."""
+        self.free, self.again_at = self.rule.room(running=running, starts=self.starts, now=now)
+        if passed is not None and running > passed:
+            self.again_at = now + _RECHECK_AFTER
+
+
+class LimitedJob(NamedTuple):
+    """A due job under limits; sorted, the most urgent comes first."""
+
+    priority: int
+    due_at: Instant
+    id: str
+    queue: str
+    gate: str | None
+
+
+def choose_limited(
+    waiting: Iterable[LimitedJob],
+    *,
+    gates: Mapping[str, MeasuredLimit],
+    queues: Mapping[str, MeasuredLimit],
+    wanted: Mapping[str, int],
+    most: int,
+) -> list[LimitedJob]:
+    """Let jobs pass, the most urgent first, while their gate and queue have room and that many of a queue are wanted."""
+    left = dict(wanted)
+    chosen: list[LimitedJob] = []
+    for job in sorted(waiting):
+        limits = [limit for limit in (gates.get(job.gate or ""), queues.get(job.queue)) if limit is not None]
+        if len(chosen) < most and left[job.queue] > 0 and all(limit.free for limit in limits):
+            chosen.append(job)
+            left[job.queue] -= 1
+            for limit in limits:
+                limit.free -= 1
+    return chosen
+
+
+def next_opening(limits: Iterable[MeasuredLimit]) -> Instant | None:
+    """Tell when time alone will let in the next job at one of these limits."""
+    return min((limit.again_at for limit in limits if limit.again_at is not None), default=None)
 
 
 def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTime
 from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import JobId
+from duetime.model.limits import Gate, gate_schedule
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
 from duetime.model.time import (
@@ -59,6 +60,20 @@ class LimitFacts:
     """Such as `100 per 1 minute`."""
     again_at: Instant | None
     """When the rate lets the next one start, if it is used up."""
+
+    @classmethod
+    def of(
+        cls, kind: str, name: str, rule: Gate, *, running: int, starts: Sequence[Instant], now: Instant
+    ) -> Self:
+        """Describe the limit of a `queue`, or the gate of a `task` or a schedule."""
+        schedule = gate_schedule(name) if kind == "task" else None
+        return cls(
+            what=f"{kind} {name}" if schedule is None else f"schedule {schedule}",
+            running=running,
+            most=rule.most,
+            rate=None if rule.count is None else f"{rule.count} per {describe_duration(rule.period)}",
+            again_at=rule.room(running=running, starts=starts, now=now).again_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,11 @@ class ClaimRequest:
     limits: Mapping[str, Gate] = field(default_factory=dict[str, Gate])
     """For `claim_limited`: the limits of tasks, as this worker's code has them; others have none."""
 
+    @property
+    def wanted(self) -> dict[str, int]:
+        """The queues to take jobs from, with the most from each."""
+        return {queue: most for queue, most in self.queues if most > 0}
+
 
 class NextDue(NamedTuple):
     """The store's clock and the earliest due time of a pending job, if there is one."""

@@ -1,26 +1,21 @@
-"""Limits: decides which of the waiting jobs may start, going round the gates a stretch at a time."""
+"""Limits: which of the waiting jobs may start, as one look has it, and handing them out."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final
 
 from duetime.model.explain.facts import LimitFacts
-from duetime.model.job import Claim
-from duetime.model.limits import Gate, gate_rule, gate_schedule
-from duetime.model.time import SECOND, Instant, Micros, describe_duration
-from duetime.model.worker import WorkerId
-from duetime.stores.base import ClaimRequest, LimitedClaims, QueueOutlook
+from duetime.model.job import Claim, JobId
+from duetime.model.limits import Gate, LimitedJob, MeasuredLimit, choose_limited, gate_rule, next_opening
+from duetime.model.time import Instant
+from duetime.stores.base import ClaimRequest, QueueOutlook
+from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import NamedValues
 from duetime.stores.redis.runs import read_claims
 
-_LOOK_AGAIN_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: no one is told when that one has ended."""
-_LOOKS_PER_CLAIM: Final = 20
-"""How many looks past closed gates one claim takes before it answers that it is not through."""
 _STEPS_PER_LOOK: Final = 1_000
 """How many places and jobs at them one look sees; the next look goes on from there."""
 _LATEST_JOBS_PER_LOOK: Final = 100
@@ -28,80 +23,39 @@ _LATEST_JOBS_PER_LOOK: Final = 100
 _PRUNED_GATES_PER_CALL: Final = 1_000
 
 
-@dataclass(slots=True)
-class RedisLimit:
-    """A gate or a limited queue, with the room it has left."""
+@dataclass(slots=True, kw_only=True)
+class RedisLimit(MeasuredLimit):
+    """A limit with what its room was worked out from."""
 
     name: str
-    rule: Gate
-    running: int
-    starts: str | None
-    now: InitVar[Instant]
     task: str = ""
-    free: int = field(init=False)
-    again_at: Instant | None = field(init=False)
-
-    def __post_init__(self, now: Instant) -> None:
-        self.free, self.again_at = self.rule.room(
-            running=self.running, starts=read_starts(self.starts), now=now
-        )
+    running: int
+    listed: str | None
+    """The starts as they are stored."""
 
     def seen(self) -> dict[str, object]:
         """Return what the decision was made on, and what to remember of it."""
-        period = None if self.rule.count is None else self.rule.period
         return {
             "name": self.name,
             "task": self.task,
             "running": self.running,
-            "starts": self.starts,
+            "starts": self.listed,
             "most": self.rule.most,
             "count": self.rule.count,
-            "period": period,
+            "period": None if self.rule.count is None else self.rule.period,
         }
 
 
-class LimitedJob(NamedTuple):
-    """A due job under limits; sorted, the most urgent comes first."""
-
-    priority: int
-    due_at: Instant
-    id: str
-    queue: str
-    gate: str | None
-    part: str
-    """The part of an index that lists it."""
-
-
-class RedisLimitSurvey(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisLimitSurvey(LimitSurvey):
     """What may start, as a look has it."""
 
     gates: Mapping[str, RedisLimit]
     queues: Mapping[str, RedisLimit]
-    waiting: list[LimitedJob]
-    cut: str
-    """Where the walk stopped if it is not through."""
-    now: Instant
-
-    @property
-    def again_at(self) -> Instant | None:
-        """When time alone will let in the next job."""
-        later = [b.again_at for b in (*self.queues.values(), *self.gates.values()) if b.again_at is not None]
-        return min(later, default=None)
-
-    def choose(self, demand: ClaimRequest) -> list[LimitedJob]:
-        """Let jobs pass, the most urgent first, while their gate, their queue and the worker have room."""
-        room = dict(demand.queues)
-        chosen: list[LimitedJob] = []
-        for job in sorted(self.waiting):
-            passed = [
-                b for b in (self.gates.get(job.gate or ""), self.queues.get(job.queue)) if b is not None
-            ]
-            if len(chosen) < demand.limit and room[job.queue] > 0 and all(barrier.free for barrier in passed):
-                chosen.append(job)
-                room[job.queue] -= 1
-                for barrier in passed:
-                    barrier.free -= 1
-        return chosen
+    waiting: Sequence[LimitedJob]
+    chosen: Sequence[LimitedJob]
+    parts: Mapping[JobId, str]
+    """The part of an index that lists a job."""
 
 
 def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
@@ -111,87 +65,49 @@ def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
     gates: dict[str, RedisLimit] = {}
     waiting: list[LimitedJob] = []
     for found in facts["queues"]:
-        rule = Gate(found.get("most"), found.get("count"), found.get("period") or 0)
-        barrier = RedisLimit(found["name"], rule, found["running"], found.get("starts"), now)
-        queues[barrier.name] = barrier
-        waiting += _limited_jobs(found, queue=barrier.name, gate=None)
+        name, rule = found["name"], Gate(found.get("most"), found.get("count"), found.get("period") or 0)
+        queues[name] = _measured(rule, found, name=name, now=now)
+        waiting += _limited_jobs(found, queue=name, gate=None)
     for found in facts["places"]:
         gate, task = found["gate"], found["task"]
         if gate not in gates:
-            rule = gate_rule(gate, task, demand.limits)
-            gates[gate] = RedisLimit(gate, rule, found["running"], found.get("starts"), now, task)
-            if found["running"] > found["passed"]:
-                gates[gate].again_at = now + _LOOK_AGAIN_AFTER
+            gates[gate] = _measured(
+                gate_rule(gate, task, demand.limits), found, name=gate, task=task, now=now
+            )
         waiting += _limited_jobs(found, queue=found["queue"], gate=gate)
-    return RedisLimitSurvey(gates, queues, waiting, facts["cut"], now)
+    chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
+    return RedisLimitSurvey(
+        hopeful=bool(chosen),
+        again_at=next_opening((*queues.values(), *gates.values())),
+        place=facts["cut"],
+        seen_at=now,
+        gates=gates,
+        queues=queues,
+        waiting=waiting,
+        chosen=chosen,
+        parts={
+            job["id"]: job["part"] for each in (*facts["queues"], *facts["places"]) for job in each["jobs"]
+        },
+    )
 
 
-def read_starts(text: str | None) -> list[Instant]:
-    """Read the last starts at a gate or in a queue."""
+def _measured(rule: Gate, found: NamedValues, *, name: str, task: str = "", now: Instant) -> RedisLimit:
+    listed, running = found.get("starts"), found["running"]
+    limit = RedisLimit(rule, _read_starts(listed), name=name, task=task, running=running, listed=listed)
+    limit.measure(running=running, passed=found.get("passed"), now=now)
+    return limit
+
+
+def _read_starts(text: str | None) -> list[Instant]:
     return [int(start) for start in text.split(",")] if text else []
 
 
 def _limited_jobs(found: Mapping[str, Any], *, queue: str, gate: str | None) -> list[LimitedJob]:
-    return [
-        LimitedJob(job["priority"], job["due_at"], job["id"], queue, gate, job["part"])
-        for job in found["jobs"]
-    ]
+    return [LimitedJob(job["priority"], job["due_at"], job["id"], queue, gate) for job in found["jobs"]]
 
 
-GateWalkKey: TypeAlias = tuple[WorkerId, tuple[str, ...]]
-
-
-@dataclass(slots=True)
-class GateWalk:
-    """How far one worker's walk round the gates of some tasks has come."""
-
-    after: str = ""
-    queues: frozenset[str] = frozenset()
-    """Those that every look since it began has seen."""
-    hopeless: bool = True
-    """Whether nothing was found open since it began."""
-    again: list[Instant] = field(default_factory=list[Instant])
-
-    @property
-    def proved_hopeless(self) -> bool:
-        """Whether it went from the first gate to the last and found none open."""
-        return self.hopeless and not self.after
-
-
-class RedisLimits(RedisStorePart):
+class RedisLimits(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     """A part of `RedisStore`."""
-
-    _walks: defaultdict[GateWalkKey, GateWalk]
-
-    async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
-        """Hand out due jobs that limits let through; while none may start, this writes nothing."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
-            return LimitedClaims([], None)
-        walk = self._walks[demand.worker, demand.tasks]
-        seen_at: Instant = 0
-        for _ in range(_LOOKS_PER_CLAIM):
-            found = await self._look(demand, walk)
-            seen_at = found.now
-            chosen = found.choose(demand)
-            walk.hopeless = walk.hopeless and not chosen
-            if chosen:
-                # Something may be left, and others may have been quicker: to look again costs little.
-                return LimitedClaims(await self._seize(demand, found, chosen), seen_at)
-            if walk.proved_hopeless:
-                return LimitedClaims([], min(walk.again, default=None))
-        return LimitedClaims([], seen_at)
-
-    async def prune_gates(self) -> int:
-        """Forget some of the gates that no job needs."""
-        pruned, after = 0, ""
-        for _ in range(_LOOKS_PER_CLAIM):
-            facts, _ = await self._calls.write(
-                "prune_gates", {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
-            )
-            pruned, after = pruned + facts["gone"], facts["last"]
-            if not after:
-                break
-        return pruned
 
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
@@ -199,35 +115,27 @@ class RedisLimits(RedisStorePart):
         limits = tuple(_limit_facts(found, facts["now"]) for found in facts["limits"])
         return QueueOutlook(facts["now"], facts.get("paused_at"), facts.get("paused_reason"), limits)
 
-    async def _look(self, demand: ClaimRequest, walk: GateWalk) -> RedisLimitSurvey:
-        queues = frozenset(queue for queue, most in demand.queues if most > 0)
-        if not walk.after:
-            walk.hopeless, walk.again = True, []
-        elif not queues <= walk.queues:
-            # The gates that lie behind were not looked at for these queues, so that this walk proves nothing.
-            walk.hopeless = False
-        walk.queues = queues
+    async def _prune_gates(self, after: str) -> tuple[int, str]:
+        request = {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
+        facts, _ = await self._calls.write("prune_gates", request)
+        return facts["gone"], facts["last"]
+
+    async def _survey(self, demand: ClaimRequest, place: str | None) -> RedisLimitSurvey:
         request = {
-            "queues": [queue for queue, most in demand.queues if most > 0],
+            "queues": list(demand.wanted),
             "tasks": demand.tasks,
-            "after": walk.after,
+            "after": place or "",
             "limit": demand.limit,
             "steps": _STEPS_PER_LOOK,
             "latest": _LATEST_JOBS_PER_LOOK,
         }
         facts, _ = await self._calls.read("survey", request)
-        found = read_survey(facts, demand)
-        # Gates that were found open are left behind all the same, or the first ones would starve the last.
-        walk.after = found.cut
-        walk.again += [] if found.again_at is None else [found.again_at]
-        return found
+        return read_survey(facts, demand)
 
-    async def _seize(
-        self, demand: ClaimRequest, found: RedisLimitSurvey, chosen: Sequence[LimitedJob]
-    ) -> list[Claim]:
+    async def _seize(self, demand: ClaimRequest, found: RedisLimitSurvey) -> list[Claim]:
         """Hand out what was chosen, as far as nothing else has started under the same limits meanwhile."""
-        gates = {job.gate for job in chosen if job.gate is not None}
-        queues = {job.queue for job in chosen if job.queue in found.queues}
+        gates = {job.gate for job in found.chosen if job.gate is not None}
+        queues = {job.queue for job in found.chosen if job.queue in found.queues}
         request = {
             "worker": demand.worker,
             "claim_id": demand.claim_id,
@@ -238,26 +146,17 @@ class RedisLimits(RedisStorePart):
                     "id": job.id,
                     "gate": job.gate,
                     "queue": job.queue,
-                    "part": job.part,
+                    "part": found.parts[job.id],
                     "limited": job.queue in queues,
                 }
-                for job in chosen
+                for job in found.chosen
             ],
         }
-        claims = read_claims(await self._calls.write("seize", request, rows=len(chosen)))
+        claims = read_claims(await self._calls.write("seize", request, rows=len(found.chosen)))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
 
 def _limit_facts(found: Mapping[str, Any], now: Instant) -> LimitFacts:
-
-    kind, name, count = found["kind"], found["name"], found.get("rate_count")
-    gate = Gate(found.get("most"), count, found.get("rate_period") or 0)
-    schedule = gate_schedule(name) if kind == "task" else None
-    room = gate.room(running=found["running"], starts=read_starts(found.get("starts")), now=now)
-    return LimitFacts(
-        what=f"{kind} {name}" if schedule is None else f"schedule {schedule}",
-        running=found["running"],
-        most=gate.most,
-        rate=None if count is None else f"{count} per {describe_duration(gate.period)}",
-        again_at=room.again_at,
-    )
+    rule = Gate(found.get("most"), found.get("rate_count"), found.get("rate_period") or 0)
+    starts = _read_starts(found.get("starts"))
+    return LimitFacts.of(found["kind"], found["name"], rule, running=found["running"], starts=starts, now=now)

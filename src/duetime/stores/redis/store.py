@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Self, TypeAlias
@@ -21,7 +20,7 @@ from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
 from duetime.stores.redis.copying import RedisCopying
 from duetime.stores.redis.hints import RedisHintListener
-from duetime.stores.redis.limits import GateWalk, GateWalkKey, RedisLimits
+from duetime.stores.redis.limits import RedisLimits
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
@@ -62,7 +61,6 @@ class RedisStore(
         self._namespace = namespace
         self._url = url
         self._auto_migrate = auto_migrate
-        self._walks: defaultdict[GateWalkKey, GateWalk] = defaultdict(GateWalk)
         self._identity: str | None = None
         self.moved: str | None = None
 

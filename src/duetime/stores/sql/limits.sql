@@ -122,7 +122,7 @@ FROM {each queues: name text} AS r
 
 -- name: at_gates
 -- Choose due jobs at a gate that is locked, from one range of the index, in its order.
-SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+SELECT j.priority, j.due_at, j.id, j.queue, j.gate
 FROM {each rows: task text, gate text, queue text, priority int} AS r
 CROSS JOIN {jobs} AS j {index gated}
 WHERE {at_gate} AND j.task = r.task AND j.gate = r.gate
@@ -134,7 +134,7 @@ LIMIT :most
 -- name: in_queues
 -- Choose due jobs without a gate in a limited queue that is locked, as `claim` does.
 WITH {priorities}
-SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+SELECT j.priority, j.due_at, j.id, j.queue, j.gate
 FROM {each rows: queue text} AS r
 CROSS JOIN priorities AS p
 CROSS JOIN {jobs} AS j {index claim}

@@ -9,11 +9,11 @@ from duetime.model.limits import UNLIMITED, Gate, gate_schedule
 from duetime.model.queues import QueueCensus, StateCount, StoredQueue
 from duetime.model.states import State
 from duetime.model.text import clean_text
-from duetime.model.time import Instant, describe_duration
+from duetime.model.time import Instant
 from duetime.stores.base import CancelAnswer, Hint, QueueOutlook
-from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.job_control import cancel
-from duetime.stores.sql.statements.rows import read_starts
+from duetime.stores.sql.statements.rows import read_gate, read_starts
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
 
@@ -39,7 +39,11 @@ class SqlQueues(SqlSubject):
         now, paused_at, reason = found[0]
         schedule = None if gate is None else gate_schedule(gate)
         limits = yield Query(self._sql.limits_on, {"queue": queue, "gate": gate, "schedule": schedule})
-        return QueueOutlook(now, paused_at, reason, tuple(_limit_facts(row, now) for row in limits))
+        facts = [
+            LimitFacts.of(kind, name, read_gate(*rule), running=running, starts=read_starts(starts), now=now)
+            for kind, name, *rule, starts, running in limits
+        ]
+        return QueueOutlook(now, paused_at, reason, tuple(facts))
 
     @read()
     def paused_queues(self) -> Script[Mapping[str, str | None]]:
@@ -60,7 +64,7 @@ class SqlQueues(SqlSubject):
     def queue_limits(self) -> Script[Mapping[str, Gate]]:
         """Return the limited queues with their limits."""
         found = yield Query(self._sql.queue_limits, {})
-        return {name: Gate(most, count, period or 0) for name, most, count, period in found}
+        return {name: read_gate(*rule) for name, *rule in found}
 
     @read(rows=None)
     def counts(self) -> Script[Mapping[tuple[str, State], int]]:
@@ -92,10 +96,8 @@ class SqlQueues(SqlSubject):
         ]
         return QueueCensus(
             queues=[
-                StoredQueue(
-                    name=name, paused_at=at, paused_reason=why, limit=Gate(most_at_once, count, period or 0)
-                )
-                for name, at, why, most_at_once, count, period in settings
+                StoredQueue(name=name, paused_at=at, paused_reason=why, limit=read_gate(*rule))
+                for name, at, why, *rule in settings
             ],
             tallies=tallies,
             gates_whole=sum(row[-1] for row in gated) < most,
@@ -113,17 +115,3 @@ class SqlQueues(SqlSubject):
             return 0
         answers = yield from cancel(self._sql, [row[0] for row in found], reason=reason)
         return list(answers.values()).count(CancelAnswer.CANCELLED)
-
-
-def _limit_facts(row: Row, now: Instant) -> LimitFacts:
-    kind, name, most, count, period, starts, running = row
-    gate = Gate(most, count, period or 0)
-    schedule = gate_schedule(name) if kind == "task" else None
-    room = gate.room(running=running, starts=read_starts(starts), now=now)
-    return LimitFacts(
-        what=f"{kind} {name}" if schedule is None else f"schedule {schedule}",
-        running=running,
-        most=most,
-        rate=None if count is None else f"{count} per {describe_duration(gate.period)}",
-        again_at=room.again_at,
-    )

@@ -37,7 +37,7 @@ FROM (
 
 -- name: in_queues
 -- Choose due jobs without a gate in a limited queue that is locked.
-SELECT j.id, j.gate, j.queue, j.priority, j.due_at FROM {jobs} AS j {index claim}
+SELECT j.priority, j.due_at, j.id, j.queue, j.gate FROM {jobs} AS j {index claim}
 WHERE j.queue = json_value(:rows, '$[0][0]') AND {first_of}
 ORDER BY j.priority, j.due_at, j.id LIMIT :most {skip_locked j}
 

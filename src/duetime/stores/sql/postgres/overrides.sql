@@ -56,10 +56,10 @@ RETURNING {claim_columns}
 
 -- name: at_gates
 -- Choose due jobs at gates that are locked, from each range of the index as many as may pass.
-SELECT taken.id, taken.gate, taken.queue, taken.priority, taken.due_at
+SELECT taken.priority, taken.due_at, taken.id, taken.queue, taken.gate
 FROM {each rows: task text, gate text, queue text, priority int, most int} AS r
 CROSS JOIN LATERAL (
-    SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+    SELECT j.priority, j.due_at, j.id, j.queue, j.gate
     FROM {jobs} AS j
     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.task = r.task AND j.gate = r.gate
       AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
@@ -76,13 +76,13 @@ WITH demand AS MATERIALIZED (
     FROM {each rows: queue text, most int} AS r
     WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
 )
-SELECT taken.id, taken.gate, taken.queue, taken.priority, taken.due_at
+SELECT taken.priority, taken.due_at, taken.id, taken.queue, taken.gate
 FROM demand AS d
 CROSS JOIN LATERAL (
-    SELECT ranged.id, ranged.gate, ranged.queue, ranged.priority, ranged.due_at
+    SELECT ranged.priority, ranged.due_at, ranged.id, ranged.queue, ranged.gate
     FROM generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (
-        SELECT j.id, j.gate, j.queue, j.priority, j.due_at
+        SELECT j.priority, j.due_at, j.id, j.queue, j.gate
         FROM {jobs} AS j
         WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.queue AND j.priority = p.n
           AND j.due_at <= d.now AND j.task = ANY (d.tasks)

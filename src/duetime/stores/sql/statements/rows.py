@@ -11,12 +11,13 @@ import msgspec
 
 from duetime.model.audit import AuditEntry, StoredAuditEntry, read_detail
 from duetime.model.job import Claim, NewJob, join_tags
+from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.stored import checked_claim
 from duetime.model.text import clean_text
-from duetime.model.time import Instant
+from duetime.model.time import Instant, Micros
 from duetime.model.worker import NewCommand
 from duetime.stores.sql.driver import Row, Statement
 
@@ -192,6 +193,11 @@ def read_moment(value: object) -> Instant | None:
 def read_starts(text: str | None) -> list[Instant]:
     """Read the last starts at a gate or in a queue."""
     return [] if text is None else _decode_starts(text)
+
+
+def read_gate(most: int | None, count: int | None, period: Micros | None) -> Gate:
+    """Read the limit of a queue, or the rule of a gate."""
+    return Gate(most, count, period or 0)
 
 
 def read_schedule(row: Row) -> StoredSchedule:
