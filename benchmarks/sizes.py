@@ -85,7 +85,7 @@ QUICK = replace(
     seconds=5,
 )
 
-GUARD = replace(QUICK, future=0, pairs=3, drain=5_000, singles=600, at_once=3_200, bulk=10_000, idle=20.0)
+GUARD = replace(QUICK, future=0, pairs=2, drain=5_000, singles=600, at_once=3_200, bulk=10_000, idle=20.0)
 """Just enough to see a large change; an idle worker sends one heartbeat every ten seconds."""
 
 CALLERS = 32
