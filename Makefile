@@ -6,12 +6,13 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 STORM_ARGS ?=
 
-BIN := .venv/bin
-INSTALLED := .venv/.installed
-DEMO_INSTALLED := .venv/.installed-demo
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+DEMO_INSTALLED := $(VENV)/.installed-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test unit unit-on demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +23,9 @@ test: $(INSTALLED) servers compiled ## Run the tests (JOBS=4, PYTEST_ARGS=...)
 
 unit: $(INSTALLED) servers compiled ## Run the unit tests alone, in about a minute (JOBS=4, PYTEST_ARGS=...)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal tests/unit $(PYTEST_ARGS)
+
+unit-on: ## Run the unit and conformance tests on another Python, in its own environment (PYTHON=python3.13)
+	@$(MAKE) --no-print-directory unit VENV=.venv-$(notdir $(PYTHON)) PYTEST_ARGS="tests/conformance $(PYTEST_ARGS)"
 
 demo: $(DEMO_INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo
@@ -81,13 +85,13 @@ servers: $(INSTALLED) ## Find or install the database servers that the tests sta
 	@$(BIN)/python -m tools.servers
 
 clean: ## Remove the virtual environment and all caches
-	rm -rf .venv .bench/envs .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .bench/envs .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml tools/bootstrap.py
-	@$(PYTHON) -m tools.bootstrap dev
+	@$(PYTHON) -m tools.bootstrap dev $(VENV)
 	@touch $(INSTALLED) $(DEMO_INSTALLED)
 
 # The demo needs a tenth of what development does.
 $(DEMO_INSTALLED): pyproject.toml tools/bootstrap.py
-	@$(PYTHON) -m tools.bootstrap web
+	@$(PYTHON) -m tools.bootstrap web $(VENV)
 	@touch $@

@@ -1,4 +1,4 @@
-"""Make `.venv` from the running interpreter and install the project with one of its extras.
+"""Make a virtual environment from the running interpreter, and install the project with one of its extras.
 
 Runs before anything is installed: standard library only, and a syntax that older interpreters can still
 read, so that they get a sentence and not a traceback.
@@ -14,7 +14,6 @@ from pathlib import Path
 from tools import apt
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
 OLDEST = (3, 11)
 
 
@@ -24,18 +23,19 @@ CONTENTS = {
 }
 
 
-def main(extra: str = "dev") -> None:
-    """Leave behind a `.venv` in which tests, linters and type checkers run, or with `web` the demo."""
+def main(extra: str = "dev", folder: str = ".venv") -> None:
+    """Leave behind an environment in which tests, linters and type checkers run, or with `web` the demo."""
     if sys.version_info < OLDEST:
         found = ".".join(map(str, sys.version_info[:3]))
         sys.exit(
             f"Duetime needs Python 3.11 or newer; {sys.executable} is {found}. Try: make PYTHON=python3.12"
         )
-    print(f"Installing into {VENV.name}: {CONTENTS[extra]} …", flush=True)
-    if not _usable(VENV):
+    venv = ROOT / folder
+    print(f"Installing into {venv.name}: {CONTENTS[extra]} …", flush=True)
+    if not _usable(venv):
         _ensure_ensurepip()
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(VENV)], check=True)
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(venv)], check=True)
+    pip = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", "--quiet", "--editable", f"{ROOT}[{extra}]"], check=True)
 
 

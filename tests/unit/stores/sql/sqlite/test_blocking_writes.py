@@ -191,6 +191,8 @@ def signalled(step: int, handler: Callable[[], None]) -> Iterator[threading.Even
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 tells of instructions only if the frame that begins to trace asks for them.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         yield came
