@@ -40,7 +40,10 @@ _FOLDER = peer.ROOT / ".bench" / "results"
 @click.option("--seed", type=int, help="Take the cells in the order of an earlier run.")
 @click.option("--fresh", is_flag=True, help="Forget the outcomes of earlier runs.")
 @click.option(
-    "--report", "only_report", is_flag=True, help="Measure nothing; print the tables of earlier runs."
+    "--report",
+    "only_report",
+    is_flag=True,
+    help="Measure nothing; print the tables of earlier runs, else those that are published.",
 )
 @click.option("--publish", is_flag=True, help="Write the tables and plots into the documentation.")
 @click.option(
@@ -82,13 +85,15 @@ def main(
                 "other programs are busy on this machine; the figures will be worth little", file=sys.stderr
             )
         if fresh:
-            for engine in request.engines:
-                for cell in runner.cells(request, engine):
-                    kept.forget(cell)
+            runner.forget(request, kept)
         broken = runner.run(request, kept, seed=random.randrange(10_000) if seed is None else seed)
-    print(report.tables(kept, sizes))
+    published = docs or peer.ROOT / "docs" / "reference"
+    measured = report.Measured.now(kept, sizes)
+    if only_report and not measured.cells:
+        measured = report.Measured.published(published)
+    print(report.tables(measured))
     if publish or docs:
-        for path in report.write(kept, sizes, docs or peer.ROOT / "docs" / "reference"):
+        for path in report.write(measured, published):
             print(path, file=sys.stderr)
     for failure in broken:
         print(f"Duetime went wrong: {failure}", file=sys.stderr)

@@ -58,6 +58,13 @@ def cells(request: Request, engine: Engine) -> list[Cell]:
     return found
 
 
+def forget(request: Request, results: Results) -> None:
+    """Remove the outcomes of everything that is asked for."""
+    for engine in request.engines:
+        for cell in cells(request, engine):
+            results.forget(cell)
+
+
 def run(request: Request, results: Results, *, seed: int) -> list[str]:
     """Measure what is not measured yet; return what went wrong with our own runs."""
     todo = {

@@ -87,7 +87,7 @@ def gathered(
     measured = {name for where, name, what, _ in found if (where, what) == (engine, workload.name)}
     rows = [row(system.name, system.title, ours=system.ours) for system in systems if system.name in measured]
     if LIMIT in measured:
-        rows.append(row(LIMIT, "limit"))
+        rows.append(row(LIMIT, "driver alone"))
     return Sheet(
         workload=workload, columns=columns, rows=tuple(sorted(rows, key=lambda row: _rank(row, columns)))
     )

@@ -19,8 +19,12 @@ def measured(folder: Path) -> Results:
     return results
 
 
+def page_of(folder: Path) -> str:
+    return report.page(report.Measured.now(measured(folder), TINY))
+
+
 def test_the_page_shows_plots_tables_and_what_went_wrong(tmp_path: Path) -> None:
-    text = report.page(measured(tmp_path), TINY)
+    text = page_of(tmp_path)
     assert "![Enqueue to start, SQLite](peers/start-sqlite.svg)" in text
     assert "| Huey | **12.0** | **20.0** | 2 missing |" in text
     assert "A chip" in text
@@ -28,20 +32,23 @@ def test_the_page_shows_plots_tables_and_what_went_wrong(tmp_path: Path) -> None
 
 
 def test_the_page_names_every_system_and_every_workload(tmp_path: Path) -> None:
-    text = report.page(Results(tmp_path), TINY)
+    text = page_of(tmp_path)
     assert all(system.settings in text for system in SYSTEMS)
     assert all(f"`{name}`" in text and workload.title in text for name, workload in WORKLOADS.items())
 
 
-def test_without_outcomes_the_text_is_written_around_the_figures_of_before(tmp_path: Path) -> None:
-    page = tmp_path / "peers.md"
-    page.write_text("Old text.\n\n## What we have seen\n\nOld figures.\n")
-    assert list(report.write(Results(tmp_path / "none"), TINY, tmp_path)) == [page]
-    assert page.read_text().startswith("# Duetime next to other schedulers")
-    assert page.read_text().endswith("\n## What we have seen\n\nOld figures.\n")
+def test_the_page_begins_with_duetime_next_to_the_best_of_the_others(tmp_path: Path) -> None:
+    results = measured(tmp_path)
+    for system, p50 in (("duetime-sqlite", 2.5), ("apscheduler3", 14.0), ("limit", 1.0)):
+        cell = Cell(engine="sqlite", system=system, workload="start", variant="idle")
+        results.save(cell, Outcome(figures={"p50": p50}))
+    summary = report.page(report.Measured.now(results, TINY)).partition("\n## ")[0]
+    assert "| enqueue to start, p50, ms | **2.50** (Huey 12.0) |" in summary
 
 
-def test_the_published_page_has_the_text_of_today() -> None:
-    published = (ROOT / "docs" / "reference" / "peers.md").read_text(encoding="utf-8")
-    fixed = report.page(Results(ROOT / "none"), TINY).partition("\n## What we have seen\n")[0]
-    assert published.startswith(fixed), "write it anew: python -m benchmarks.peers --report --publish"
+def test_the_published_page_is_made_from_the_published_figures() -> None:
+    folder = ROOT / "docs" / "reference"
+    whole = report.page(report.Measured.published(folder))
+    assert whole == (folder / "peers.md").read_text(encoding="utf-8"), (
+        "write it anew: python -m benchmarks.peers --report --publish"
+    )

@@ -32,9 +32,9 @@ def drawn(found: Sheet, *, title: str) -> ET.Element:
     return ET.fromstring(sheet.svg(found, title=title))  # noqa: S314 - our own text
 
 
-def test_the_best_system_comes_first_and_the_limit_last() -> None:
+def test_the_best_system_comes_first_and_the_driver_alone_last() -> None:
     found = sheet_of(drains(huey=200.0, duetime_sqlite=300.0, limit=900.0))
-    assert [row.title for row in found.rows] == ["Duetime", "Huey", "limit"]
+    assert [row.title for row in found.rows] == ["Duetime", "Huey", "driver alone"]
     assert found.best(0) == 300.0
 
 
@@ -109,5 +109,5 @@ def test_a_plot_is_well_formed_and_shows_every_system(workload: str) -> None:
     texts = [text.text for text in picture.iter(f"{SVG}text")]
     plotted = sum(column.plotted for column in about.columns)
     assert texts[0] == "A < B & C"
-    assert all(texts.count(name) == plotted for name in ("Huey", "Duetime", "limit"))
+    assert all(texts.count(name) == plotted for name in ("Huey", "Duetime", "driver alone"))
     assert len([bar for bar in picture.iter(f"{SVG}rect") if bar.get("class") == "ours"]) == plotted
