@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit unit-on demo bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test unit unit-on demo demo-time bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ unit-on: ## Run the unit and conformance tests on another Python, in its own env
 
 demo: $(DEMO_INSTALLED) ## Start the example application (PORT=10001)
 	PORT=$(PORT) $(BIN)/python -m duetime.demo
+
+demo-time: ## Measure the time from git clone to the demo's first answer
+	@$(PYTHON) -m tools.demo_time
 
 bench: $(INSTALLED) servers ## Measure (BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
