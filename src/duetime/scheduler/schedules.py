@@ -45,7 +45,6 @@ from duetime.scheduler.schedule_changes import (
 from duetime.scheduler.schedule_files import (
     ScheduleExport,
     ScheduleImport,
-    ScheduleImporter,
     export_schedules,
     import_schedules,
 )
@@ -277,13 +276,16 @@ class Schedules:
         Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
         taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
         """
-        asks, store = actor_name(by), self._store()
-        tasks = self._registry.handlers if check else None
-        now, stored = await store.now(), await store.schedules()
-        importer = ScheduleImporter(tasks, stored=stored, pace=self._pace, now=now, source=source)
-        plans, notes = importer.read(text, format)
-        done = await import_schedules(store, plans, who=asks, dry_run=dry_run)
-        return ScheduleImport(schedules=done, notes=notes)
+        return await import_schedules(
+            self._store(),
+            text,
+            format,
+            tasks=self._registry.handlers if check else None,
+            pace=self._pace,
+            source=source,
+            who=actor_name(by),
+            dry_run=dry_run,
+        )
 
     def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):

@@ -6,11 +6,11 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from duetime.errors import InvalidName, InvalidTrigger, InvalidValue
-from duetime.model.schedule.files import FileText, written_schedule
+from duetime.model.schedule.files import ScheduleDocument, written_schedule
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.text import MAX_NAME, check_name, printable, shown
 from duetime.model.triggers.cron import cron
@@ -41,23 +41,11 @@ _PLAIN: Final = written_schedule(
 """A schedule of which a line says everything."""
 
 
-class CrontabLine(NamedTuple):
-    """A schedule in a crontab, or what is wrong with its line."""
+def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[str]]:
+    """Return the text of a crontab, how many schedules it has, and what a crontab cannot say.
 
-    number: int
-    entry: Mapping[str, Any] | InvalidValue
-
-
-class Crontab(NamedTuple):
-    """What a crontab says."""
-
-    lines: list[CrontabLine]
-    notes: list[str]
-    """What it says besides, and what comes of that."""
-
-
-def write_crontab(schedules: Iterable[StoredSchedule]) -> FileText:
-    """Return the text of a crontab, and what a crontab cannot say; nothing in a row makes a line of its own."""
+    Nothing in a row makes a line of its own.
+    """
     lines, notes, zone, count = [_HEAD], list[str](), "UTC", 0
     for schedule in schedules:
         entry = written_schedule(schedule)
@@ -89,7 +77,7 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> FileText:
             key for key, value in entry.items() if key not in _SAID_BY_LINE and value != _PLAIN.get(key)
         ]:
             notes.append(f"{schedule.name}: a crontab says nothing of its {', '.join(unsaid)}")
-    return FileText("\n".join(map(printable, lines)) + "\n", count, notes)
+    return "\n".join(map(printable, lines)) + "\n", count, notes
 
 
 def _misnamed(schedule: StoredSchedule) -> str | None:
@@ -102,13 +90,15 @@ def _misnamed(schedule: StoredSchedule) -> str | None:
     return None
 
 
-def read_crontab(text: str) -> Crontab:
+def read_crontab(text: str) -> ScheduleDocument:
     """Read a crontab line by line; a bad line is told, and the others are read all the same.
 
     A name is what `# name: ...` above the line says, else the task, and a hash of its arguments if there are any:
     the same command keeps its name when its time changes, or other lines do.
     """
-    lines, notes = list[CrontabLine](), list[str]()
+    found: dict[str, Mapping[str, Any] | InvalidValue] = {}
+    first: dict[str, int] = {}
+    notes: list[str] = []
     zone, name = "UTC", None
     # As cron does: other characters that may end a line are a part of it, or a comment could hide a schedule.
     for number, raw in enumerate([*text.split("\n"), ""], 1):
@@ -127,11 +117,17 @@ def read_crontab(text: str) -> Crontab:
                 notes.append(f"line {number}: {setting[1]} means nothing here and is left out")
         else:
             try:
-                lines.append(CrontabLine(number, _entry(line, zone=zone, name=name)))
+                entry = _entry(line, zone=zone, name=name)
+                own = entry["name"]
+                if (before := first.setdefault(own, number)) != number:
+                    raise InvalidTrigger(
+                        f"line {before} is {own!r} already; write another name above this one: # name: {own}.2"
+                    )
+                found[str(number)] = entry
             except InvalidValue as error:
-                lines.append(CrontabLine(number, error))
+                found[str(number)] = error
             name = None
-    return Crontab(list(_told_apart(lines)), notes)
+    return ScheduleDocument(found, notes)
 
 
 def _entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
@@ -176,19 +172,3 @@ def _name(task: str, arguments: str) -> str:
         return task
     digest = hashlib.sha256(arguments.encode()).hexdigest()[:_HASH]
     return f"{task[: MAX_NAME - _HASH - 1]}-{digest}"
-
-
-def _told_apart(lines: Iterable[CrontabLine]) -> Iterator[CrontabLine]:
-    """Refuse a second line under the same name."""
-    first: dict[str, int] = {}
-    for line in lines:
-        if isinstance(line.entry, InvalidValue):
-            yield line
-            continue
-        name = line.entry["name"]
-        before = first.setdefault(name, line.number)
-        if before == line.number:
-            yield line
-        else:
-            text = f"line {before} is {name!r} already; write another name above this one: # name: {name}.2"
-            yield CrontabLine(line.number, InvalidTrigger(text))

@@ -183,14 +183,13 @@ _KEYS = (
 )
 
 
-class FileText(NamedTuple):
-    """A file of schedules."""
+class ScheduleDocument(NamedTuple):
+    """What a file of schedules says."""
 
-    text: str
-    size: int
-    """How many schedules it has; what is only a comment does not count."""
+    found: Mapping[str, Mapping[str, Any] | InvalidValue]
+    """By its place in the file: each schedule, or what is wrong with it."""
     notes: list[str]
-    """What this kind of file cannot say."""
+    """What the file says besides, and what comes of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,9 +347,6 @@ def _length(micros: Micros | None) -> str | None:
     return _FOREVER if micros == FOREVER else describe_duration(micros)
 
 
-IMPORT_VERB = "import"
-
-
 def import_schedule(
     before: StoredSchedule | None,
     new: StoredSchedule,
@@ -366,12 +362,11 @@ def import_schedule(
     schedules that are new here.
     """
     change = put(before, new, trigger, who=who, now=now)
-    if change is not None:
-        entry = None if change.entry is None else replace(change.entry, verb=IMPORT_VERB)
-        change = replace(change, entry=entry)
+    if change is not None and change.entry is not None:
+        change = replace(change, entry=replace(change.entry, verb="import"))
+    after = new if before is None else before if change is None else change.after
     if pause is None:
         return change
-    after = new if before is None else before if change is None else change.after
     paused = replace(
         after,
         paused_at=after.paused_at or now,
@@ -384,5 +379,5 @@ def import_schedule(
     if paused == before:
         return None
     detail = {"reason": pause.reason, "until": pause.until}
-    entry = AuditEntry(verb=IMPORT_VERB, target=new.name, who=who, detail=detail)
+    entry = AuditEntry(verb="import", target=new.name, who=who, detail=detail)
     return ScheduleUpdate(before=before, after=paused, entry=entry, withdraw="schedule paused")
