@@ -46,18 +46,9 @@ class Rate:
     def __post_init__(self) -> None:
         check_whole(self.count, 1, MAX_RATE, what="the count of a rate")
         _check_by(self.by)
-        period = parse_duration(self.per, what="the period of a rate")
-        if period == 0:
+        object.__setattr__(self, "period", parse_duration(self.per, what="the period of a rate"))
+        if self.period == 0:
             raise InvalidOption("the period of a rate must be longer than 0")
-        object.__setattr__(self, "period", period)
-
-
-class GateRoom(NamedTuple):
-    """How many jobs may start now, and when time alone will let in the next."""
-
-    free: int
-    again_at: Instant | None = None
-    """`None`: at once, or when a running job has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +61,19 @@ class Gate:
     by: str | None = None
     """The parameter whose values have a gate each; `None` for one gate for all."""
 
-    def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> GateRoom:
-        """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
+    def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> tuple[int, Instant | None]:
+        """Return how many may pass now, and when time alone will let in the next; `None` if that does not.
 
+        A start counts until it is a whole period old, and no longer.
         One that lies more than a period ahead was noted before the clock was set back, and does not count either:
         otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
         if self.count is None:
-            return GateRoom(free)
+            return free, None
         recent = sorted(start for start in starts if -self.period <= now - start < self.period)
         allowed = max(0, self.count - len(recent))
-        return GateRoom(min(free, allowed), None if allowed else recent[-self.count] + self.period)
+        return min(free, allowed), None if allowed else recent[-self.count] + self.period
 
     def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
         """Return the starts to remember when these have been added; where there is no rate, those that were.

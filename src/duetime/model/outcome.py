@@ -162,8 +162,7 @@ class Settled:
     """The run has recorded its own end, so nothing is left to write."""
 
 
-_NoSuccess: TypeAlias = Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
-Outcome: TypeAlias = Succeeded | _NoSuccess
+Outcome: TypeAlias = Succeeded | Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
 
 
 class Settlement(NamedTuple):
@@ -310,11 +309,6 @@ def called_off(made: Settlement, cause: Cancelled) -> Settlement:
     )
 
 
-def crash_backoff(blames: int) -> Micros:
-    """Return the wait before a job that took its worker down is tried again: 0, 1, 4, 16 … 60 seconds."""
-    return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)
-
-
 class _Ways(NamedTuple):
     """What can become of a claim: its job goes back to wait, or ends."""
 
@@ -328,7 +322,12 @@ class _Ways(NamedTuple):
         return self.claim.expires_at is not None and self.claim.expires_at <= due_at
 
 
-def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
+def _decide(
+    ways: _Ways,
+    outcome: Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed,
+    policy: RetryPolicy,
+    rng: random.Random,
+) -> Settlement:
     match outcome:
         case Failed():
             made = _decide_failure(ways, outcome, policy, rng)
@@ -375,20 +374,20 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
     """Ask the policy, which may be the user's own code: if it raises, return the usual wait and a note."""
     try:
         wait = policy.delay(failures, rng)
-    except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
-        note = f"\n(its retry policy raised {type(problem).__name__}; the usual wait is used)"
-        return NO_RETRIES.delay(failures, rng), note
-    if type(wait) is not int or not 0 <= wait <= LONGEST_DURATION:
-        note = "\n(its retry policy gave no whole number of microseconds in range; the usual wait is used)"
-        return NO_RETRIES.delay(failures, rng), note
-    return wait, ""
+        if type(wait) is int and 0 <= wait <= LONGEST_DURATION:
+            return wait, ""
+        problem = "gave no whole number of microseconds in range"
+    except Exception as error:  # noqa: BLE001 - a run that failed must not go unrecorded
+        problem = f"raised {type(error).__name__}"
+    return NO_RETRIES.delay(failures, rng), f"\n(its retry policy {problem}; the usual wait is used)"
 
 
 def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     """Rescue: an unstarted claim goes back; a started one runs again or fails, as the task chose."""
     claim = ways.claim
     blames = claim.blames + outcome.blamed
-    wait = crash_backoff(blames)
+    # 0, 1, 4, 16 … 60 seconds, by how many workers it took down.
+    wait = min(SECOND * 4 ** (blames - 1), 60 * SECOND) if blames else 0
     if not outcome.started:
         return ways.back._replace(
             due_at=ways.now + wait if outcome.blamed else None,
