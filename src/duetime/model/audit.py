@@ -29,15 +29,10 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAuditEntry:
+class StoredAuditEntry(AuditEntry):
     """Something that was done."""
 
-    id: str
     at: Instant
-    who: str
-    verb: str
-    target: str
-    detail: Mapping[str, Any]
 
 
 def read_detail(text: str | None) -> Mapping[str, Any]:

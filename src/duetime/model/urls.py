@@ -21,7 +21,6 @@ MOST_SHOWN: Final = 20_000
 """Characters of a text that are searched for passwords and shown; the longest traceback that is kept has fewer."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}")
-_AUTHORITY_END: Final = re.compile(r"[/?#]")
 _NAME: Final = re.compile(r"[^\s\"<>@\[\\\]^`{|}]+")
 _PORTS: Final = range(1, 65_536)
 _HIDDEN: Final = "***"
@@ -30,9 +29,7 @@ _SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
 # Neither pattern backtracks, so lines of any length can be searched.
 _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
 """In quotes, as in a line of source code, a password may contain spaces."""
-_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[\w%.-]{1,60})=)[^\s&]*")
-_FIRST_WORD: Final = re.compile(r"\A\S+")
-_LAST_WORD: Final = re.compile(r"(?<!\S)\S+\Z")
+_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[^\s?&=]+)=)[^\s&]*")
 _ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
 
 
@@ -60,16 +57,6 @@ class DatabaseUrl:
     options: dict[str, str] = field(repr=False)
 
 
-class _Parts(NamedTuple):
-    """A URL as it was written."""
-
-    scheme: str
-    login: str | None
-    hosts: str
-    path: str
-    query: str
-
-
 def scheme_of(url: object) -> str:
     """Return the scheme in lower case; raise `ConfigError` if this is no URL, or an endless one."""
     if isinstance(url, str) and len(url) > LONGEST_URL:
@@ -86,15 +73,15 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
     Raises `ConfigError` for anything that is not certain, such as a password with a bare slash: read in another way, it
     would be taken for a host or a port, and a part of it be sent or shown. No message repeats what may be a password.
     """
-    parts = _split(url)
-    user, colon, password = (parts.login or "").partition(":")
+    scheme, login, hosts, path, query = _split(url)
+    user, colon, password = (login or "").partition(":")
     found = DatabaseUrl(
-        scheme=parts.scheme,
+        scheme=scheme,
         user=unquote(user) or None,
         password=unquote(password) if colon else None,
-        hosts=parse_hosts(parts.hosts),
-        path=unquote(parts.path),
-        options=parse_options(parts.query, options),
+        hosts=parse_hosts(hosts),
+        path=unquote(path),
+        options=parse_options(query, options),
     )
     if "\0" in "".join((found.user or "", found.password or "", found.path, *found.options.values())):
         raise ConfigError("the URL has a NUL (%00) in it, which no server accepts; remove it")
@@ -130,14 +117,14 @@ def redact(url: str) -> str:
         if scheme_of(url).partition("+")[0] == "sqlite":
             # A path may contain anything; only a mistaken URL of this kind has a host.
             return url if rest[:1] in {"", "/", "?"} else hidden
-        parts = _split(url)
-        parse_hosts(parts.hosts)
+        scheme, login, hosts, path, query = _split(url)
+        parse_hosts(hosts)
     except ConfigError:
         return hidden
-    user, colon, _ = (parts.login or "").partition(":")
-    login = "" if parts.login is None else f"{user}{colon and ':' + _HIDDEN}@"
-    query = "&".join(map(_redacted_option, parts.query.split("&")))
-    return f"{parts.scheme}://{login}{parts.hosts}{parts.path}{query and '?' + query}"
+    user, colon, _ = (login or "").partition(":")
+    shown_login = "" if login is None else f"{user}{colon and ':' + _HIDDEN}@"
+    shown_query = _OPTION_IN_TEXT.sub(_redacted_option, f"?{query}") if query else ""
+    return f"{scheme}://{shown_login}{hosts}{path}{shown_query}"
 
 
 def redact_text(text: str) -> str:
@@ -146,23 +133,24 @@ def redact_text(text: str) -> str:
         text = _cut(text)
     if "://" not in text and "=" not in text:
         return text
-    return _OPTION_IN_TEXT.sub(_redacted_match, _URL_IN_TEXT.sub(_redacted_login, text))
+    return _OPTION_IN_TEXT.sub(_redacted_option, _URL_IN_TEXT.sub(_redacted_login, text))
 
 
 def _cut(text: str) -> str:
     """Return the beginning and the end of a text, without the words that the cut goes through: one may be a URL."""
     half = MOST_SHOWN // 2
-    head, tail = _LAST_WORD.sub("", text[:half]), _FIRST_WORD.sub("", text[-half:])
+    head, tail = re.sub(r"(?<!\S)\S+\Z", "", text[:half]), re.sub(r"\A\S+", "", text[-half:])
     return f"{head}… {len(text) - len(head) - len(tail):,} characters cut …{tail}"
 
 
-def _split(url: str) -> _Parts:
+def _split(url: str) -> tuple[str, str | None, str, str, str]:
+    """Return the scheme, the login if there is one, the hosts, the path and the query, all as they are written."""
     scheme = scheme_of(url)
     if " " in url or not url.isprintable():
         raise ConfigError(f"the URL has a space, a line break or a control character in it; {_ENCODE}")
     rest = url.partition("://")[2]
-    end = _AUTHORITY_END.search(rest)
-    authority, behind = (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    behind = rest[len(authority) :]
     if "#" in behind or "@" in behind:
         raise ConfigError(
             f"the URL has a bare /, ? or # before its last @, or a bare # or @ behind its host; {_ENCODE}, and elsewhere "
@@ -170,7 +158,7 @@ def _split(url: str) -> _Parts:
         )
     login, at, hosts = authority.rpartition("@")
     path, _, query = behind.partition("?")
-    return _Parts(scheme, login if at else None, hosts, path, query)
+    return scheme, login if at else None, hosts, path, query
 
 
 def _host(place: str) -> UrlHost:
@@ -203,12 +191,7 @@ def _resolvable(name: str) -> bool:
     return True
 
 
-def _redacted_option(pair: str) -> str:
-    name, equals, _ = pair.partition("=")
-    return f"{name}{equals}{_HIDDEN}" if equals and _SECRETS.search(unquote(name)) else pair
-
-
-def _redacted_match(found: re.Match[str]) -> str:
+def _redacted_option(found: re.Match[str]) -> str:
     return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquote(found["name"])) else found[0]
 
 

@@ -29,8 +29,8 @@ class WorkerInfo:
     slots: int
     tasks: tuple[str, ...] = ()
     """The tasks it can run."""
-    declares: tuple[str, ...] = ()
-    """The schedules that its code declares."""
+    declares: tuple[str, ...] | None = ()
+    """The schedules that its code declares; `None` where that is not known."""
     fires: bool = False
     """Whether it fires schedules."""
 

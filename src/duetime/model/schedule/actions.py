@@ -89,7 +89,9 @@ def revise(
     elif times is not None or after.parked_at != before.parked_at:
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
         after = _from_now_on(after, now=now) if times is None else _timed(after, times, now=now)
-    detail = differences(before, after)
+    names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
+    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
+    detail = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if not detail and times is None:
         return None
     return ScheduleUpdate(
@@ -103,13 +105,6 @@ def revise(
         # Otherwise a change a moment before an occurrence would drop it.
         held=False,
     )
-
-
-def differences(before: StoredSchedule, after: StoredSchedule) -> dict[str, list[object]]:
-    """Return the fields that differ, each with what it was and what it is."""
-    names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
-    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def pause(
@@ -176,10 +171,10 @@ def deletion(before: StoredSchedule, *, who: str) -> AuditEntry:
     return AuditEntry(verb="delete", target=before.name, who=who, detail=detail)
 
 
-def _has(schedule: StoredSchedule, trigger: Trigger) -> bool:
+def _has(schedule: StoredSchedule, trigger: Trigger | None) -> bool:
     """Whether a schedule has this trigger; one that cannot be read here is another."""
     stored = trigger_if_readable(schedule.trigger)
-    return stored is not None and same_rule(stored, trigger)
+    return stored is not None and trigger is not None and same_rule(stored, trigger)
 
 
 def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> StoredSchedule:
@@ -240,17 +235,13 @@ def declare(
     was, wants = _declared_values(before), _declared_values(new)
     fresh = {name: getattr(new, name) for name in SCHEDULE_FIELDS if wants[name] != was[name]}
     after = replace(before, declared=new.declared, owner="code", parked_at=None, **fresh)
-    same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
-    times = None if same else new
-    change = revise(before, after, times, verb="declare", who=who, now=now)
+    # One that was not declared may have the same rule, wherever it counts from.
+    same = wants["trigger"] == was["trigger"] or (
+        not before.declared and _has(before, trigger_if_readable(wants["trigger"]))
+    )
+    change = revise(before, after, None if same else new, verb="declare", who=who, now=now)
     # The code may now declare what operators have already changed.
     return ScheduleUpdate(before=before, after=after) if change is None else change
-
-
-def _runs_by(schedule: StoredSchedule, declared: str) -> bool:
-    """Whether a schedule that was not declared has the trigger of a declaration, wherever it counts from."""
-    stored, written = trigger_if_readable(schedule.trigger), trigger_if_readable(declared)
-    return not schedule.declared and stored is not None and written is not None and same_rule(stored, written)
 
 
 def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
@@ -259,11 +250,8 @@ def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
     try:
         said = json.loads(schedule.declared)
     except (ValueError, RecursionError):
-        return as_it_is
-    if not isinstance(said, dict):
-        return as_it_is
-    # Earlier versions stored only the spec of the trigger.
-    return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}
+        said = None
+    return as_it_is | said if isinstance(said, dict) else as_it_is
 
 
 class CodeSchedule(NamedTuple):

@@ -9,12 +9,17 @@ from typing import Final, NamedTuple
 
 from duetime.errors import InvalidTime
 from duetime.model.job import JobId, NewJob
-from duetime.model.schedule.occurrences import OccurrenceSpan, passed_occurrences, skipped_record
+from duetime.model.schedule.occurrences import (
+    OccurrenceSpan,
+    passed_occurrences,
+    skipped_record,
+    walk_occurrences,
+)
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, to_datetime
-from duetime.model.triggers.base import NoOccurrence, Trigger
+from duetime.model.triggers.base import Trigger
 
 MOST_BACKFILLED: Final = 10_000
 
@@ -23,29 +28,22 @@ def to_backfill(
     schedule: StoredSchedule, trigger: Trigger, *, start: Instant, end: Instant, now: Instant
 ) -> list[Instant]:
     """Return the occurrences from `start` to `end`, both included, that the schedule itself will not make any more."""
-    if end > now or start > end:
-        text = (
-            f"end {_shown(end)} lies in the future; the schedule itself makes what is to come"
-            if end > now
-            else f"start {_shown(start)} lies after end {_shown(end)}"
+    if end > now:
+        raise InvalidTime(f"end {_shown(end)} lies in the future; the schedule itself makes what is to come")
+    if start > end:
+        raise InvalidTime(f"start {_shown(start)} lies after end {_shown(end)}")
+    until, shorter = min(end, schedule.fired_through), "ask for a shorter time, several times if need be"
+    found, through = walk_occurrences(trigger, start - 1, until, most=MOST_BACKFILLED + 1)
+    if len(found) > MOST_BACKFILLED:
+        count = trigger.count(start - 1, until)
+        raise InvalidTime(
+            f"{schedule.name} has {f'more than {MOST_BACKFILLED:,}' if count is None else f'{count:,}'} occurrences in "
+            f"this time, and at most {MOST_BACKFILLED:,} are made up for in one go; {shorter}"
         )
-        raise InvalidTime(text)
-    until = min(end, schedule.fired_through)
-    found: list[Instant] = []
-    occurrence = trigger.first(start - 1, until=until)
-    while not isinstance(occurrence, NoOccurrence) and occurrence <= until:
-        if len(found) == MOST_BACKFILLED:
-            count = trigger.count(start - 1, until)
-            number = f"more than {MOST_BACKFILLED:,}" if count is None else f"{count:,}"
-            text = f"{schedule.name} has {number} occurrences in this time, and at most {MOST_BACKFILLED:,} are made up for in one go"
-            raise InvalidTime(f"{text}; ask for a shorter time, several times if need be")
-        found.append(occurrence)
-        occurrence = trigger.first(occurrence, until=until)
-    if isinstance(occurrence, NoOccurrence) and occurrence.through < until:
-        text = (
-            f"which occurrences {schedule.name} has after {_shown(occurrence.through)} takes too long to tell"
+    if through < until:
+        raise InvalidTime(
+            f"which occurrences {schedule.name} has after {_shown(through)} takes too long to tell; {shorter}"
         )
-        raise InvalidTime(f"{text}; ask for a shorter time, several times if need be")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
-from typing import Final, NamedTuple
+from typing import Final
 
 from duetime.errors import InvalidOption
 from duetime.model.job import NewJob
@@ -74,7 +74,10 @@ def _decide(
     schedule: StoredSchedule, trigger: Trigger, occurrence: Instant, *, now: Instant
 ) -> Firing | None:
     if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
-        return _pause(schedule)
+        # What is due waits until the schedule is resumed.
+        failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
+        paused = _firing(schedule, trigger, schedule.fired_through, ())
+        return replace(paused, next_at=schedule.next_at, pause=f"{failures} in a row")
     if occurrence <= now:
         return _catch_up(schedule, trigger, now)
     if not may_plant(schedule):
@@ -101,20 +104,6 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
     return replace(then, expected=schedule.fired_through, jobs=jobs + then.jobs, resumes=True)
 
 
-def _pause(schedule: StoredSchedule) -> Firing:
-    """Pause the schedule; what is due waits until it is resumed."""
-    failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
-    return Firing(
-        name=schedule.name,
-        rev=schedule.rev,
-        expected=schedule.fired_through,
-        fired_through=schedule.fired_through,
-        next_at=schedule.next_at,
-        jobs=(),
-        pause=f"{failures} in a row",
-    )
-
-
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
     """Make jobs of the occurrences that have fallen due, as far as the policies let them run, and few records of the rest."""
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
@@ -123,28 +112,27 @@ def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firin
     due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.latest:
         # There are more than one walk can pass, or the search has not found one yet.
-        return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRED)))
+        return _firing(schedule, trigger, due.through, _records(schedule, MISFIRED, due.earlier))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
-    missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
-    chosen = admit(schedule, timely)
+    before, run, behind = admit(schedule, timely)
     jobs = (
-        *_records(schedule, missed, MISFIRED),
-        *_records(schedule, _joined(None, chosen.before), OVERLAPPED),
-        *_runs(schedule, trigger, chosen.run),
-        *_records(schedule, _joined(None, chosen.behind), OVERLAPPED),
+        *_records(schedule, MISFIRED, due.earlier, due.latest[: len(due.latest) - len(timely)]),
+        *_records(schedule, OVERLAPPED, None, before),
+        *_runs(schedule, trigger, run),
+        *_records(schedule, OVERLAPPED, None, behind),
     )
-    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(chosen.run)
+    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(run)
     return _firing(schedule, trigger, due.latest[-1], jobs, cancels=cancels)
 
 
-def _joined(span: OccurrenceSpan | None, more: Sequence[Instant]) -> OccurrenceSpan | None:
-    if not more:
-        return span
-    return OccurrenceSpan(span.first if span else more[0], more[-1], (span.count if span else 0) + len(more))
-
-
-def _records(schedule: StoredSchedule, span: OccurrenceSpan | None, reason: str) -> list[NewJob]:
-    return [] if span is None else [skipped_record(schedule, span, reason=reason)]
+def _records(
+    schedule: StoredSchedule, reason: str, span: OccurrenceSpan | None, more: Sequence[Instant] = ()
+) -> tuple[NewJob, ...]:
+    """Return the one record of a span and of the occurrences after it, if there are any."""
+    if more:
+        first, count = (span.first, span.count) if span else (more[0], 0)
+        span = OccurrenceSpan(first, more[-1], count + len(more))
+    return () if span is None else (skipped_record(schedule, span, reason=reason),)
 
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
@@ -175,21 +163,15 @@ def _firing(
     )
 
 
-class Admitted(NamedTuple):
-    """Which occurrences in a row get a job, and those before and behind them that do not."""
-
-    before: Sequence[Instant]
-    run: Sequence[Instant]
-    behind: Sequence[Instant]
-
-
-def admit(schedule: StoredSchedule, occurrences: Sequence[Instant]) -> Admitted:
-    """Choose the occurrences that get a job now."""
+def admit(
+    schedule: StoredSchedule, occurrences: Sequence[Instant]
+) -> tuple[Sequence[Instant], Sequence[Instant], Sequence[Instant]]:
+    """Choose the occurrences that get a job now; return those before them, them, and those behind them."""
     if schedule.overlap == "cancel_running":
         # Each of them would cancel the one before.
-        return Admitted(occurrences[:-1], occurrences[-1:], [])
+        return occurrences[:-1], occurrences[-1:], []
     room = _room(schedule)
-    return Admitted([], occurrences[:room], [] if room is None else occurrences[room:])
+    return [], occurrences[:room], [] if room is None else occurrences[room:]
 
 
 def may_plant(schedule: StoredSchedule) -> bool:

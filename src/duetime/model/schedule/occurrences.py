@@ -11,7 +11,7 @@ from duetime.model.job import JobTerms, NewJob
 from duetime.model.limits import schedule_gate
 from duetime.model.schedule.record import StoredSchedule, standstill
 from duetime.model.states import State
-from duetime.model.time import SECOND, Instant, Micros, from_datetime, in_words
+from duetime.model.time import Instant, from_datetime, in_words
 from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
 from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.preview import Upcoming, preview
@@ -99,9 +99,6 @@ MOST_WALKED: Final = 2_000
 MOST_STEPS: Final = 5_000
 """How many steps such a walk takes at most: a few tens of milliseconds, in which nothing else runs in the process."""
 
-_SPARE = 100
-"""How many more occurrences than wanted are walked over before it is worth to count once more."""
-
 
 class PassedOccurrences(NamedTuple):
     """What has passed: the latest occurrences one by one, those before them as a span."""
@@ -119,13 +116,15 @@ def passed_occurrences(
 
     `factor` multiplies how far they are walked over, where they cannot be counted.
     """
-    walked, through = _walk(trigger, after, until, most=latest + 1)
+    walked, through = walk_occurrences(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
         return PassedOccurrences(None, walked, through)
     count = trigger.count(after, until)
     listed = _from_the_end(trigger, after, until, latest) if latest and count is not None else []
     # A search that ran out of steps may have missed the latest.
-    whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
+    whole = not latest or (
+        len(listed) == latest and walk_occurrences(trigger, listed[-1], until, most=1) == ([], until)
+    )
     if count is None or not whole:
         return _by_walking(trigger, walked, until, latest=latest, factor=factor)
     last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
@@ -138,17 +137,13 @@ def _by_walking(
     # The span of a walk that was cut off leaves out the last ones, because they may be among the latest.
     most = MOST_WALKED * factor + latest
     search = SearchBudget(until, MOST_STEPS * factor)
-    whole = False
-    while len(walked) <= most and not whole:
+    following: Instant | NoOccurrence = until
+    while len(walked) <= most:
         following = trigger.seek(walked[-1], search)
-        if isinstance(following, NoOccurrence):
-            if following.through < until:
-                break
-            whole = True
-        elif following > until:
-            whole = True
-        else:
-            walked.append(following)
+        if isinstance(following, NoOccurrence) or following > until:
+            break
+        walked.append(following)
+    whole = following.through >= until if isinstance(following, NoOccurrence) else following > until
     earlier = walked[: len(walked) - latest] if whole else walked[: min(len(walked), most) - latest]
     span = OccurrenceSpan(earlier[0], earlier[-1], len(earlier))
     if not whole:
@@ -156,7 +151,9 @@ def _by_walking(
     return PassedOccurrences(span, walked[len(earlier) :], until)
 
 
-def _walk(trigger: Trigger, after: Instant, until: Instant, *, most: int) -> tuple[list[Instant], Instant]:
+def walk_occurrences(
+    trigger: Trigger, after: Instant, until: Instant, *, most: int
+) -> tuple[list[Instant], Instant]:
     """Return at most `most` occurrences, and up to where they are all."""
     found: list[Instant] = []
     while len(found) < most:
@@ -173,18 +170,15 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
     """Return the last `number` occurrences, where there are more than that."""
     if number == 1 and (last := trigger.last(after, until)) is not None:
         return [last]
-    reach: Micros = SECOND
-    # From the end backwards, because counting over a short time is cheaper.
-    while (there := trigger.count(until - reach, until) or 0) < number and after < until - reach:
-        reach *= 2
-    low, high = max(after, until - reach), until
-    while there > 2 * number + _SPARE and high - low > 1:
+    low, high = after, until
+    # Counting gets cheaper as the stretch before the end gets shorter.
+    while high - low > 1:
         middle = (low + high) // 2
-        if (fewer := trigger.count(middle, until) or 0) >= number:
-            low, there = middle, fewer
+        if (trigger.count(middle, until) or 0) >= number:
+            low = middle
         else:
             high = middle
-    return _walk(trigger, low, until, most=there)[0][-number:]
+    return walk_occurrences(trigger, low, until, most=number + 1)[0][-number:]
 
 
 def upcoming_occurrences(
