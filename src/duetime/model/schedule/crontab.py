@@ -53,16 +53,9 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[s
         arguments = json.dumps(entry["arguments"]).replace("%", r"\u0025") if "arguments" in entry else ""
         command = f"{entry['task']} {arguments}".rstrip()
         lines += ["", f"# name: {schedule.name}"]
-        if (problem := _misnamed(schedule)) is not None:
+        if (problem := _unsayable(schedule, entry)) is not None:
             lines.append(f"# {problem}: {command}")
             notes.append(f"{schedule.name}: {problem}; it is only a comment")
-            continue
-        if "cron" not in entry or _BOUNDS & entry.keys():
-            rule = trigger_from_text(schedule.trigger).describe()
-            lines.append(f"# no cron expression says all of this: {rule}: {command}")
-            notes.append(
-                f"{schedule.name} has no cron expression that says it all ({rule}); it is only a comment"
-            )
             continue
         if (wanted := entry.get("tz", "UTC")) != zone:
             lines.append(f"CRON_TZ={wanted}")
@@ -80,14 +73,16 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[s
     return "\n".join(map(printable, lines)) + "\n", count, notes
 
 
-def _misnamed(schedule: StoredSchedule) -> str | None:
-    """Say what is wrong with the names of a row that was edited by hand; `None` if they are valid."""
+def _unsayable(schedule: StoredSchedule, entry: Mapping[str, Any]) -> str | None:
+    """Say why a schedule cannot be a line: by its rule, or by names that were edited by hand; `None` if it can."""
     try:
         check_name(schedule.name, what="schedule name")
         check_name(schedule.task, what="task")
     except InvalidName as error:
         return str(error)
-    return None
+    if "cron" in entry and not _BOUNDS & entry.keys():
+        return None
+    return f"no cron expression says all of this: {trigger_from_text(schedule.trigger).describe()}"
 
 
 def read_crontab(text: str) -> ScheduleDocument:

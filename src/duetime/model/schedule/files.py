@@ -254,12 +254,18 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     """Check what a file has for one schedule; raises one of the errors for invalid values."""
     if unknown := sorted(set(entry) - _KEYS):
         raise InvalidOption(f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}")
-    name = check_name(_required(entry, "name"), what="schedule name")
-    on_crash, gate = entry.get("on_crash"), entry.get("gate")
+    if missing := [key for key in ("name", "task") if key not in entry]:
+        raise InvalidOption(f"{missing[0]} is missing")
+    name = check_name(entry["name"], what="schedule name")
+    on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
+    if not isinstance(arguments, (tuple, Mapping)):
+        raise InvalidOption(
+            f"arguments must be an object with the names of parameters, not {shown(arguments)}"
+        )
     return WantedSchedule(
         name=name,
-        task=check_name(_required(entry, "task"), what="task"),
-        arguments=_arguments(entry.get("arguments", {})),
+        task=check_name(entry["task"], what="task"),
+        arguments=arguments,
         trigger=read_trigger(entry, name=name),
         options=_options(entry),
         on_crash=None if on_crash is None else check_on_crash(on_crash),
@@ -320,25 +326,11 @@ def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
     return replace(options, job=replace(options.job, terms=terms))
 
 
-def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
-    if isinstance(value, tuple):
-        return cast("tuple[str, ...]", value)
-    if not isinstance(value, Mapping):
-        raise InvalidOption(f"arguments must be an object with the names of parameters, not {shown(value)}")
-    return cast("Mapping[str, Any]", value)
-
-
 def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
     said = cast("Mapping[str, Any]", value)
     if not isinstance(value, Mapping) or set(said) - keys:
         raise InvalidOption(f"{what} must be an object with {', '.join(sorted(keys))}, not {shown(said)}")
     return said
-
-
-def _required(entry: Mapping[str, Any], key: str) -> Any:
-    if key not in entry:
-        raise InvalidOption(f"{key} is missing")
-    return entry[key]
 
 
 def _length(micros: Micros | None) -> str | None:

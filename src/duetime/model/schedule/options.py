@@ -59,8 +59,6 @@ class ScheduleOptionValues(CommonOptionValues, total=False):
     misfire_window: Duration
     misfire_limit: int
     pause_after: int | None
-    queue: str
-    priority: int
     retries: int | None
     timeout: Duration | None
     expires: Duration | None
