@@ -21,12 +21,13 @@ from duetime.errors import (
 )
 from duetime.model.job import JobTerms
 from duetime.model.schedule.actions import SCHEDULE_FIELDS
-from duetime.model.schedule.crontab import read_crontab, write_crontab
 from duetime.model.schedule.files import (
     ScheduleDocument,
     WantedSchedule,
     import_schedule,
+    read_crontab,
     read_schedule,
+    write_crontab,
     written_schedule,
 )
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule

@@ -13,9 +13,16 @@ from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
-from duetime.model.schedule.backfill import MOST_BACKFILLED, gives_way, span_cuts, to_backfill
 from duetime.model.schedule.firing import in_turn
-from duetime.model.schedule.occurrences import backfill_job, scheduled_job, upcoming_occurrences
+from duetime.model.schedule.occurrences import (
+    MOST_BACKFILLED,
+    backfill_job,
+    gives_way,
+    scheduled_job,
+    span_cuts,
+    to_backfill,
+    upcoming_occurrences,
+)
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options, with_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State

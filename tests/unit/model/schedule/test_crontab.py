@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidName, InvalidValue
-from duetime.model.schedule import crontab as module
-from duetime.model.schedule.crontab import read_crontab, write_crontab
-from duetime.model.schedule.files import read_schedule
+from duetime.model.schedule import files as module
+from duetime.model.schedule.files import read_crontab, read_schedule, write_crontab
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron
