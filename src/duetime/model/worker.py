@@ -71,21 +71,16 @@ class NewCommand:
     id: CommandId
     """Made by the caller, so that the command can be sent again after a lost answer."""
     worker: WorkerId
-    kind: CommandKind
+    kind: str
+    """A `CommandKind`, or one that only later releases know."""
     job: JobId | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(NewCommand):
     """A command as the store has it."""
 
-    id: CommandId
-    worker: WorkerId
-    kind: str
-    """A `CommandKind`, or one that only later releases know."""
-    job: JobId | None
-    reason: str | None
     created_at: Instant
     taken_at: Instant | None
     done_at: Instant | None
