@@ -78,8 +78,22 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
     for key in ("tz", "start"):
         if entry.get(key) is not None and key not in _GOES_WITH.get(kind, ()):
             raise InvalidTrigger(f"{key} does not go with {kind}")
-    trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
-    jitter = entry.get("jitter")
+    value, tz, times, jitter = (entry.get(key) for key in (kind, "tz", "times", "jitter"))
+    start, end = (
+        None if (moment := entry.get(key)) is None else to_datetime(read_moment(moment, what=key))
+        for key in ("start", "end")
+    )
+    if kind == "every":
+        trigger = _every(value, start=start, end=end, times=times, tz=tz)
+    else:
+        trigger = _read(kind, value, tz=tz, start=start)
+        # A recurrence rule has its start already: it counts from there.
+        start = None if kind == "rrule" else start
+        if start is not None or end is not None:
+            trigger = trigger.between(start, end)
+        if times is not None:
+            check_times(times, what="times")
+            trigger = trigger.at_most(times)
     return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
 
 
@@ -128,13 +142,12 @@ def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
     return inner | own | bounds | times
 
 
-def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
-    value, tz = entry[kind], entry.get("tz")
+def _read(kind: str, value: Any, *, tz: Any, start: datetime | None) -> Trigger:
     match kind:
         case "cron":
             return cron(value, tz=tz or "UTC")
         case "rrule":
-            if (start := _moment(entry, "start")) is None:
+            if start is None:
                 raise InvalidTrigger("rrule needs a start, from which it counts")
             return rrule(value, start=start, tz=tz)
         case "at":
@@ -144,10 +157,8 @@ def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
             return trigger_from_spec(value)
 
 
-def _every(entry: Mapping[str, Any]) -> Trigger:
+def _every(value: Any, *, start: datetime | None, end: datetime | None, times: Any, tz: Any) -> Trigger:
     """Return equal intervals, or steps on the calendar for months and years."""
-    value, tz, times = entry["every"], entry.get("tz"), entry.get("times")
-    start, end = _moment(entry, "start"), _moment(entry, "end")
     steps = _STEPS.fullmatch(value.strip()) if isinstance(value, str) and value.strip() else None
     if steps is not None:
         months = int(steps[1] or 0) * _YEAR + int(steps[2] or 0)
@@ -155,23 +166,6 @@ def _every(entry: Mapping[str, Any]) -> Trigger:
     if tz is not None:
         raise InvalidTrigger("tz goes with every where it counts months or years, e.g. every: 1 month")
     return every(value, start=start, end=end, times=times)
-
-
-def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
-    """Return a trigger with the range and the number of jobs that are written with it."""
-    start = None if entry.get("rrule") is not None else _moment(entry, "start")
-    end, times = _moment(entry, "end"), entry.get("times")
-    if start is not None or end is not None:
-        trigger = trigger.between(start, end)
-    if times is not None:
-        check_times(times, what="times")
-        trigger = trigger.at_most(times)
-    return trigger
-
-
-def _moment(entry: Mapping[str, Any], key: str) -> datetime | None:
-    value = entry.get(key)
-    return None if value is None else to_datetime(read_moment(value, what=key))
 
 
 def _iso(instant: Instant) -> str:
@@ -226,6 +220,8 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
     """Return a schedule as JSON values that `read` takes; what leaves something to the task is left out."""
     terms = JobTerms.from_text(schedule.terms)
     trigger = trigger_from_text(schedule.trigger)
+    # With `all` there is no window unless it is said.
+    endless = schedule.misfire == "all" and schedule.misfire_window == LONGEST_DURATION
     entry: dict[str, Any] = {
         "name": schedule.name,
         **written_trigger(trigger, name=schedule.name),
@@ -239,7 +235,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
         "overlap": schedule.overlap,
         "overlap_limit": schedule.overlap_limit,
         "misfire": schedule.misfire,
-        "misfire_window": _written_window(schedule),
+        "misfire_window": None if endless else _length(schedule.misfire_window),
         "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
         "pause_after": schedule.pause_after,
         "tags": list(terms.tags) or None,
@@ -279,12 +275,6 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     )
 
 
-def _written_window(schedule: StoredSchedule) -> str | None:
-    # With `all` there is none unless it is said.
-    endless = schedule.misfire == "all" and schedule.misfire_window == LONGEST_DURATION
-    return None if endless else _length(schedule.misfire_window)
-
-
 def _written_pause(schedule: StoredSchedule) -> object:
     if schedule.paused_at is None:
         return None
@@ -292,7 +282,7 @@ def _written_pause(schedule: StoredSchedule) -> object:
     pause = {
         "reason": schedule.paused_reason,
         "by": schedule.paused_by,
-        "until": None if until is None else to_datetime(until).isoformat(),
+        "until": None if until is None else _iso(until),
     }
     return {key: value for key, value in pause.items() if value is not None} or True
 
@@ -338,9 +328,7 @@ def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
 
 
 def _length(micros: Micros | None) -> str | None:
-    if micros is None:
-        return None
-    return _FOREVER if micros == FOREVER else describe_duration(micros)
+    return None if micros is None else _FOREVER if micros == FOREVER else describe_duration(micros)
 
 
 def import_schedule(
