@@ -1,4 +1,4 @@
-"""Identifiers that are made before the database is asked, so that a lost answer can be looked up."""
+"""Ids that are made before the database is asked, so that a lost answer can be looked up."""
 
 from __future__ import annotations
 

@@ -14,11 +14,11 @@ from duetime.model.time import SECOND, Duration, Instant, Micros, parse_duration
 
 MAX_LIMIT: Final = 1_000_000
 MAX_RATE: Final = 1_000
-"""A rate remembers each start of its window, so there cannot be too many of them."""
+"""A rate stores each start of its window, so their number is bounded."""
 
 _LONGEST_VALUE: Final = 100
 _RECHECK_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: no one is told when that job has ended."""
+"""When to look again at a limit that a job without a gate holds: no one is told when that job ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Gate:
     """The parameter whose values have a gate each; `None` for one gate for all."""
 
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> tuple[int, Instant | None]:
-        """Return how many may pass now, and when time alone will let in the next; `None` if that does not.
+        """Return how many may start now, and when the next may start even if no job ends; `None` if that is unknown.
 
         A start counts until it is a whole period old, and no longer.
         One that lies more than a period ahead was noted before the clock was set back, and does not count either:
@@ -104,7 +104,7 @@ class MeasuredLimit:
     """When time alone will let in the next job."""
 
     def measure(self, *, running: int, now: Instant, passed: int | None = None) -> None:
-        """Work out how many may pass, with how many are running; `passed`: how many of these have passed here."""
+        """Compute how many may pass while `running` run, of which `passed` have passed here."""
         self.free, self.again_at = self.rule.room(running=running, starts=self.starts, now=now)
         if passed is not None and running > passed:
             self.again_at = now + _RECHECK_AFTER
@@ -142,7 +142,7 @@ def choose_limited(
 
 
 def next_opening(limits: Iterable[MeasuredLimit]) -> Instant | None:
-    """Tell when time alone will let in the next job at one of these limits."""
+    """Return when one of these limits lets in the next job even if no job ends."""
     return min((limit.again_at for limit in limits if limit.again_at is not None), default=None)
 
 

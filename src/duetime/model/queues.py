@@ -58,7 +58,7 @@ class StateCount(NamedTuple):
     due: bool = False
     started: bool = False
     whole: bool = True
-    """Whether there are no more of them than counted."""
+    """Whether all of them were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class StoredQueue:
 
 
 class QueueCensus(NamedTuple):
-    """What a store has counted, which may be a part of what there is where there is much."""
+    """What a store has counted; if there is a lot, it may be only a part."""
 
     queues: list[StoredQueue]
     tallies: list[StateCount]
@@ -92,7 +92,7 @@ class RegistryCount:
 
 
 def count_by_registry(census: QueueCensus, names: Iterable[str]) -> Mapping[str, RegistryCount]:
-    """Sum up by queue, those named included, and by registry."""
+    """Count jobs by queue and registry; queues in `names` are there even if they have none."""
     counts = {name: RegistryCount() for name in names}
     for tally in census.tallies:
         count = counts.setdefault(tally.queue, RegistryCount())

@@ -89,7 +89,7 @@ HEAD_BYTES: Final = 32 * 1024
 """How much of the beginning is kept."""
 TAIL_LINES: Final = 500
 TAIL_BYTES: Final = 32 * 1024
-"""How much of the end is kept, as far as the run has come."""
+"""How much of the end is kept."""
 RECORD_LINES: Final = 100
 RECORD_CHARACTERS: Final = 4_000
 """How much of one record is kept."""
@@ -120,7 +120,7 @@ class _LogPiece:
 
 
 class BoundedLog:
-    """A log of any length, handed out in pieces; no more of it than its bounds is kept."""
+    """A log of any length, handed out in pieces; only its beginning and its end are kept."""
 
     def __init__(self) -> None:
         self._next = 1

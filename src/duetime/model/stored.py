@@ -126,12 +126,12 @@ class LiveWorkers:
         return [worker for worker in self.alive if queue in worker.queues]
 
     def knows(self, task: str) -> bool | None:
-        """Tell whether one of them can run a task; `None` if none of them runs jobs."""
+        """Return whether one of them can run a task; `None` if none of them runs jobs."""
         return any(task in worker.tasks for worker in self.alive) if self.queues else None
 
 
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
-    """Return a job like one that has ended, all but its deadline, its key and its place in a schedule."""
+    """Return a job like one that has ended, without its deadline, its key and its occurrence."""
     if not old.state.terminal:
         raise JobActive(f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended")
     terms = JobTerms(
@@ -163,12 +163,12 @@ Record = TypeVar("Record")
 
 
 def row_problem(record: object) -> str | None:
-    """Say which columns of a record are of other types than they can be; `None` for a sound one."""
+    """Say which columns of a record have a wrong type; `None` if none has."""
     return ", ".join(f"{name} is {shown(getattr(record, name))}" for name in _misfits(record)) or None
 
 
 def with_blanks(record: Record) -> Record:
-    """Return a record whose columns are of the types that they can be: what is not is blank."""
+    """Return a record in which values of a wrong type are blank."""
     if not (found := _misfits(record)):
         return record
     kind: Any = type(record)
@@ -180,7 +180,7 @@ def with_blanks(record: Record) -> Record:
 
 
 def checked_claim(claim: Claim) -> Claim:
-    """Return a claim that can be decided about; one of an odd row says so, and its job ends as undecodable."""
+    """Return a claim that can be settled; one whose row cannot be read says so, and its job fails as undecodable."""
     if not _misfits_of(Claim, tuple(map(type, claim))):
         return claim
     return with_blanks(claim)._replace(problem=unreadable_row(row_problem(claim) or ""))
@@ -192,7 +192,7 @@ def unreadable_row(problem: str) -> str:
 
 
 def _misfits(record: object) -> tuple[str, ...]:
-    """Return the names of the columns that are of types which this version does not write there."""
+    """Return the columns whose values have types that this version does not write there."""
     kind: Any = type(record)
     return _misfits_of(kind, tuple([type(getattr(record, name)) for name in _expected(kind)]))
 

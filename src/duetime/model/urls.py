@@ -53,7 +53,7 @@ class DatabaseUrl:
     password: str | None = field(repr=False)
     hosts: tuple[UrlHost, ...]
     path: str
-    """What stands behind the hosts, with its slash."""
+    """What follows the hosts, with its slash."""
     options: dict[str, str] = field(repr=False)
 
 
@@ -89,7 +89,7 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
 
 
 def parse_hosts(text: str) -> tuple[UrlHost, ...]:
-    """Read hosts and their ports, parted by commas."""
+    """Read hosts and their ports, separated by commas."""
     places = text.split(",") if text else []
     if len(places) > 1 and not all(places):
         raise ConfigError("the URL has an empty place in its list of hosts; write host1:port,host2:port")
@@ -97,7 +97,7 @@ def parse_hosts(text: str) -> tuple[UrlHost, ...]:
 
 
 def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
-    """Read the part behind the question mark; refuse unknown names and empty values."""
+    """Read the part after the question mark; refuse unknown names and empty values."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
@@ -175,7 +175,7 @@ def _host(place: str) -> UrlHost:
             f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
         )
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
-        # Not repeated: without a host, this is where a password is.
+        # Not repeated in the message: without a host, a password is in this place.
         raise ConfigError(
             f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {URL_EXAMPLES}"
         )

@@ -23,7 +23,7 @@ class WorkerInfo:
     """Equal for processes that can see each other's process ids; `None` where that cannot be told."""
     pid: int
     pid_started: str | None
-    """Tells a process from a later one with the same id."""
+    """Distinguishes a process from a later one with the same id."""
     version: str
     queues: tuple[str, ...]
     slots: int

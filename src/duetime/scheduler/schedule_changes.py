@@ -1,4 +1,4 @@
-"""Writes to schedules: read, decide, compare and set, and again if another writer was faster; and who asked for them."""
+"""Writes to schedules: read, decide, compare and set, and retry if another writer was faster; and who asked for them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def read_until_written(store: Store, name: str) -> AsyncIterator[tuple[Sto
 async def write_changes(
     store: Store, changes: Sequence[ScheduleUpdate], *, whole: bool = False
 ) -> frozenset[str]:
-    """Write; once more if no answer comes, since what had been written is known by its entry."""
+    """Write, and retry once if the answer is lost: what was written already is known by its audit entry."""
     try:
         return await store.write_schedules(changes, whole=whole)
     except StoreUnavailable:
@@ -73,7 +73,7 @@ async def write_changes(
 
 
 def answer_of(change: ScheduleUpdate | None) -> ChangeAnswer:
-    """Tell what was done to a schedule that was asked for."""
+    """Return what was done to a schedule that was asked for."""
     if change is None:
         return "unchanged"
     return "created" if change.before is None else "changed"

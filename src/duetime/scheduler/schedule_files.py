@@ -114,7 +114,7 @@ def _decode(text: str, style: FileFormat) -> object:
 
 
 def _check_yaml(text: str) -> None:
-    """Raise `InvalidOption` for YAML that would take more memory or depth than its length says, before it is built."""
+    """Raise `InvalidOption` for YAML that would need far more memory than its length suggests, before it is built."""
     yaml: Any = importlib.import_module("yaml")
     depth = values = 0
     try:
@@ -164,7 +164,7 @@ class ScheduleExport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleImport:
-    """What has become of the schedules of a file, or would."""
+    """What became of the schedules of a file, or would become of them."""
 
     schedules: Mapping[str, ChangeAnswer]
     notes: tuple[str, ...]
@@ -195,7 +195,7 @@ async def export_schedules(store: Store, names: Sequence[str] | None, style: str
 
 
 def _reason_left_out(schedule: StoredSchedule) -> str | None:
-    """Return why a schedule would be wrong elsewhere: it would begin to run, or never can."""
+    """Return why a schedule must not be exported: elsewhere it would begin to run, or it never could."""
     if schedule.parked_at is not None:
         return "is parked, since no code declares it any more"
     if isinstance(trigger := schedule_trigger(schedule), UnreadableTrigger):
@@ -218,7 +218,7 @@ class _PlannedSchedule:
     known: bool
     """Whether its task is known here, so that the task's own limit counts and not the one in the file."""
     keeps_policies: bool
-    """Whether policies of a schedule that is there stay, since the file says nothing of them, as a crontab."""
+    """Whether an existing schedule keeps its policies, because the file has none, as a crontab."""
     who: str
 
     def decide(self, before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:

@@ -172,7 +172,7 @@ class Schedules:
         await change_existing(self._store(), name, decide)
 
     async def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
-        """Let a schedule fire again, from now on; one record tells what has not run meanwhile.
+        """Let a schedule fire again from now on; one record tells what did not run meanwhile.
 
         `unchanged`: it was not paused. One that is parked stays so until code declares it, or someone puts it.
         """
@@ -213,7 +213,7 @@ class Schedules:
         return await self._client.enqueue(call)
 
     async def skip(self, name: str, *, by: str | None = None) -> datetime:
-        """Have the next occurrence not run, also if its job is planted, and return when it would have been.
+        """Skip the next occurrence, even if its job is planted, and return when it would have been.
 
         Raises `NothingToSkip` for a schedule that is paused, parked or over.
         """
@@ -281,11 +281,11 @@ class Schedules:
         return [ScheduleChange.from_stored(entry) for entry in found]
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
-        """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
+        """Return how many jobs all schedules will make in the coming days, and which of them start together."""
         return await forecast_schedules(self._store(), days=days, tz=tz)
 
     async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
-        """Tell how a schedule stands, or what became of it at some time, and why; raises `ScheduleNotFound`.
+        """Explain the state of a schedule, or what it did at some time; raises `ScheduleNotFound`.
 
         A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
         """

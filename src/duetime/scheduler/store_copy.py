@@ -197,7 +197,7 @@ class _CopyRun(NamedTuple):
     identity: str
     """Of the source."""
     run: str
-    """Tells this run from others of the same copy."""
+    """Distinguishes this run from others of the same copy."""
     began: Instant
     """When the first run of the copy began."""
     who: str

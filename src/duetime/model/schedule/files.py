@@ -69,7 +69,7 @@ def written_trigger(trigger: Trigger, *, name: str) -> dict[str, Any]:
 
 
 def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
-    """Return the trigger that is written among other things; raises `InvalidTrigger`, with a caret where it can."""
+    """Return the trigger of an entry; raises `InvalidTrigger`, with a caret under the bad part if possible."""
     given = [kind for kind in _KINDS if entry.get(kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -114,7 +114,7 @@ def read_moment(value: object, *, what: str) -> Instant:
 
 
 def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the words for a spec, from the inside out; together they may mean something else when they are read."""
+    """Return the words for a spec, from the inside out; read together, they may mean something else."""
     inner: dict[str, Any] = _words(spec["trigger"]) if "trigger" in spec else {}
     bounds = {key: _iso(spec[key]) for key in ("start", "end") if key in spec}
     own: dict[str, Any]
@@ -187,7 +187,7 @@ class ScheduleDocument(NamedTuple):
     found: Mapping[str, Mapping[str, Any] | InvalidValue]
     """By its place in the file: each schedule, or what is wrong with it."""
     notes: list[str]
-    """What the file says besides, and what comes of that."""
+    """What else the file says, and what is done with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ class WantedSchedule:
 
 
 def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
-    """Return a schedule as JSON values that `read` takes; what leaves something to the task is left out."""
+    """Return a schedule as JSON values for `read_schedule`, without those that leave the choice to the task."""
     terms = JobTerms.from_text(schedule.terms)
     trigger = trigger_from_text(schedule.trigger)
     # With `all` there is no window unless it is said.
@@ -372,7 +372,7 @@ _NAMED: Final = re.compile(r"#\s*name:\s*(.*)")
 _SETTING: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
 _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
-"""What the sixth word looks like when it is a field and not a task."""
+"""What the sixth word looks like if it is a field and not a task."""
 _FIELDS: Final = 5
 _DIGEST_LENGTH: Final = 8
 _HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
@@ -437,7 +437,7 @@ def _unsayable(schedule: StoredSchedule, entry: Mapping[str, Any]) -> str | None
 
 
 def read_crontab(text: str) -> ScheduleDocument:
-    """Read a crontab line by line; a bad line is told, and the others are read all the same.
+    """Read a crontab line by line; a bad line is reported, and the others are read.
 
     A name is what `# name: ...` above the line says, else the task, and a hash of its arguments if there are any:
     the same command keeps its name when its time changes, or other lines do.
@@ -446,7 +446,7 @@ def read_crontab(text: str) -> ScheduleDocument:
     first: dict[str, int] = {}
     notes: list[str] = []
     zone, name = "UTC", None
-    # As cron does: other characters that may end a line are a part of it, or a comment could hide a schedule.
+    # As in cron, only this character ends a line; otherwise a comment could hide a schedule.
     for number, raw in enumerate([*text.split("\n"), ""], 1):
         line = raw.strip()
         named = _NAMED.fullmatch(line)

@@ -1,4 +1,4 @@
-"""The decision what a due schedule makes, by its policies for misfires and overlaps."""
+"""Decides what a due schedule makes, by its policies for misfires and overlaps."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
     if schedule.next_at is None or schedule.next_at > now + ahead:
         return None
     if searched_until(trigger, schedule.next_at) is not None:
-        # Nothing comes up to this time: the search goes on from here.
+        # There is no occurrence up to this time: the search goes on from here.
         return _firing(schedule, trigger, schedule.next_at, ())
     return _decide(schedule, trigger, schedule.next_at, now=now)
 
 
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-    """Return what corrects a next time that the trigger no longer has; `None` if it still has it.
+    """Return a correction if the trigger no longer has the stored next time; `None` if it has.
 
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
     that has come to the end of its number of jobs stays there, even if the code that made them did not count.
@@ -61,7 +61,7 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
 
 
 def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:
-    """Tell whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
+    """Whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
     if not isinstance(found, NoOccurrence):
         return next_at == found
     if found.proved:
@@ -105,13 +105,13 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
 
 
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
-    """Make jobs of the occurrences that have fallen due, as far as the policies let them run, and few records of the rest."""
+    """Make jobs for the occurrences that fell due, as far as the policies allow, and a few records for the rest."""
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
     if (most := jobs_left(trigger, made=schedule.made)) is not None:
         wanted = min(wanted, most)
     due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.latest:
-        # There are more than one walk can pass, or the search has not found one yet.
+        # There are more than one walk covers, or the search has not found one yet.
         return _firing(schedule, trigger, due.through, _records(schedule, MISFIRED, due.earlier))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
     before, run, behind = admit(schedule, timely)
@@ -166,7 +166,7 @@ def _firing(
 def admit(
     schedule: StoredSchedule, occurrences: Sequence[Instant]
 ) -> tuple[Sequence[Instant], Sequence[Instant], Sequence[Instant]]:
-    """Choose the occurrences that get a job now; return those before them, them, and those behind them."""
+    """Choose the occurrences that get a job now; return those before them, these, and those after them."""
     if schedule.overlap == "cancel_running":
         # Each of them would cancel the one before.
         return occurrences[:-1], occurrences[-1:], []

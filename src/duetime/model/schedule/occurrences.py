@@ -76,14 +76,14 @@ def jobs_left(trigger: Trigger, *, made: int) -> int | None:
 
 
 def first_occurrence_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | NoOccurrence:
-    """Return the next occurrence, or how far there is none; a schedule that has made all its jobs has none at all."""
+    """Return the next occurrence, or up to when there is none; a schedule that made all its jobs has none at all."""
     return NEVER if jobs_left(trigger, made=made) == 0 else trigger.first(instant)
 
 
 def next_look_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | None:
-    """Return when a schedule is looked at next: at its next occurrence, or where a search in vain is to go on.
+    """Return when a schedule is looked at next: at its next occurrence, or where a search without result goes on.
 
-    `None` only if it is proved that nothing comes any more.
+    `None` only if it is proved that no occurrence is left.
     """
     found = first_occurrence_after(trigger, instant, made=made)
     if isinstance(found, NoOccurrence):
@@ -109,7 +109,7 @@ class PassedOccurrences(NamedTuple):
     earlier: OccurrenceSpan | None
     latest: list[Instant]
     through: Instant
-    """Up to where this is all: not to the end if there are more than could be walked over, or a search ran out of steps."""
+    """Up to where these are all; before the end if there are too many to walk over, or a search ran out of steps."""
 
 
 def passed_occurrences(
@@ -208,7 +208,7 @@ def upcoming_occurrences(
 
 
 def _stands(schedule: StoredSchedule, occurrence: Instant) -> str | None:
-    """Say that a schedule stands still at a time."""
+    """Say why a schedule does not fire at a time, if it does not."""
     until = schedule.paused_until
     if standstill(schedule) != "paused" or until is None:
         return standstill(schedule)
@@ -246,18 +246,18 @@ def _shown(instant: Instant) -> str:
 
 
 class SpanCut(NamedTuple):
-    """What becomes of a record whose occurrences get jobs, if it is as it was read."""
+    """What becomes of a record whose occurrences get jobs, if it has not changed since it was read."""
 
     id: JobId
     was: OccurrenceSpan
     left: OccurrenceSpan | None
-    """What it goes on to stand for; `None`: for nothing."""
+    """What it stands for from now on; `None` for nothing."""
     others: tuple[NewJob, ...] = ()
-    """Records of the rest, where the jobs come in between."""
+    """Records of the rest, if the jobs split it."""
 
 
 def gives_way(record: StoredJob) -> bool:
-    """Whether nothing has run for what a record stands for: it was skipped, or cancelled before it began."""
+    """Whether nothing has run for a record: it was skipped, or cancelled before it started."""
     if record.state is State.SKIPPED:
         return True
     unstarted = record.started_at is None and not record.failures and not record.crashes
@@ -290,7 +290,7 @@ def record_span(record: StoredJob) -> OccurrenceSpan | None:
 
 
 def span_without(span: OccurrenceSpan, taken: Sequence[Instant], trigger: Trigger) -> list[OccurrenceSpan]:
-    """Return what is left of a span when some occurrences in it get jobs, in order.
+    """Return what is left of a span, in order, when some of its occurrences get jobs.
 
     Its ends and its number are what was written, whatever the trigger says now; in between, the trigger tells.
     """

@@ -38,7 +38,7 @@ _WINDOWS: dict[Misfire, Micros] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """What a schedule does besides having its trigger."""
+    """The policies of a schedule, and the options of its jobs."""
 
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
