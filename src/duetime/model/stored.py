@@ -194,7 +194,8 @@ def unreadable_row(problem: str) -> str:
 def _misfits(record: object) -> tuple[str, ...]:
     """Return the columns whose values have types that this version does not write there."""
     kind: Any = type(record)
-    return _misfits_of(kind, tuple([type(getattr(record, name)) for name in _expected(kind)]))
+    values: list[object] = [getattr(record, name) for name in _expected(kind)]
+    return _misfits_of(kind, tuple(map(type, values)))
 
 
 @cache

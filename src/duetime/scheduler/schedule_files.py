@@ -79,7 +79,7 @@ def _read_document(text: str, style: FileFormat) -> ScheduleDocument:
         return read_crontab(text)
     found: dict[str, Mapping[str, Any] | InvalidValue] = {}
     for number, entry in enumerate(_entries(_decode(text, style)), 1):
-        said = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
+        said: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
         name = said.get("name")
         place = name if isinstance(name, str) else f"schedule {number}"
         twice = found.pop(place, None) is not None
@@ -277,7 +277,7 @@ async def import_schedules(
     if not dry_run:
         decisions = {name: plan.decide for name, plan in plans.items()}
         changes = {**await change_schedules(store, decisions, whole=True)}
-    answers = {name: answer_of(changes.get(name)) for name in plans}
+    answers: dict[str, ChangeAnswer] = {name: answer_of(changes.get(name)) for name in plans}
     return ScheduleImport(schedules=answers, notes=tuple(document.notes))
 
 

@@ -258,7 +258,7 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
         raise InvalidOption(f"{missing[0]} is missing")
     name = check_name(entry["name"], what="schedule name")
     on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
-    if not isinstance(arguments, (tuple, Mapping)):
+    if not isinstance(entry.get("arguments", {}), (tuple, Mapping)):
         raise InvalidOption(
             f"arguments must be an object with the names of parameters, not {shown(arguments)}"
         )
