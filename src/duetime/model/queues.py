@@ -93,16 +93,16 @@ class RegistryCount:
 
 def count_by_registry(census: QueueCensus, names: Iterable[str]) -> Mapping[str, RegistryCount]:
     """Count jobs by queue and registry; queues in `names` are there even if they have none."""
-    counts = {name: RegistryCount() for name in names}
+    unsure = set[Registry]()
+    if not census.gates_whole:
+        unsure |= {Registry.SCHEDULED, Registry.QUEUED}
+    if not census.history_whole:
+        unsure |= set(Registry) - LIVE
+    queues = {*names, *(tally.queue for tally in census.tallies)}
+    counts = {name: RegistryCount(at_least=set(unsure)) for name in queues}
     for tally in census.tallies:
-        count = counts.setdefault(tally.queue, RegistryCount())
         registry = registry_of(tally.state, due=tally.due, started=tally.started)
-        count.jobs[registry] += tally.jobs
+        counts[tally.queue].jobs[registry] += tally.jobs
         if not tally.whole:
-            count.at_least.add(registry)
-    for count in counts.values():
-        if not census.gates_whole:
-            count.at_least |= {Registry.SCHEDULED, Registry.QUEUED}
-        if not census.history_whole:
-            count.at_least |= set(Registry) - LIVE
+            counts[tally.queue].at_least.add(registry)
     return counts

@@ -170,7 +170,12 @@ def _host(place: str) -> UrlHost:
         name, _, port = place.partition(":")
         good = ":" not in port
     name = unquote(name)
-    if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable() and _resolvable(name)):
+    try:
+        # What has no such form cannot be asked for, and drivers raise an error that says nothing.
+        name.removesuffix(".").encode("idna")
+    except UnicodeError:
+        good = good and name.startswith("/")
+    if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable()):
         raise ConfigError(
             f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
         )
@@ -180,15 +185,6 @@ def _host(place: str) -> UrlHost:
             f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {URL_EXAMPLES}"
         )
     return UrlHost(name or "localhost", int(port) if port else None)
-
-
-def _resolvable(name: str) -> bool:
-    """Whether a name can be asked for at all; otherwise drivers raise an error that says nothing."""
-    try:
-        name.removesuffix(".").encode("idna")
-    except UnicodeError:
-        return name.startswith("/")
-    return True
 
 
 def _redacted_option(found: re.Match[str]) -> str:

@@ -29,8 +29,7 @@ ScheduleDecision: TypeAlias = Callable[[StoredSchedule | None, Instant], Schedul
 
 async def change_schedule(store: Store, name: str, decide: ScheduleDecision) -> ScheduleUpdate | None:
     """Write what is decided for one schedule; return it, or `None` when nothing was to be changed."""
-    written = await change_schedules(store, {name: decide})
-    return written.get(name)
+    return (await change_schedules(store, {name: decide})).get(name)
 
 
 async def change_existing(

@@ -113,8 +113,7 @@ class Schedules:
 
         def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
             new = replace(declared.at(now), owner="user", declared="")
-            change = put(before, new, rule, who=asks, now=now)
-            return self._pace.checked(change, now=now)
+            return self._pace.checked(put(before, new, rule, who=asks, now=now), now=now)
 
         return answer_of(await change_schedule(store, name, decide))
 
@@ -146,8 +145,7 @@ class Schedules:
             after = with_options(before, values, owner=self._client)
             if args is not None or kwargs is not None:
                 after = self._with_arguments(after, *call)
-            change = edit(before, after, rule, who=asks, now=now)
-            return self._pace.checked(change, now=now)
+            return self._pace.checked(edit(before, after, rule, who=asks, now=now), now=now)
 
         return "unchanged" if await change_existing(store, name, decide) is None else "changed"
 
@@ -187,8 +185,7 @@ class Schedules:
 
         One that code declares comes back when the next worker with that code starts.
         """
-        asks = actor_name(by)
-        entry = deletion(await self._stored(name), who=asks)
+        entry = deletion(await self._stored(name), who=actor_name(by))
         if not await self._store().delete_schedule(name, entry):
             raise schedule_not_found(name)
 

@@ -53,8 +53,7 @@ def put(
     after = replace(before, **{name: getattr(new, name) for name in SCHEDULE_FIELDS})
     if before.parked_at is not None:
         after = replace(after, owner="user", declared="", parked_at=None)
-    times = None if _has(before, trigger) else new
-    return revise(before, after, times, verb="put", who=who, now=now)
+    return revise(before, after, None if _has(before, trigger) else new, verb="put", who=who, now=now)
 
 
 def edit(
@@ -136,8 +135,12 @@ def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate 
     entry = AuditEntry(verb="resume", target=before.name, who=who)
     if before.parked_at is not None:
         return ScheduleUpdate(before=before, after=after, entry=entry)
-    jobs = _missed(before, reason=PAUSED, now=now)
-    return ScheduleUpdate(before=before, after=_from_now_on(after, now=now), entry=entry, jobs=jobs)
+    return ScheduleUpdate(
+        before=before,
+        after=_from_now_on(after, now=now),
+        entry=entry,
+        jobs=_missed(before, reason=PAUSED, now=now),
+    )
 
 
 def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, ScheduleUpdate]:
@@ -150,8 +153,9 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
     fired_through = max(before.fired_through, upcoming)
-    next_at = next_look_after(trigger, fired_through, made=0)
-    after = replace(before, fired_through=fired_through, next_at=next_at)
+    after = replace(
+        before, fired_through=fired_through, next_at=next_look_after(trigger, fired_through, made=0)
+    )
     reason = f"skipped by {who}"
     change = ScheduleUpdate(
         before=before,

@@ -138,8 +138,7 @@ def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
             own = {"jitter": describe_duration(spec["most"])}
         case _:
             return {"trigger": spec}
-    times = {"times": spec["times"]} if "times" in spec else {}
-    return inner | own | bounds | times
+    return inner | own | bounds | ({"times": spec["times"]} if "times" in spec else {})
 
 
 def _read(kind: str, value: Any, *, tz: Any, start: datetime | None) -> Trigger:

@@ -19,7 +19,7 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule
+from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule, standstill
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
@@ -50,14 +50,12 @@ def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
     that has come to the end of its number of jobs stays there, even if the code that made them did not count.
     """
-    if schedule.paused_at is not None or schedule.parked_at is not None:
-        return None
-    if schedule.next_at is None and trigger.times is not None:
+    ended = schedule.next_at is None and trigger.times is not None
+    if ended or standstill(schedule) is not None:
         return None
     found = first_occurrence_after(trigger, schedule.fired_through, made=schedule.made)
-    if _agrees(schedule.next_at, found):
-        return None
-    return _firing(schedule, trigger, schedule.fired_through, ())
+    agrees = _agrees(schedule.next_at, found)
+    return None if agrees else _firing(schedule, trigger, schedule.fired_through, ())
 
 
 def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:

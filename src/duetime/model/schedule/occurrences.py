@@ -51,9 +51,11 @@ def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool
 
 def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
     """Return the one record of occurrences that do not run."""
-    count = min(span.count, MOST_IN_A_SPAN)
     return _job_of(schedule, span.last, due_at=span.last)._replace(
-        state=State.SKIPPED, reason=reason, span_first=span.first, span_count=count
+        state=State.SKIPPED,
+        reason=reason,
+        span_first=span.first,
+        span_count=min(span.count, MOST_IN_A_SPAN),
     )
 
 
