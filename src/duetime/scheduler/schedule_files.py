@@ -332,18 +332,16 @@ def _json_arguments(arguments: Mapping[str, object], *, exact: bool) -> str:
         return msgspec.to_builtins(value)
 
     try:
-        text = json.dumps(
-            arguments, allow_nan=False, default=other, ensure_ascii=False, separators=(",", ":")
-        )
-        # The object that names the arguments is no part of them.
-        problem = beyond_bounds(text.encode(), deepest=MAX_DEPTH + 1)
+        json.dumps(arguments, allow_nan=False, default=other)
+        raw = msgspec.json.encode(arguments)
     except InvalidArguments:
         raise
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments(f"the arguments cannot be written as JSON: {error}") from None
-    if problem is not None:
+    # The object that names the arguments is no part of them.
+    if (problem := beyond_bounds(raw, deepest=MAX_DEPTH + 1)) is not None:
         raise InvalidArguments(f"the arguments cannot be stored: {problem}")
-    return text
+    return raw.decode()
 
 
 def _stand_in_handler(task: str) -> Handler:
