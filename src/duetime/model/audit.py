@@ -12,7 +12,7 @@ from duetime.model.text import shown
 from duetime.model.time import Instant
 
 ITSELF = "duetime"
-"""The author of what no one asked for, such as the pause after failures in a row."""
+"""The author of changes that no one asked for, such as the pause after failures in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,19 +29,14 @@ class AuditEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAuditEntry:
+class StoredAuditEntry(AuditEntry):
     """Something that was done."""
 
-    id: str
     at: Instant
-    who: str
-    verb: str
-    target: str
-    detail: Mapping[str, Any]
 
 
 def read_detail(text: str | None) -> Mapping[str, Any]:
-    """Return the detail of an entry; one that cannot be read says so."""
+    """Return the detail of an entry, or a note that it cannot be read."""
     try:
         detail = json.loads(text or "{}")
     except (ValueError, RecursionError):

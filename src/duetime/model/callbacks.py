@@ -91,7 +91,7 @@ GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
 
 
 def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
-    """Return the callbacks among a user's options as JSON; `null` stands for one that is to be left out."""
+    """Return the callbacks among a user's options as JSON; `null` drops the one of the task."""
     said = {
         kind: None if values[option] is None else _bind(option, values[option], owner)
         for option, kind in _KINDS.items()
@@ -110,7 +110,7 @@ def overlay(defaults: str | None, own: str | None) -> str | None:
 
 
 def call_back(job: StoredJob) -> NewJob | None:
-    """Return the job to enqueue because this one has ended so; it has no callbacks itself, so chains end."""
+    """Return the callback job for a job that has ended; it has no callbacks itself, so chains end."""
     try:
         spec = json.loads(job.callbacks or "{}").get(_CALLED.get(job.state))
         if spec is None:

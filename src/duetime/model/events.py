@@ -63,7 +63,7 @@ _TRIES = {
 
 
 def kind_of(settlement: Settlement, *, cancelling: bool) -> EventKind | None:
-    """Tell which event a settlement is; `None` if it is none, as with an unused claim."""
+    """Return the kind of event for a settlement; `None` if there is none, as for an unused claim."""
     if cancelling and cancel_beats(settlement.state):
         return EventKind.JOB_CANCELLED
     if settlement.state is not State.PENDING:

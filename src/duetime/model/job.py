@@ -1,4 +1,4 @@
-"""Jobs as values: what is asked for, what is claimed, the seldom used terms that both carry, and unique keys."""
+"""Jobs as values: what is asked for, what is claimed, the rarely used terms of both, and unique keys."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ FOREVER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobTerms:
-    """The seldom used terms of a job."""
+    """The rarely used terms of a job."""
 
     expires: Micros | None = None
     """How long after its due time a job may still start."""
     tags: tuple[str, ...] = ()
     callbacks: str | None = None
-    """What to enqueue when the job ends, as JSON that stands for itself."""
+    """What to enqueue when the job ends, as JSON that needs no code to be understood."""
     gate: str | None = None
     """The fleet-wide limit the job runs under."""
     result_ttl: Micros | None = None
@@ -140,18 +140,13 @@ class NewJob(NamedTuple):
     expires_at: Instant | None = None
     """When the job expires; overrides its terms."""
 
-    @property
-    def plain(self) -> bool:
-        """Whether the job asks for nothing special."""
-        return self.terms is NO_TERMS and self.key is None and self.parent is None and self.expires_at is None
-
 
 SOON: Final[Micros] = MINUTE
-"""Workers are told of jobs that fall due within this time; they find later ones by themselves."""
+"""Workers are told of jobs that fall due within this time; they find later ones when they next look."""
 
 
 def due_soon(jobs: Iterable[NewJob], now: Instant | None) -> bool | None:
-    """Tell whether one of some new jobs falls due soon; `None` if that takes the store's clock and `now` is not known."""
+    """Return whether one of these new jobs falls due soon; `None` if that depends on the store's clock and `now` is unknown."""
     unknown = False
     for job in jobs:
         if job.state is not State.PENDING:
@@ -244,7 +239,7 @@ class KeyHolder(NamedTuple):
     until: Instant | None
 
     def holds(self, now: Instant) -> bool:
-        """Whether the key is the job's at this moment: while it lives, and past its end where it asked for that."""
+        """Whether the job holds the key now: while it lives, and after its end if it asked for that."""
         if self.finished_at is None:
             return True
         kept = self.keep is not None and now < self.finished_at + self.keep
@@ -257,9 +252,9 @@ class KeyDecision(Enum):
     JOIN = auto()
     """The other job serves the request."""
     REPLACE = auto()
-    """The other job, which waits, becomes the one that was asked for."""
+    """The other job, which has not started, becomes the one that was asked for."""
     TAKE_OVER = auto()
-    """The request is stored with the key, which the other job loses."""
+    """The request is stored with the key, and the other job loses it."""
     REFUSE = auto()
 
 
@@ -273,5 +268,5 @@ def decide_key(asked: Key, holder: KeyHolder, *, now: Instant) -> KeyDecision:
         case "raise":
             return KeyDecision.REFUSE
         case "replace":
-            # What was asked for last is never lost: one that runs, or has ended, cannot become another.
+            # The latest request is never lost: a job that runs or has ended cannot be replaced.
             return KeyDecision.REPLACE if holder.state is State.PENDING else KeyDecision.TAKE_OVER

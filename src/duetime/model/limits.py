@@ -14,11 +14,11 @@ from duetime.model.time import SECOND, Duration, Instant, Micros, parse_duration
 
 MAX_LIMIT: Final = 1_000_000
 MAX_RATE: Final = 1_000
-"""A rate remembers each start of its window, so there cannot be too many of them."""
+"""A rate stores each start of its window, so their number is bounded."""
 
 _LONGEST_VALUE: Final = 100
 _RECHECK_AFTER: Final[Micros] = SECOND // 2
-"""When to look again at a gate that a job without a gate keeps shut: no one is told when that job has ended."""
+"""When to look again at a limit that a job without a gate holds: no one is told when that job ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,9 @@ class Rate:
     def __post_init__(self) -> None:
         check_whole(self.count, 1, MAX_RATE, what="the count of a rate")
         _check_by(self.by)
-        period = parse_duration(self.per, what="the period of a rate")
-        if period == 0:
+        object.__setattr__(self, "period", parse_duration(self.per, what="the period of a rate"))
+        if self.period == 0:
             raise InvalidOption("the period of a rate must be longer than 0")
-        object.__setattr__(self, "period", period)
-
-
-class GateRoom(NamedTuple):
-    """How many jobs may start now, and when time alone will let in the next."""
-
-    free: int
-    again_at: Instant | None = None
-    """`None`: at once, or when a running job has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +61,19 @@ class Gate:
     by: str | None = None
     """The parameter whose values have a gate each; `None` for one gate for all."""
 
-    def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> GateRoom:
-        """Tell how many may pass now. A start counts until it is a whole period old, and no longer.
+    def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> tuple[int, Instant | None]:
+        """Return how many may start now, and when the next may start even if no job ends; `None` if that is unknown.
 
+        A start counts until it is a whole period old, and no longer.
         One that lies more than a period ahead was noted before the clock was set back, and does not count either:
         otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
         if self.count is None:
-            return GateRoom(free)
+            return free, None
         recent = sorted(start for start in starts if -self.period <= now - start < self.period)
         allowed = max(0, self.count - len(recent))
-        return GateRoom(min(free, allowed), None if allowed else recent[-self.count] + self.period)
+        return min(free, allowed), None if allowed else recent[-self.count] + self.period
 
     def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
         """Return the starts to remember when these have been added; where there is no rate, those that were.
@@ -112,7 +104,7 @@ class MeasuredLimit:
     """When time alone will let in the next job."""
 
     def measure(self, *, running: int, now: Instant, passed: int | None = None) -> None:
-        """Work out how many may pass, with how many are running; `passed`: how many of these have passed here."""
+        """Compute how many may pass while `running` run, of which `passed` have passed here."""
         self.free, self.again_at = self.rule.room(running=running, starts=self.starts, now=now)
         if passed is not None and running > passed:
             self.again_at = now + _RECHECK_AFTER
@@ -150,7 +142,7 @@ def choose_limited(
 
 
 def next_opening(limits: Iterable[MeasuredLimit]) -> Instant | None:
-    """Tell when time alone will let in the next job at one of these limits."""
+    """Return when one of these limits lets in the next job even if no job ends."""
     return min((limit.again_at for limit in limits if limit.again_at is not None), default=None)
 
 

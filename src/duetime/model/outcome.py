@@ -1,4 +1,4 @@
-"""What a run produced or asked for, which job is blamed when a worker dies, and the decision what to write for it."""
+"""What a run produced or asked for, which job is blamed when a worker dies, and what is written for either."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class CrashSuspect(NamedTuple):
 
 
 def blamed_job(suspects: Iterable[CrashSuspect]) -> JobId | None:
-    """Return the suspect that has been around the most deaths, or `None` when several have been around as many.
+    """Return the suspect that was present at the most deaths, or `None` if several were present at as many.
 
-    A job that kills its workers is around each of those deaths, so no other job has seen more of them.
+    A job that kills its workers is present at each of those deaths, so no other job has seen more.
     """
     found = tuple(suspects)
     most = max((suspect.crashes for suspect in found), default=0)
@@ -76,13 +76,13 @@ def is_poison(*, crashes: int, blames: int) -> bool:
 
 
 LEAST_SNOOZE: Micros = SECOND
-"""The shortest time for which a job may put itself off, which it may do without end."""
+"""The shortest time for which a job may snooze; there is no limit on how often."""
 
 MAX_SNOOZED = 100
-"""For how many claims back the tries that were put off are kept, with their logs."""
+"""How many of the latest snoozed attempts of a job are kept, with their logs."""
 
 SNOOZED = "snoozed"
-"""What the attempt of a job that was put off is called."""
+"""The outcome of an attempt that snoozed."""
 
 _EXPIRED = "expired"
 
@@ -119,14 +119,14 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The run was not made, because it would come too late."""
+    """The job was not run, because it would have started too late."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Snoozed:
-    """The handler put the job off; it costs no retry."""
+    """The handler postponed the job; this costs no retry."""
 
     wait: Micros
 
@@ -162,8 +162,7 @@ class Settled:
     """The run has recorded its own end, so nothing is left to write."""
 
 
-_NoSuccess: TypeAlias = Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
-Outcome: TypeAlias = Succeeded | _NoSuccess
+Outcome: TypeAlias = Succeeded | Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
 
 
 class Settlement(NamedTuple):
@@ -193,7 +192,7 @@ class Settlement(NamedTuple):
     calls_back: bool = False
     """Whether its callbacks are to be enqueued in the same transaction, if it has ended."""
     progress: Progress | None = None
-    """What the run said last about how far it is, if that was not written yet."""
+    """The latest progress of the run, if it was not written yet."""
     logs: tuple[NewLogPart, ...] = ()
     """The lines of the run's log that were not written yet."""
     limited: bool = False
@@ -203,7 +202,7 @@ class Settlement(NamedTuple):
 
 
 def is_plain_success(change: Settlement) -> bool:
-    """Whether there is nothing to write but that a run went well, and no one to tell."""
+    """Whether there is nothing to write but the success, and no one to notify."""
     return change.state is State.SUCCEEDED and not (
         change.limited
         or change.calls_back
@@ -215,7 +214,7 @@ def is_plain_success(change: Settlement) -> bool:
 
 
 def leaves_work(change: Settlement) -> bool:
-    """Whether a job falls due soon because of a change, so that workers are to be told."""
+    """Whether a change makes a job fall due soon, so that workers must be notified."""
     if change.new_jobs or change.calls_back:
         return True
     if change.state is not State.PENDING:
@@ -278,7 +277,7 @@ def as_stored(made: Settlement) -> Settlement:
 
 
 def expired(claim: Claim, now: Instant) -> Skipped | None:
-    """Tell whether the job of a claim has expired before it could start."""
+    """Return the outcome of a claim whose job expired before it could start; `None` if it has not."""
     late = claim.expires_at is not None and claim.expires_at <= now
     return Skipped(_EXPIRED) if late else None
 
@@ -289,9 +288,9 @@ def recalled(*, started: bool) -> Released | Interrupted:
 
 
 def cancel_beats(state: State) -> bool:
-    """Whether a job that was asked to end ends cancelled, and for that reason, when its run comes to this state.
+    """Whether a job that was asked to end is cancelled, with that reason, when its run leads to this state.
 
-    A cancel request beats going back to wait. A run that has succeeded, failed for good or come too late stays so.
+    A cancel request beats going back to pending. A run that succeeded, failed for good or was skipped stays so.
     """
     return state in {State.PENDING, State.CANCELLED}
 
@@ -310,11 +309,6 @@ def called_off(made: Settlement, cause: Cancelled) -> Settlement:
     )
 
 
-def crash_backoff(blames: int) -> Micros:
-    """Return the wait before a job that took its worker down is tried again: 0, 1, 4, 16 … 60 seconds."""
-    return 0 if blames == 0 else min(SECOND * 4 ** (blames - 1), 60 * SECOND)
-
-
 class _Ways(NamedTuple):
     """What can become of a claim: its job goes back to wait, or ends."""
 
@@ -328,7 +322,12 @@ class _Ways(NamedTuple):
         return self.claim.expires_at is not None and self.claim.expires_at <= due_at
 
 
-def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
+def _decide(
+    ways: _Ways,
+    outcome: Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed,
+    policy: RetryPolicy,
+    rng: random.Random,
+) -> Settlement:
     match outcome:
         case Failed():
             made = _decide_failure(ways, outcome, policy, rng)
@@ -375,20 +374,20 @@ def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple
     """Ask the policy, which may be the user's own code: if it raises, return the usual wait and a note."""
     try:
         wait = policy.delay(failures, rng)
-    except Exception as problem:  # noqa: BLE001 - a run that failed must not go unrecorded
-        note = f"\n(its retry policy raised {type(problem).__name__}; the usual wait is used)"
-        return NO_RETRIES.delay(failures, rng), note
-    if type(wait) is not int or not 0 <= wait <= LONGEST_DURATION:
-        note = "\n(its retry policy gave no whole number of microseconds in range; the usual wait is used)"
-        return NO_RETRIES.delay(failures, rng), note
-    return wait, ""
+        if type(wait) is int and 0 <= wait <= LONGEST_DURATION:
+            return wait, ""
+        problem = "gave no whole number of microseconds in range"
+    except Exception as error:  # noqa: BLE001 - a run that failed must not go unrecorded
+        problem = f"raised {type(error).__name__}"
+    return NO_RETRIES.delay(failures, rng), f"\n(its retry policy {problem}; the usual wait is used)"
 
 
 def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     """Rescue: an unstarted claim goes back; a started one runs again or fails, as the task chose."""
     claim = ways.claim
     blames = claim.blames + outcome.blamed
-    wait = crash_backoff(blames)
+    # 0, 1, 4, 16 … 60 seconds, by how many workers it took down.
+    wait = min(SECOND * 4 ** (blames - 1), 60 * SECOND) if blames else 0
     if not outcome.started:
         return ways.back._replace(
             due_at=ways.now + wait if outcome.blamed else None,

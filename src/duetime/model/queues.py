@@ -58,7 +58,7 @@ class StateCount(NamedTuple):
     due: bool = False
     started: bool = False
     whole: bool = True
-    """Whether there are no more of them than counted."""
+    """Whether all of them were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class StoredQueue:
 
 
 class QueueCensus(NamedTuple):
-    """What a store has counted, which may be a part of what there is where there is much."""
+    """What a store has counted; if there is a lot, it may be only a part."""
 
     queues: list[StoredQueue]
     tallies: list[StateCount]
@@ -92,17 +92,17 @@ class RegistryCount:
 
 
 def count_by_registry(census: QueueCensus, names: Iterable[str]) -> Mapping[str, RegistryCount]:
-    """Sum up by queue, those named included, and by registry."""
-    counts = {name: RegistryCount() for name in names}
+    """Count jobs by queue and registry; queues in `names` are there even if they have none."""
+    unsure = set[Registry]()
+    if not census.gates_whole:
+        unsure |= {Registry.SCHEDULED, Registry.QUEUED}
+    if not census.history_whole:
+        unsure |= set(Registry) - LIVE
+    queues = {*names, *(tally.queue for tally in census.tallies)}
+    counts = {name: RegistryCount(at_least=set(unsure)) for name in queues}
     for tally in census.tallies:
-        count = counts.setdefault(tally.queue, RegistryCount())
         registry = registry_of(tally.state, due=tally.due, started=tally.started)
-        count.jobs[registry] += tally.jobs
+        counts[tally.queue].jobs[registry] += tally.jobs
         if not tally.whole:
-            count.at_least.add(registry)
-    for count in counts.values():
-        if not census.gates_whole:
-            count.at_least |= {Registry.SCHEDULED, Registry.QUEUED}
-        if not census.history_whole:
-            count.at_least |= set(Registry) - LIVE
+            counts[tally.queue].at_least.add(registry)
     return counts

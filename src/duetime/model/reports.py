@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from duetime.errors import InvalidOption
@@ -89,7 +89,7 @@ HEAD_BYTES: Final = 32 * 1024
 """How much of the beginning is kept."""
 TAIL_LINES: Final = 500
 TAIL_BYTES: Final = 32 * 1024
-"""How much of the end is kept, as far as the run has come."""
+"""How much of the end is kept."""
 RECORD_LINES: Final = 100
 RECORD_CHARACTERS: Final = 4_000
 """How much of one record is kept."""
@@ -108,29 +108,27 @@ class LogChunk(NamedTuple):
     """Lines that were stored before and are pushed out: the first of them, and the first that stays."""
 
 
-class _LogEntry(NamedTuple):
-    line: int
-    text: str
-    lines: int
-    size: int
+@dataclass(slots=True)
+class _LogPiece:
+    """Whole records that are stored and dropped together."""
 
-    @property
-    def past(self) -> int:
-        return self.line + self.lines
+    line: int
+    texts: list[str] = field(default_factory=list[str])
+    """What was not handed out yet."""
+    lines: int = 0
+    size: int = 0
 
 
 class BoundedLog:
-    """A log of any length, handed out in pieces; no more of it than its bounds is kept."""
+    """A log of any length, handed out in pieces; only its beginning and its end are kept."""
 
     def __init__(self) -> None:
         self._next = 1
-        self._head: list[_LogEntry] = []
-        self._head_lines = HEAD_LINES
-        self._head_bytes = HEAD_BYTES
+        self._head = _LogPiece(1)
         self._tail_from: int | None = None
         """The line with which the end began, once the beginning was full."""
-        self._fresh: deque[_LogEntry] = deque()
-        self._stored: deque[_LogEntry] = deque()
+        self._fresh: deque[_LogPiece] = deque()
+        self._stored: deque[_LogPiece] = deque()
         """The pieces of the end that were handed out, without their texts."""
         self._tail_lines = 0
         self._tail_bytes = 0
@@ -139,74 +137,53 @@ class BoundedLog:
     @property
     def has_more(self) -> bool:
         """Whether there is anything left to hand out."""
-        return bool(self._head or self._fresh)
+        return bool(self._head.texts or self._fresh)
 
     def add(self, text: str) -> None:
         """Add a record."""
-        entry = _measured(self._next, text)
-        self._next = entry.past
-        if self._tail_from is None:
-            if entry.lines <= self._head_lines and entry.size <= self._head_bytes:
-                self._head_lines -= entry.lines
-                self._head_bytes -= entry.size
-                self._head.append(entry)
-                return
+        kept = _bounded(text)
+        lines, size = kept.count("\n") + 1, len(kept.encode(errors="replace")) + 1
+        piece = self._head
+        if self._tail_from is None and (piece.lines + lines > HEAD_LINES or piece.size + size > HEAD_BYTES):
             # From now on every record belongs to the end, even one that would fit, so that lines stay in order.
-            self._tail_from = entry.line
-        self._fresh.append(entry)
-        self._tail_lines += entry.lines
-        self._tail_bytes += entry.size
+            self._tail_from = self._next
+        if self._tail_from is not None:
+            last = self._fresh[-1] if self._fresh else None
+            if last is None or last.lines >= _CHUNK_LINES or last.size >= _CHUNK_BYTES:
+                self._fresh.append(_LogPiece(self._next))
+            piece = self._fresh[-1]
+            self._tail_lines += lines
+            self._tail_bytes += size
+        piece.texts.append(kept)
+        piece.lines += lines
+        piece.size += size
+        self._next += lines
         while self._tail_lines > TAIL_LINES or self._tail_bytes > TAIL_BYTES:
-            self._drop_oldest()
+            oldest = (self._stored or self._fresh).popleft()
+            self._tail_lines -= oldest.lines
+            self._tail_bytes -= oldest.size
+            if not oldest.texts:
+                self._pushed_out = oldest.line + oldest.lines
 
     def cut(self) -> list[LogChunk]:
         """Hand out what was added since the last cut."""
-        pieces = [LogChunk(self._head[0].line, _joined(self._head))] if self._head else []
-        self._head = []
-        for entry in _grouped(self._fresh):
-            self._stored.append(entry._replace(text=""))
-            pieces.append(LogChunk(entry.line, entry.text, self._take_drop()))
+        head = self._head
+        chunks = [LogChunk(head.line, "\n".join(head.texts))] if head.texts else []
+        head.texts, head.line = [], self._next
+        for piece in self._fresh:
+            drop = None
+            if self._pushed_out is not None and self._tail_from is not None:
+                drop = self._tail_from, self._pushed_out
+            chunks.append(LogChunk(piece.line, "\n".join(piece.texts), drop))
+            piece.texts, self._pushed_out = [], None
+        self._stored += self._fresh
         self._fresh.clear()
-        return pieces
-
-    def _drop_oldest(self) -> None:
-        if self._stored:
-            oldest = self._stored.popleft()
-            self._pushed_out = oldest.past
-        else:
-            oldest = self._fresh.popleft()
-        self._tail_lines -= oldest.lines
-        self._tail_bytes -= oldest.size
-
-    def _take_drop(self) -> tuple[int, int] | None:
-        past, self._pushed_out = self._pushed_out, None
-        return None if past is None or self._tail_from is None else (self._tail_from, past)
+        return chunks
 
 
-def _measured(line: int, text: str) -> _LogEntry:
-    """Cut a record that is too long, and measure what is left."""
+def _bounded(text: str) -> str:
+    """Cut a record that is too long."""
     kept = text[:RECORD_CHARACTERS]
     if kept.count("\n") >= RECORD_LINES:
         kept = "\n".join(kept.split("\n", RECORD_LINES)[:RECORD_LINES])
-    if len(kept) < len(text):
-        kept += f"… (cut, {len(text) - len(kept)} characters more)"
-    return _LogEntry(line, kept, kept.count("\n") + 1, len(kept.encode(errors="replace")) + 1)
-
-
-def _grouped(entries: deque[_LogEntry]) -> Iterator[_LogEntry]:
-    """Join records to small pieces of whole records."""
-    group: list[_LogEntry] = []
-    lines = size = 0
-    for entry in entries:
-        if group and (lines >= _CHUNK_LINES or size >= _CHUNK_BYTES):
-            yield _LogEntry(group[0].line, _joined(group), lines, size)
-            group, lines, size = [], 0, 0
-        group.append(entry)
-        lines += entry.lines
-        size += entry.size
-    if group:
-        yield _LogEntry(group[0].line, _joined(group), lines, size)
-
-
-def _joined(entries: list[_LogEntry]) -> str:
-    return "\n".join(entry.text for entry in entries)
+    return kept if kept == text else f"{kept}… (cut, {len(text) - len(kept)} characters more)"

@@ -42,15 +42,15 @@ class Remains(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """Which records may go."""
+    """Which records may be deleted."""
 
     before: Instant | None
-    """Those of jobs that ended before; `None` keeps them all."""
+    """Records of jobs that ended before this; `None` keeps them all."""
     keep_per_schedule: int = 0
     """How many of the latest occurrences of each schedule stay in any case."""
 
     def covers(self, job: Remains, *, now: Instant) -> bool:
-        """Whether a job is old enough to go, and neither its terms nor its key keep it."""
+        """Whether a job is old enough to be deleted, and neither its terms nor its key keep it."""
         if self.before is None or job.finished_at >= self.before or job.ttl == FOREVER:
             return False
         return max(job.finished_at + max(job.ttl or 0, job.keep_key or 0), job.key_until or 0) <= now
@@ -73,7 +73,7 @@ def is_over(finished_at: Instant, ttl: Micros | None, *, now: Instant) -> bool:
 
 
 def outlived(ended: Iterable[Remains], *, going: Collection[JobId], now: Instant) -> list[Remains]:
-    """Return those whose results and errors go, because they were to be kept for a shorter time than the jobs."""
+    """Return the jobs that stay, but whose results and errors have outlived their own time to live."""
     return [
         job
         for job in ended
@@ -89,7 +89,7 @@ def note_on(state: State, ttl: Micros | None) -> str | None:
 
 
 def as_of(job: StoredJob, now: Instant) -> StoredJob:
-    """Return a job without what is past its time to live, whether or not the store has dropped it yet."""
+    """Return a job without a result or error past its time to live, even if the store still has it."""
     ttl = _ttl(job.state, job.result_ttl, job.failure_ttl)
     if job.finished_at is None or not is_over(job.finished_at, ttl, now=now):
         return job

@@ -34,4 +34,4 @@ LEGAL: Mapping[State, frozenset[State]] = MappingProxyType(
         State.SKIPPED: frozenset(),
     }
 )
-"""The legal transitions; stores, drawing and property tests all read this table."""
+"""The legal transitions; the stores, the drawing in the docs and the property tests read this table."""

@@ -6,9 +6,8 @@ import typing
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, Self, TypeVar, get_args, get_origin
+from typing import Any, Self, TypeVar, cast, get_args, get_origin
 
 from duetime.errors import JobActive
 from duetime.model.ids import new_job_id
@@ -17,7 +16,7 @@ from duetime.model.states import State
 from duetime.model.task import JobOptions
 from duetime.model.text import shown
 from duetime.model.time import Instant, Micros
-from duetime.model.worker import WorkerId, WorkerState, WorkerStats
+from duetime.model.worker import WorkerInfo, WorkerState, WorkerStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,23 +89,11 @@ class StoredAttempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredWorker:
+class StoredWorker(WorkerInfo):
     """A worker as the store has it."""
 
-    id: WorkerId
     state: WorkerState
     """`dead`: its lease ran out or its process is gone."""
-    host: str
-    host_key: str | None
-    pid: int
-    pid_started: str | None
-    version: str
-    queues: tuple[str, ...]
-    tasks: tuple[str, ...]
-    declares: tuple[str, ...] | None
-    """The schedules that its code declares; `None` for code of a version that did not say so."""
-    fires: bool
-    slots: int
     started_at: Instant
     beat_at: Instant
     lease_until: Instant
@@ -139,12 +126,12 @@ class LiveWorkers:
         return [worker for worker in self.alive if queue in worker.queues]
 
     def knows(self, task: str) -> bool | None:
-        """Tell whether one of them can run a task; `None` if none of them runs jobs."""
+        """Return whether one of them can run a task; `None` if none of them runs jobs."""
         return any(task in worker.tasks for worker in self.alive) if self.queues else None
 
 
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
-    """Return a job like one that has ended, all but its deadline, its key and its place in a schedule."""
+    """Return a job like one that has ended, without its deadline, its key and its occurrence."""
     if not old.state.terminal:
         raise JobActive(f"job {old.id} of {old.task} is {old.state}; it can be run again when it has ended")
     terms = JobTerms(
@@ -176,27 +163,27 @@ Record = TypeVar("Record")
 
 
 def row_problem(record: object) -> str | None:
-    """Say which columns of a record are of other types than they can be; `None` for a sound one."""
+    """Say which columns of a record have a wrong type; `None` if none has."""
     return ", ".join(f"{name} is {shown(getattr(record, name))}" for name in _misfits(record)) or None
 
 
 def with_blanks(record: Record) -> Record:
-    """Return a record whose columns are of the types that they can be: what is not is blank."""
+    """Return a record in which values of a wrong type are blank."""
     if not (found := _misfits(record)):
         return record
     kind: Any = type(record)
     values = {
-        name: _blank(allowed) if name in found else getattr(record, name)
+        name: (None if NoneType in allowed else allowed[0]()) if name in found else getattr(record, name)
         for name, allowed in _expected(kind).items()
     }
-    made: Record = kind(**values)
-    return made
+    return cast("Record", kind(**values))
 
 
 def checked_claim(claim: Claim) -> Claim:
-    """Return a claim that can be decided about; one of an odd row says so, and its job ends as undecodable."""
-    problem = row_problem(claim)
-    return claim if problem is None else with_blanks(claim)._replace(problem=unreadable_row(problem))
+    """Return a claim that can be settled; one whose row cannot be read says so, and its job fails as undecodable."""
+    if not _misfits_of(Claim, tuple(map(type, claim))):
+        return claim
+    return with_blanks(claim)._replace(problem=unreadable_row(row_problem(claim) or ""))
 
 
 def unreadable_row(problem: str) -> str:
@@ -205,20 +192,16 @@ def unreadable_row(problem: str) -> str:
 
 
 def _misfits(record: object) -> tuple[str, ...]:
-    """Return the names of the columns that are of types which this version does not write there."""
+    """Return the columns whose values have types that this version does not write there."""
     kind: Any = type(record)
-    return _misfits_of(kind, tuple(map(type, _values(kind)(record))))
+    values: list[object] = [getattr(record, name) for name in _expected(kind)]
+    return _misfits_of(kind, tuple(map(type, values)))
 
 
 @cache
 def _misfits_of(kind: type, types: tuple[type, ...]) -> tuple[str, ...]:
     pairs = zip(_expected(kind).items(), types, strict=True)
     return tuple(name for (name, allowed), one in pairs if not issubclass(one, allowed))
-
-
-@cache
-def _values(kind: type) -> attrgetter[tuple[Any, ...]]:
-    return attrgetter(*_expected(kind))
 
 
 @cache
@@ -233,7 +216,3 @@ def _plain_types(hint: Any) -> tuple[type, ...]:
     if get_origin(hint) is typing.Literal:
         return (str,)
     return (float, int) if hint is float else (get_origin(hint) or hint,)
-
-
-def _blank(allowed: tuple[type, ...]) -> object:
-    return None if NoneType in allowed else allowed[0]()

@@ -23,7 +23,7 @@ from duetime.model.job import (
 )
 from duetime.model.limits import Gate, Limit, Rate, gate
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
-from duetime.model.text import check_name, shown
+from duetime.model.text import check_choice, check_name, check_whole, shown
 from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
 
 MAX_KEY = 500
@@ -51,6 +51,8 @@ class TaskOptions:
 class CommonOptionValues(TypedDict, total=False):
     """What users may write for tasks, for requests and for schedules."""
 
+    queue: str
+    priority: int
     tags: Sequence[str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
@@ -62,8 +64,6 @@ class CommonOptionValues(TypedDict, total=False):
 class TaskOptionValues(CommonOptionValues, total=False):
     """What users may write in `scheduler.task(...)` besides the name."""
 
-    queue: str
-    priority: int
     retries: Retries
     timeout: Duration | None
     on_crash: Literal["retry", "fail"]
@@ -125,8 +125,6 @@ class JobOptionValues(CommonOptionValues, total=False):
 
     delay: Duration
     at: datetime
-    queue: str
-    priority: int
     retries: int
     timeout: Duration
     key: str
@@ -175,10 +173,7 @@ def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str 
 
 def check_priority(priority: int) -> int:
     """Return the priority, or raise `InvalidOption`."""
-    known = isinstance(priority, int) and not isinstance(priority, bool)
-    if not known or not FIRST_PRIORITY <= priority <= LAST_PRIORITY:
-        raise InvalidOption(f"priority must be a whole number from 0 (first) to 9, not {shown(priority)}")
-    return priority
+    return check_whole(priority, FIRST_PRIORITY, LAST_PRIORITY, what="priority")
 
 
 def check_timeout(timeout: Duration) -> Micros:
@@ -233,24 +228,20 @@ def _key(values: JobOptionValues) -> Key | None:
     if "debounce" in values and "throttle" in values:
         raise InvalidOption("give either debounce= or throttle=, not both")
     if_exists = values.get("if_exists", "replace" if "debounce" in values else "return")
-    if if_exists not in get_args(IfExists):
-        raise InvalidOption(f"if_exists must be 'return', 'replace' or 'raise', not {shown(if_exists)}")
+    check_choice(if_exists, get_args(IfExists), what="if_exists")
     if "debounce" in values and if_exists != "replace":
         raise InvalidOption(f"debounce= replaces what waits; it does not go with if_exists={if_exists!r}")
     if "throttle" in values and if_exists == "replace":
         raise InvalidOption("throttle= lets the first request stand; it does not go with if_exists='replace'")
+    key = values["key"]
+    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
+        raise InvalidOption(f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}")
     return Key(
-        value=_check_key(values["key"]),
+        value=key,
         if_exists=if_exists,
         keep=parse_duration(values["keep_key"], what="keep_key") if "keep_key" in values else None,
         period=parse_duration(values["throttle"], what="throttle") if "throttle" in values else None,
     )
-
-
-def _check_key(key: str) -> str:
-    if not isinstance(key, str) or not 0 < len(key) <= MAX_KEY:
-        raise InvalidOption(f"key must be text of 1 to {MAX_KEY} characters, not {shown(key)}")
-    return key
 
 
 def _ttl(values: Mapping[str, object], name: str) -> Micros | None:

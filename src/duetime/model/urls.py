@@ -21,7 +21,6 @@ MOST_SHOWN: Final = 20_000
 """Characters of a text that are searched for passwords and shown; the longest traceback that is kept has fewer."""
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}")
-_AUTHORITY_END: Final = re.compile(r"[/?#]")
 _NAME: Final = re.compile(r"[^\s\"<>@\[\\\]^`{|}]+")
 _PORTS: Final = range(1, 65_536)
 _HIDDEN: Final = "***"
@@ -30,9 +29,7 @@ _SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
 # Neither pattern backtracks, so lines of any length can be searched.
 _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
 """In quotes, as in a line of source code, a password may contain spaces."""
-_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[\w%.-]{1,60})=)[^\s&]*")
-_FIRST_WORD: Final = re.compile(r"\A\S+")
-_LAST_WORD: Final = re.compile(r"(?<!\S)\S+\Z")
+_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[^\s?&=]+)=)[^\s&]*")
 _ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
 
 
@@ -56,18 +53,8 @@ class DatabaseUrl:
     password: str | None = field(repr=False)
     hosts: tuple[UrlHost, ...]
     path: str
-    """What stands behind the hosts, with its slash."""
+    """What follows the hosts, with its slash."""
     options: dict[str, str] = field(repr=False)
-
-
-class _Parts(NamedTuple):
-    """A URL as it was written."""
-
-    scheme: str
-    login: str | None
-    hosts: str
-    path: str
-    query: str
 
 
 def scheme_of(url: object) -> str:
@@ -86,15 +73,15 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
     Raises `ConfigError` for anything that is not certain, such as a password with a bare slash: read in another way, it
     would be taken for a host or a port, and a part of it be sent or shown. No message repeats what may be a password.
     """
-    parts = _split(url)
-    user, colon, password = (parts.login or "").partition(":")
+    scheme, login, hosts, path, query = _split(url)
+    user, colon, password = (login or "").partition(":")
     found = DatabaseUrl(
-        scheme=parts.scheme,
+        scheme=scheme,
         user=unquote(user) or None,
         password=unquote(password) if colon else None,
-        hosts=parse_hosts(parts.hosts),
-        path=unquote(parts.path),
-        options=parse_options(parts.query, options),
+        hosts=parse_hosts(hosts),
+        path=unquote(path),
+        options=parse_options(query, options),
     )
     if "\0" in "".join((found.user or "", found.password or "", found.path, *found.options.values())):
         raise ConfigError("the URL has a NUL (%00) in it, which no server accepts; remove it")
@@ -102,7 +89,7 @@ def parse_url(url: str, *, options: Collection[str] | None = None) -> DatabaseUr
 
 
 def parse_hosts(text: str) -> tuple[UrlHost, ...]:
-    """Read hosts and their ports, parted by commas."""
+    """Read hosts and their ports, separated by commas."""
     places = text.split(",") if text else []
     if len(places) > 1 and not all(places):
         raise ConfigError("the URL has an empty place in its list of hosts; write host1:port,host2:port")
@@ -110,7 +97,7 @@ def parse_hosts(text: str) -> tuple[UrlHost, ...]:
 
 
 def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
-    """Read the part behind the question mark; refuse unknown names and empty values."""
+    """Read the part after the question mark; refuse unknown names and empty values."""
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
@@ -130,14 +117,14 @@ def redact(url: str) -> str:
         if scheme_of(url).partition("+")[0] == "sqlite":
             # A path may contain anything; only a mistaken URL of this kind has a host.
             return url if rest[:1] in {"", "/", "?"} else hidden
-        parts = _split(url)
-        parse_hosts(parts.hosts)
+        scheme, login, hosts, path, query = _split(url)
+        parse_hosts(hosts)
     except ConfigError:
         return hidden
-    user, colon, _ = (parts.login or "").partition(":")
-    login = "" if parts.login is None else f"{user}{colon and ':' + _HIDDEN}@"
-    query = "&".join(map(_redacted_option, parts.query.split("&")))
-    return f"{parts.scheme}://{login}{parts.hosts}{parts.path}{query and '?' + query}"
+    user, colon, _ = (login or "").partition(":")
+    shown_login = "" if login is None else f"{user}{colon and ':' + _HIDDEN}@"
+    shown_query = _OPTION_IN_TEXT.sub(_redacted_option, f"?{query}") if query else ""
+    return f"{scheme}://{shown_login}{hosts}{path}{shown_query}"
 
 
 def redact_text(text: str) -> str:
@@ -146,23 +133,24 @@ def redact_text(text: str) -> str:
         text = _cut(text)
     if "://" not in text and "=" not in text:
         return text
-    return _OPTION_IN_TEXT.sub(_redacted_match, _URL_IN_TEXT.sub(_redacted_login, text))
+    return _OPTION_IN_TEXT.sub(_redacted_option, _URL_IN_TEXT.sub(_redacted_login, text))
 
 
 def _cut(text: str) -> str:
     """Return the beginning and the end of a text, without the words that the cut goes through: one may be a URL."""
     half = MOST_SHOWN // 2
-    head, tail = _LAST_WORD.sub("", text[:half]), _FIRST_WORD.sub("", text[-half:])
+    head, tail = re.sub(r"(?<!\S)\S+\Z", "", text[:half]), re.sub(r"\A\S+", "", text[-half:])
     return f"{head}… {len(text) - len(head) - len(tail):,} characters cut …{tail}"
 
 
-def _split(url: str) -> _Parts:
+def _split(url: str) -> tuple[str, str | None, str, str, str]:
+    """Return the scheme, the login if there is one, the hosts, the path and the query, all as they are written."""
     scheme = scheme_of(url)
     if " " in url or not url.isprintable():
         raise ConfigError(f"the URL has a space, a line break or a control character in it; {_ENCODE}")
     rest = url.partition("://")[2]
-    end = _AUTHORITY_END.search(rest)
-    authority, behind = (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    behind = rest[len(authority) :]
     if "#" in behind or "@" in behind:
         raise ConfigError(
             f"the URL has a bare /, ? or # before its last @, or a bare # or @ behind its host; {_ENCODE}, and elsewhere "
@@ -170,7 +158,7 @@ def _split(url: str) -> _Parts:
         )
     login, at, hosts = authority.rpartition("@")
     path, _, query = behind.partition("?")
-    return _Parts(scheme, login if at else None, hosts, path, query)
+    return scheme, login if at else None, hosts, path, query
 
 
 def _host(place: str) -> UrlHost:
@@ -182,33 +170,24 @@ def _host(place: str) -> UrlHost:
         name, _, port = place.partition(":")
         good = ":" not in port
     name = unquote(name)
-    if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable() and _resolvable(name)):
+    try:
+        # What has no such form cannot be asked for, and drivers raise an error that says nothing.
+        name.removesuffix(".").encode("idna")
+    except UnicodeError:
+        good = good and name.startswith("/")
+    if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable()):
         raise ConfigError(
             f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
         )
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
-        # Not repeated: without a host, this is where a password is.
+        # Not repeated in the message: without a host, a password is in this place.
         raise ConfigError(
             f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {URL_EXAMPLES}"
         )
     return UrlHost(name or "localhost", int(port) if port else None)
 
 
-def _resolvable(name: str) -> bool:
-    """Whether a name can be asked for at all; otherwise drivers raise an error that says nothing."""
-    try:
-        name.removesuffix(".").encode("idna")
-    except UnicodeError:
-        return name.startswith("/")
-    return True
-
-
-def _redacted_option(pair: str) -> str:
-    name, equals, _ = pair.partition("=")
-    return f"{name}{equals}{_HIDDEN}" if equals and _SECRETS.search(unquote(name)) else pair
-
-
-def _redacted_match(found: re.Match[str]) -> str:
+def _redacted_option(found: re.Match[str]) -> str:
     return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquote(found["name"])) else found[0]
 
 

@@ -23,14 +23,14 @@ class WorkerInfo:
     """Equal for processes that can see each other's process ids; `None` where that cannot be told."""
     pid: int
     pid_started: str | None
-    """Tells a process from a later one with the same id."""
+    """Distinguishes a process from a later one with the same id."""
     version: str
     queues: tuple[str, ...]
     slots: int
     tasks: tuple[str, ...] = ()
     """The tasks it can run."""
-    declares: tuple[str, ...] = ()
-    """The schedules that its code declares."""
+    declares: tuple[str, ...] | None = ()
+    """The schedules that its code declares; `None` where that is not known."""
     fires: bool = False
     """Whether it fires schedules."""
 
@@ -71,21 +71,16 @@ class NewCommand:
     id: CommandId
     """Made by the caller, so that the command can be sent again after a lost answer."""
     worker: WorkerId
-    kind: CommandKind
+    kind: str
+    """A `CommandKind`, or one that only later releases know."""
     job: JobId | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(NewCommand):
     """A command as the store has it."""
 
-    id: CommandId
-    worker: WorkerId
-    kind: str
-    """A `CommandKind`, or one that only later releases know."""
-    job: JobId | None
-    reason: str | None
     created_at: Instant
     taken_at: Instant | None
     done_at: Instant | None

@@ -1,4 +1,4 @@
-"""Writes to schedules: read, decide, compare and set, and again if another writer was faster; and who asked for them."""
+"""Writes to schedules: read, decide, compare and set, and retry if another writer was faster; and who asked for them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ ScheduleDecision: TypeAlias = Callable[[StoredSchedule | None, Instant], Schedul
 
 async def change_schedule(store: Store, name: str, decide: ScheduleDecision) -> ScheduleUpdate | None:
     """Write what is decided for one schedule; return it, or `None` when nothing was to be changed."""
-    written = await change_schedules(store, {name: decide})
-    return written.get(name)
+    return (await change_schedules(store, {name: decide})).get(name)
 
 
 async def change_existing(
@@ -45,18 +44,14 @@ async def change_schedules(
 ) -> dict[str, ScheduleUpdate]:
     """Write what is decided for each schedule, all that hold in one step, or all or none; return what was written."""
     written: dict[str, ScheduleUpdate] = {}
-    open_names: list[str] = list(decisions)
-    if not open_names:
-        return written
-    async for now in _attempts(store, open_names):
-        found = {schedule.name: _readable(schedule) for schedule in await store.get_schedules(open_names)}
-        changes = {name: decisions[name](found.get(name), now) for name in open_names}
+    left = list(decisions)
+    async for now in _attempts(store, left):
+        found = {schedule.name: _readable(schedule) for schedule in await store.get_schedules(left)}
+        changes = {name: decisions[name](found.get(name), now) for name in left}
         due = {name: change for name, change in changes.items() if change is not None}
         applied = await write_changes(store, list(due.values()), whole=whole)
         written |= {name: due[name] for name in applied}
-        open_names[:] = [name for name in due if name not in applied]
-        if not open_names:
-            break
+        left[:] = [name for name in due if name not in applied]
     return written
 
 
@@ -69,7 +64,7 @@ async def read_until_written(store: Store, name: str) -> AsyncIterator[tuple[Sto
 async def write_changes(
     store: Store, changes: Sequence[ScheduleUpdate], *, whole: bool = False
 ) -> frozenset[str]:
-    """Write; once more if no answer comes, since what had been written is known by its entry."""
+    """Write, and retry once if the answer is lost: what was written already is known by its audit entry."""
     try:
         return await store.write_schedules(changes, whole=whole)
     except StoreUnavailable:
@@ -77,7 +72,7 @@ async def write_changes(
 
 
 def answer_of(change: ScheduleUpdate | None) -> ChangeAnswer:
-    """Tell what was done to a schedule that was asked for."""
+    """Return what was done to a schedule that was asked for."""
     if change is None:
         return "unchanged"
     return "created" if change.before is None else "changed"
@@ -93,19 +88,22 @@ def existing_schedule(schedule: StoredSchedule | None, name: str) -> StoredSched
 def _readable(schedule: StoredSchedule) -> StoredSchedule:
     """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
     if (problem := row_problem(schedule)) is not None:
-        text = f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
-        raise StoreError(text)
+        raise StoreError(
+            f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
+        )
     return schedule
 
 
 async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
+    """Yield the time for each attempt to change some schedules, while there are any left."""
     check_not_moved(store)
     for attempt in range(_MAX_ATTEMPTS):
+        if not names:
+            return
         if attempt:
             await asyncio.sleep(_RETRY_PAUSE * random.uniform(0, attempt))
         yield await store.now()
-    text = f"schedule {names[0]} is being changed by others all the time; try again"
-    raise StoreUnavailable(text)
+    raise StoreUnavailable(f"schedule {names[0]} is being changed by others all the time; try again")
 
 
 async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:
@@ -129,8 +127,7 @@ def actor_name(by: str | None) -> str:
     if by is None:
         return f"{_user_name()}@{socket.gethostname()}"[:MAX_ACTOR_NAME]
     if not isinstance(by, str) or not 0 < len(by) <= MAX_ACTOR_NAME:
-        text = f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}")
     return check_text(by, what="by")
 
 

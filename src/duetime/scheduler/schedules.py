@@ -13,9 +13,16 @@ from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
-from duetime.model.schedule.backfill import MOST_BACKFILLED, gives_way, span_cuts, to_backfill
 from duetime.model.schedule.firing import in_turn
-from duetime.model.schedule.occurrences import backfill_job, scheduled_job, upcoming_occurrences
+from duetime.model.schedule.occurrences import (
+    MOST_BACKFILLED,
+    backfill_job,
+    gives_way,
+    scheduled_job,
+    span_cuts,
+    to_backfill,
+    upcoming_occurrences,
+)
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options, with_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
@@ -45,7 +52,6 @@ from duetime.scheduler.schedule_changes import (
 from duetime.scheduler.schedule_files import (
     ScheduleExport,
     ScheduleImport,
-    ScheduleImporter,
     export_schedules,
     import_schedules,
 )
@@ -107,8 +113,7 @@ class Schedules:
 
         def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
             new = replace(declared.at(now), owner="user", declared="")
-            change = put(before, new, rule, who=asks, now=now)
-            return self._pace.checked(change, now=now)
+            return self._pace.checked(put(before, new, rule, who=asks, now=now), now=now)
 
         return answer_of(await change_schedule(store, name, decide))
 
@@ -129,8 +134,9 @@ class Schedules:
         """
         asks = actor_name(by)
         if trigger is None and args is None and kwargs is None and not values:
-            text = "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
-            raise InvalidOption(text)
+            raise InvalidOption(
+                "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
+            )
         store = self._store()
         call = call_arguments(args, kwargs)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
@@ -139,8 +145,7 @@ class Schedules:
             after = with_options(before, values, owner=self._client)
             if args is not None or kwargs is not None:
                 after = self._with_arguments(after, *call)
-            change = edit(before, after, rule, who=asks, now=now)
-            return self._pace.checked(change, now=now)
+            return self._pace.checked(edit(before, after, rule, who=asks, now=now), now=now)
 
         return "unchanged" if await change_existing(store, name, decide) is None else "changed"
 
@@ -155,15 +160,17 @@ class Schedules:
         """Stop a schedule from firing, until a time if one is given; planted jobs that have not started are withdrawn."""
         asks = actor_name(by)
         why = None if reason is None else check_reason(reason)
-        end = _pause_end(until)
+        moment = from_datetime(until, what="until") if isinstance(until, datetime) else None
+        length = None if until is None or isinstance(until, datetime) else parse_duration(until, what="until")
 
         def decide(before: StoredSchedule, now: Instant) -> ScheduleUpdate:
-            return pause(before, reason=why, until=end(now), who=asks, now=now)
+            end = moment if length is None else now + length
+            return pause(before, reason=why, until=end, who=asks, now=now)
 
         await change_existing(self._store(), name, decide)
 
     async def resume(self, name: str, *, by: str | None = None) -> Literal["resumed", "unchanged"]:
-        """Let a schedule fire again, from now on; one record tells what has not run meanwhile.
+        """Let a schedule fire again from now on; one record tells what did not run meanwhile.
 
         `unchanged`: it was not paused. One that is parked stays so until code declares it, or someone puts it.
         """
@@ -178,8 +185,7 @@ class Schedules:
 
         One that code declares comes back when the next worker with that code starts.
         """
-        asks = actor_name(by)
-        entry = deletion(await self._stored(name), who=asks)
+        entry = deletion(await self._stored(name), who=actor_name(by))
         if not await self._store().delete_schedule(name, entry):
             raise schedule_not_found(name)
 
@@ -204,16 +210,36 @@ class Schedules:
         return await self._client.enqueue(call)
 
     async def skip(self, name: str, *, by: str | None = None) -> datetime:
-        """Have the next occurrence not run, also if its job is planted, and return when it would have been.
+        """Skip the next occurrence, even if its job is planted, and return when it would have been.
 
         Raises `NothingToSkip` for a schedule that is paused, parked or over.
         """
-        return to_datetime(await skip_next(self._store(), name, who=actor_name(by)))
+        asks, store, occurrence = actor_name(by), self._store(), 0
+        async for before, now in read_until_written(store, name):
+            planted = await _first_planted(store, name, now=now)
+            occurrence, change = skip(before, planted=planted, who=asks)
+            if await write_changes(store, [change]):
+                break
+        return to_datetime(occurrence)
 
     async def preview(self, name: str, n: int = 10, *, after: datetime | None = None) -> Sequence[Upcoming]:
         """Return the next occurrences, with notes about changes of the clock and what will not run."""
-        count, start = check_limit(n, what="n"), None if after is None else from_datetime(after, what="after")
-        return await preview_occurrences(self._store(), await self._stored(name), after=start, count=count)
+        count, given = check_limit(n, what="n"), None if after is None else from_datetime(after, what="after")
+        store, schedule = self._store(), await self._stored(name)
+        start = await store.now() if given is None else given
+        planted: Sequence[StoredJob] = ()
+        if schedule.fired_through > start:
+            planted = await store.occurrences(
+                name, since=start, until=schedule.fired_through, limit=MOST_BACKFILLED
+            )
+        skipped = {
+            job.occurrence: job.reason or "skipped"
+            for job in planted
+            if job.state is State.SKIPPED and job.occurrence is not None
+        }
+        return upcoming_occurrences(
+            schedule, schedule_trigger(schedule), after=start, count=count, skipped=skipped
+        )
 
     async def backfill(
         self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
@@ -224,10 +250,22 @@ class Schedules:
         `InvalidTime` for an end in the future, and for more than 10,000 occurrences.
         """
         first, last = from_datetime(start, what="start"), from_datetime(end, what="end")
+        store, asks = self._store(), actor_name(by)
         schedule = with_current_gate(await self._stored(name), self._registry.handlers)
-        return await backfill_occurrences(
-            self._store(), schedule, start=first, end=last, dry_run=dry_run, who=actor_name(by)
-        )
+        trigger = trigger_from_text(schedule.trigger)
+        wanted = to_backfill(schedule, trigger, start=first, end=last, now=await store.now())
+        found = await _occurrences_between(store, name, wanted)
+        made = {job.occurrence for job in found if not gives_way(job)}
+        missing = [occurrence for occurrence in wanted if occurrence not in made]
+        enqueued = len(missing)
+        if not dry_run:
+            turns = in_turn(schedule, several=True)
+            jobs = [backfill_job(schedule, occurrence, in_turn=turns) for occurrence in missing]
+            # One entry for all: it is kept once, with the first that is stored.
+            entry = AuditEntry(verb="backfill", target=name, who=asks, detail={"start": first, "end": last})
+            chunks = [jobs[at : at + _BACKFILL_CHUNK] for at in range(0, len(jobs), _BACKFILL_CHUNK)]
+            enqueued = sum([await _store_backfill(store, chunk, entry, schedule) for chunk in chunks])
+        return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
 
     async def history(self, name: str, *, limit: int = 50) -> Sequence[ScheduleChange]:
         """Return what was done to a schedule and by whom, newest first; also of one that is deleted.
@@ -240,11 +278,11 @@ class Schedules:
         return [ScheduleChange.from_stored(entry) for entry in found]
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
-        """Tell how many jobs all schedules will make in the days to come, and which of them start together."""
+        """Return how many jobs all schedules will make in the coming days, and which of them start together."""
         return await forecast_schedules(self._store(), days=days, tz=tz)
 
     async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
-        """Tell how a schedule stands, or what became of it at some time, and why; raises `ScheduleNotFound`.
+        """Explain the state of a schedule, or what it did at some time; raises `ScheduleNotFound`.
 
         A time without a zone is one in the zone of the schedule, one without seconds stands for the whole minute.
         """
@@ -254,7 +292,7 @@ class Schedules:
         self,
         names: Sequence[str] | None = None,
         *,
-        format: str = "json",  # noqa: A002 - the word that everybody uses
+        format: str = "json",  # noqa: A002 - the usual word
     ) -> ScheduleExport:
         """Return schedules, all or those named, as the text of a file: `json`, `yaml` or `crontab`.
 
@@ -266,7 +304,7 @@ class Schedules:
         self,
         text: str,
         *,
-        format: str = "json",  # noqa: A002 - the word that everybody uses
+        format: str = "json",  # noqa: A002 - the usual word
         check: bool = True,
         dry_run: bool = False,
         source: str = "text",
@@ -277,24 +315,30 @@ class Schedules:
         Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
         taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
         """
-        asks, store = actor_name(by), self._store()
-        tasks = self._registry.handlers if check else None
-        now, stored = await store.now(), await store.schedules()
-        importer = ScheduleImporter(tasks, stored=stored, pace=self._pace, now=now, source=source)
-        plans, notes = importer.read(text, format)
-        done = await import_schedules(store, plans, who=asks, dry_run=dry_run)
-        return ScheduleImport(schedules=done, notes=notes)
+        return await import_schedules(
+            self._store(),
+            text,
+            format,
+            tasks=self._registry.handlers if check else None,
+            pace=self._pace,
+            source=source,
+            who=actor_name(by),
+            dry_run=dry_run,
+        )
 
     def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):
             return find_task(self._registry.handlers, task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
-            text = f"a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not {shown(task)}"
-            raise InvalidTask(text)
+            raise InvalidTask(
+                "a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not "
+                f"{shown(task)}"
+            )
         if self._registry.handlers.get(found.name) is not found.handler:
-            text = f"{found.name} is a task of another scheduler, whose workers may not see this schedule"
-            raise InvalidTask(text)
+            raise InvalidTask(
+                f"{found.name} is a task of another scheduler, whose workers may not see this schedule"
+            )
         return found.handler
 
     def _with_arguments(
@@ -309,97 +353,29 @@ class Schedules:
         return await find_schedule(self._store(), name)
 
 
-def _pause_end(until: datetime | Duration | None) -> Callable[[Instant], Instant | None]:
-    """Return what tells the end of a pause once its beginning is known."""
-    if until is None:
-        return lambda _: None
-    if isinstance(until, datetime):
-        moment = from_datetime(until, what="until")
-        return lambda _: moment
-    length = parse_duration(until, what="until")
-    return lambda now: now + length
-
-
 _BACKFILL_CHUNK: Final = 500
 """How many jobs are stored in one transaction."""
-
-
-async def skip_next(store: Store, name: str, *, who: str) -> Instant:
-    """Have the next occurrence of a schedule not run, and return it."""
-    occurrence = 0
-    async for before, now in read_until_written(store, name):
-        planted = await _first_planted(store, name, now=now)
-        occurrence, change = skip(before, planted=planted, who=who)
-        if await write_changes(store, [change]):
-            break
-    return occurrence
-
-
-async def preview_occurrences(
-    store: Store, schedule: StoredSchedule, *, after: Instant | None, count: int
-) -> Sequence[Upcoming]:
-    """Return the next occurrences of a schedule, with notes."""
-    start = await store.now() if after is None else after
-    ahead: Sequence[StoredJob] = ()
-    if schedule.fired_through > start:
-        ahead = await store.occurrences(
-            schedule.name, since=start, until=schedule.fired_through, limit=MOST_BACKFILLED
-        )
-    skipped = {
-        job.occurrence: job.reason or "skipped"
-        for job in ahead
-        if job.state is State.SKIPPED and job.occurrence is not None
-    }
-    return upcoming_occurrences(
-        schedule, schedule_trigger(schedule), after=start, count=count, skipped=skipped
-    )
-
-
-async def backfill_occurrences(
-    store: Store, schedule: StoredSchedule, *, start: Instant, end: Instant, dry_run: bool, who: str
-) -> Backfill:
-    """Store a job for each occurrence of a stretch of time that has none."""
-    trigger = trigger_from_text(schedule.trigger)
-    wanted = to_backfill(schedule, trigger, start=start, end=end, now=await store.now())
-    made = await _occurrences_made(store, schedule, wanted)
-    missing = [occurrence for occurrence in wanted if occurrence not in made]
-    enqueued = len(missing)
-    if not dry_run:
-        turns = in_turn(schedule, several=True)
-        jobs = [backfill_job(schedule, occurrence, in_turn=turns) for occurrence in missing]
-        detail = {"start": start, "end": end}
-        # One entry for all: it is kept once, with the first that is stored.
-        entry = AuditEntry(verb="backfill", target=schedule.name, who=who, detail=detail)
-        chunks = [jobs[first : first + _BACKFILL_CHUNK] for first in range(0, len(jobs), _BACKFILL_CHUNK)]
-        enqueued = sum([await _store_backfill(store, chunk, entry, schedule) for chunk in chunks])
-    return Backfill(occurrences=len(wanted), enqueued=enqueued, already=len(wanted) - enqueued)
 
 
 async def _first_planted(store: Store, name: str, *, now: Instant) -> Instant | None:
     """Return the first occurrence whose job is there and waits for its time, if there is one."""
     found: list[Instant] = []
     for state, claims in ((State.PENDING, 0), (State.RUNNING, 1)):
-        jobs = await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
-        waiting = [job for job in jobs if job.due_at > now and job.started_at is None]
         # One that was claimed before may have begun, and waits for something else.
         found += [
             job.occurrence
-            for job in waiting
-            if job.occurrence is not None and (job.occurrence > now or job.fence == claims)
+            for job in await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
+            if job.due_at > now and job.started_at is None and job.occurrence is not None
+            if job.occurrence > now or job.fence == claims
         ]
     return min(found, default=None)
 
 
-async def _occurrences_made(
-    store: Store, schedule: StoredSchedule, wanted: Sequence[Instant]
-) -> frozenset[Instant | None]:
-    """Return the occurrences in a stretch of time that have a job."""
+async def _occurrences_between(store: Store, name: str, wanted: Sequence[Instant]) -> Sequence[StoredJob]:
+    """Return the records of a schedule from the first to the last of some occurrences."""
     if not wanted:
-        return frozenset()
-    found = await store.occurrences(
-        schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
-    )
-    return frozenset(job.occurrence for job in found if not gives_way(job))
+        return ()
+    return await store.occurrences(name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED)
 
 
 async def _store_backfill(
@@ -409,9 +385,7 @@ async def _store_backfill(
     wanted = [job.occurrence for job in jobs if job.occurrence is not None]
     trigger = trigger_from_text(schedule.trigger)
     async for _ in read_until_written(store, schedule.name):
-        found = await store.occurrences(
-            schedule.name, since=wanted[0], until=wanted[-1], limit=2 * MOST_BACKFILLED
-        )
+        found = await _occurrences_between(store, schedule.name, wanted)
         ids = await store.backfill(jobs, entry, cuts=span_cuts(found, wanted, schedule, trigger))
         if ids is not None:
             return len(ids)

@@ -127,7 +127,7 @@ class Workers:
         raise worker_not_found(worker_id)
 
 
-def _worker_gone(worker: StoredWorker, kind: CommandKind) -> WorkerGone:
+def _worker_gone(worker: StoredWorker, kind: str) -> WorkerGone:
     since = worker.lease_until if worker.state == "stopped" else worker.beat_at
     how = "stopped at" if worker.state == "stopped" else "is dead, last heard of at"
     moment = to_datetime(since).isoformat(timespec="seconds")

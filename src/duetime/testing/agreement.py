@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from duetime.model.job import Claim, JobId
-from duetime.model.schedule.backfill import gives_way
+from duetime.model.schedule.occurrences import gives_way
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import LEGAL
 from duetime.model.stored import StoredJob

@@ -12,8 +12,8 @@ from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.schedule.actions import declaration, declare
-from duetime.model.schedule.backfill import span_cuts
 from duetime.model.schedule.firing import fire
+from duetime.model.schedule.occurrences import span_cuts
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.time import SECOND, Instant

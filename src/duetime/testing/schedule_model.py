@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from duetime.model.audit import ITSELF
 from duetime.model.job import JobId, NewJob
-from duetime.model.schedule.backfill import SpanCut
+from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob

@@ -60,7 +60,7 @@ def test_a_crontab_tells_what_it_cannot_say() -> None:
     put("b", "shop.slow", "--every", "15m")
     export = duetime("schedules", "export", "--format", "crontab")
     assert 'CRON_TZ=Europe/Riga\n0 3 * * * shop.greet {"name": "ann"}\n' in export.stdout
-    assert "b has no cron expression" in export.stderr
+    assert "b: no cron expression" in export.stderr
     loaded = duetime("schedules", "import", "shop:scheduler", "-", "--format", "crontab", stdin=export.stdout)
     assert loaded.stdout == "a  unchanged\n"
     assert os.environ["DUETIME_URL"]

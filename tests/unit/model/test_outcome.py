@@ -22,7 +22,6 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
     as_stored,
-    crash_backoff,
     decide,
     expired,
     leaves_work,
@@ -309,8 +308,8 @@ def test_the_only_suspect_waits_longer_each_time_and_is_given_up_at_the_third() 
 
 
 def test_the_wait_after_crashes_grows_to_a_minute_and_no_further() -> None:
-    waits = [crash_backoff(blames) // SECOND for blames in (0, 1, 2, 3, 4, 5, 1_000)]
-    assert waits == [0, 1, 4, 16, 60, 60, 60]
+    waiting = [settle(crash(started=False, blamed=True), blames=blames) for blames in (0, 1, 2, 3, 4, 999)]
+    assert [made.due_at for made in waiting] == [NOW + wait * SECOND for wait in (1, 4, 16, 60, 60, 60)]
 
 
 def test_a_result_that_is_not_to_be_kept_is_told_and_not_written() -> None:

@@ -19,7 +19,7 @@ from duetime.errors import (
     InvalidTask,
     InvalidTrigger,
 )
-from duetime.model.job import JobTerms
+from duetime.model.job import NO_TERMS, JobTerms
 
 
 def plain(number: int) -> int:
@@ -243,7 +243,7 @@ def test_equal_values_have_one_gate_however_they_are_written(scheduler: Schedule
 
 def test_a_limit_on_the_whole_task_has_one_gate_and_no_limit_has_none(scheduler: Scheduler) -> None:
     assert scheduler.task(name="a", rate="1/1s")(plain).call(1).job.terms.gate == "a"
-    assert scheduler.task(name="b")(plain).call(1).job.plain
+    assert scheduler.task(name="b")(plain).call(1).job.terms is NO_TERMS
 
 
 def test_a_limit_by_something_that_is_no_parameter_is_refused(scheduler: Scheduler) -> None:

@@ -72,7 +72,7 @@ class LimitFacts:
             running=running,
             most=rule.most,
             rate=None if rule.count is None else f"{rule.count} per {describe_duration(rule.period)}",
-            again_at=rule.room(running=running, starts=starts, now=now).again_at,
+            again_at=rule.room(running=running, starts=starts, now=now)[1],
         )
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a schedule that is declared, put, edited, paused, resumed, deleted or parked, or skips its next run."""
+"""What is written when a schedule is declared, put, edited, paused, resumed, deleted or parked, or skips its next run."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ CHANGED: Final = "schedule changed"
 EDITED: Final = "edited"
 PARKED_REASON: Final = "no code declares it any more"
 UNDECLARED_GRACE: Final[Micros] = 600 * SECOND
-"""How long a schedule stays without a declaration: longer than a program is down that is deployed or restarted."""
+"""How long a schedule stays active without a declaration: longer than a deployment or a restart takes."""
 
 _SEARCH_FACTOR = 5
-"""How much longer a search may be than one that is repeated soon: this one is made only once."""
+"""How much longer this search may be than others: it is made once, and others are repeated soon."""
 
 
 def put(
@@ -53,8 +53,7 @@ def put(
     after = replace(before, **{name: getattr(new, name) for name in SCHEDULE_FIELDS})
     if before.parked_at is not None:
         after = replace(after, owner="user", declared="", parked_at=None)
-    times = None if _has(before, trigger) else new
-    return revise(before, after, times, verb="put", who=who, now=now)
+    return revise(before, after, None if _has(before, trigger) else new, verb="put", who=who, now=now)
 
 
 def edit(
@@ -84,12 +83,14 @@ def revise(
     """
     missed: tuple[NewJob, ...] = ()
     if times is None and before.parked_at is not None and now - before.parked_at <= after.misfire_window:
-        # As after an outage: what has fallen due meanwhile is late, and the misfire policy decides about it.
+        # As after an outage: what fell due meanwhile is late, and the misfire policy decides about it.
         after = replace(after, next_at=_next(after, after.fired_through))
     elif times is not None or after.parked_at != before.parked_at:
         missed = _missed(before, reason=standstill(before) or EDITED, now=now)
         after = _from_now_on(after, now=now) if times is None else _timed(after, times, now=now)
-    detail = differences(before, after)
+    names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
+    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
+    detail = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if not detail and times is None:
         return None
     return ScheduleUpdate(
@@ -105,17 +106,10 @@ def revise(
     )
 
 
-def differences(before: StoredSchedule, after: StoredSchedule) -> dict[str, list[object]]:
-    """Return the fields that differ, each with what it was and what it is."""
-    names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
-    pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-
-
 def pause(
     before: StoredSchedule, *, reason: str | None, until: Instant | None, who: str, now: Instant
 ) -> ScheduleUpdate:
-    """Return what to write so that a schedule does not fire; what it has planted is taken back."""
+    """Return what to write so that a schedule does not fire; its planted jobs are withdrawn."""
     if until is not None and until <= now:
         raise InvalidTime(
             f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until someone resumes"
@@ -141,12 +135,16 @@ def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate 
     entry = AuditEntry(verb="resume", target=before.name, who=who)
     if before.parked_at is not None:
         return ScheduleUpdate(before=before, after=after, entry=entry)
-    jobs = _missed(before, reason=PAUSED, now=now)
-    return ScheduleUpdate(before=before, after=_from_now_on(after, now=now), entry=entry, jobs=jobs)
+    return ScheduleUpdate(
+        before=before,
+        after=_from_now_on(after, now=now),
+        entry=entry,
+        jobs=_missed(before, reason=PAUSED, now=now),
+    )
 
 
 def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, ScheduleUpdate]:
-    """Return the next occurrence and what to write so that it does not run; one that is planted is taken back."""
+    """Return the next occurrence and what to write so that it does not run; if it is planted, it is withdrawn."""
     upcoming = before.next_at if planted is None else planted
     why = standstill(before) or (None if upcoming is not None else "over")
     if why is not None or upcoming is None:
@@ -155,8 +153,9 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
     fired_through = max(before.fired_through, upcoming)
-    next_at = next_look_after(trigger, fired_through, made=0)
-    after = replace(before, fired_through=fired_through, next_at=next_at)
+    after = replace(
+        before, fired_through=fired_through, next_at=next_look_after(trigger, fired_through, made=0)
+    )
     reason = f"skipped by {who}"
     change = ScheduleUpdate(
         before=before,
@@ -171,22 +170,22 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
 
 
 def deletion(before: StoredSchedule, *, who: str) -> AuditEntry:
-    """Return what is kept of a schedule that goes: enough to tell later when it would have run."""
+    """Return what is kept of a deleted schedule: enough to explain later when it would have run."""
     detail = {"trigger": [before.trigger, None], "task": [before.task, None]}
     return AuditEntry(verb="delete", target=before.name, who=who, detail=detail)
 
 
-def _has(schedule: StoredSchedule, trigger: Trigger) -> bool:
+def _has(schedule: StoredSchedule, trigger: Trigger | None) -> bool:
     """Whether a schedule has this trigger; one that cannot be read here is another."""
     stored = trigger_if_readable(schedule.trigger)
-    return stored is not None and same_rule(stored, trigger)
+    return stored is not None and trigger is not None and same_rule(stored, trigger)
 
 
 def _timed(schedule: StoredSchedule, times: StoredSchedule, *, now: Instant) -> StoredSchedule:
     """Return a schedule that goes on from now by the trigger of `times`; one that is parked waits for its code."""
     going = replace(schedule, trigger=times.trigger, made=0, fired_through=now, next_at=times.next_at)
     if times.next_at is not None and times.next_at == schedule.fired_through:
-        # It was planted or skipped, so it is not made once more.
+        # It was planted or skipped already, so it is not made again.
         going = _from_now_on(going, now=times.next_at)
     return going if going.parked_at is None else replace(going, next_at=None)
 
@@ -205,21 +204,21 @@ def _next(schedule: StoredSchedule, instant: Instant) -> Instant | None:
 
 
 def _missed(schedule: StoredSchedule, *, reason: str, now: Instant) -> tuple[NewJob, ...]:
-    """Return the one record of what has come and not run since the schedule last fired, if there is any."""
+    """Return the one record of what fell due and did not run since the schedule last fired, if anything did."""
     trigger = trigger_if_readable(schedule.trigger)
-    # No one can tell what a trigger of a later version has missed; one that has made all its jobs has missed none.
+    # What a trigger of a later version missed is not known here; one that has made all its jobs missed nothing.
     if trigger is None or jobs_left(trigger, made=schedule.made) == 0:
         return ()
     found = passed_occurrences(trigger, after=schedule.fired_through, until=now, factor=_SEARCH_FACTOR)
     if found.earlier is None:
         return ()
-    # If there are too many to count, the record has their last one, though not their number.
+    # If there are too many to count, the record has the right last one, but a lower number.
     last = trigger.last(schedule.fired_through, now) or found.earlier.last
     return (skipped_record(schedule, replace(found.earlier, last=last), reason=reason),)
 
 
 def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
-    """Return the text of a declaration, by which it is known again; `trigger` as it was written, without an anchor."""
+    """Return the text by which a declaration is recognised; `trigger` as it was written, without an anchor."""
     values = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS}
     return json.dumps({"trigger": trigger, **values}, sort_keys=True, separators=(",", ":"))
 
@@ -240,30 +239,23 @@ def declare(
     was, wants = _declared_values(before), _declared_values(new)
     fresh = {name: getattr(new, name) for name in SCHEDULE_FIELDS if wants[name] != was[name]}
     after = replace(before, declared=new.declared, owner="code", parked_at=None, **fresh)
-    same = wants["trigger"] == was["trigger"] or _runs_by(before, wants["trigger"])
-    times = None if same else new
-    change = revise(before, after, times, verb="declare", who=who, now=now)
+    # One that was not declared may have the same rule, wherever it counts from.
+    same = wants["trigger"] == was["trigger"] or (
+        not before.declared and _has(before, trigger_if_readable(wants["trigger"]))
+    )
+    change = revise(before, after, None if same else new, verb="declare", who=who, now=now)
     # The code may now declare what operators have already changed.
     return ScheduleUpdate(before=before, after=after) if change is None else change
 
 
-def _runs_by(schedule: StoredSchedule, declared: str) -> bool:
-    """Whether a schedule that was not declared has the trigger of a declaration, wherever it counts from."""
-    stored, written = trigger_if_readable(schedule.trigger), trigger_if_readable(declared)
-    return not schedule.declared and stored is not None and written is not None and same_rule(stored, written)
-
-
 def _declared_values(schedule: StoredSchedule) -> Mapping[str, Any]:
-    """Return what a schedule was declared as; what was not declared counts as declared the way it is."""
+    """Return the values a schedule was declared with; where none was declared, its present value counts."""
     as_it_is = {name: getattr(schedule, name) for name in SCHEDULE_FIELDS} | {"trigger": schedule.trigger}
     try:
         said = json.loads(schedule.declared)
     except (ValueError, RecursionError):
-        return as_it_is
-    if not isinstance(said, dict):
-        return as_it_is
-    # Earlier versions stored only the spec of the trigger.
-    return {**as_it_is, **({"trigger": schedule.declared} if "type" in said else said)}
+        said = None
+    return as_it_is | said if isinstance(said, dict) else as_it_is
 
 
 class CodeSchedule(NamedTuple):
@@ -289,7 +281,7 @@ def undeclared(
 def undeclared_by_workers(
     names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant
 ) -> frozenset[str]:
-    """Return those schedules that no worker has declared for long; none while a worker does not say what it declares."""
+    """Return the schedules that no worker has declared for a while; none if one does not say what it declares."""
     recent = [
         worker.declares
         for worker in workers
@@ -300,7 +292,7 @@ def undeclared_by_workers(
 
 
 def park(before: StoredSchedule, *, now: Instant) -> ScheduleUpdate | None:
-    """Return what to write so that a schedule waits for code that declares it; `None` when it waits already, or no code owns it."""
+    """Return what to write to park a schedule until code declares it; `None` if it is parked, or no code owns it."""
     if before.owner != "code" or before.parked_at is not None:
         return None
     return ScheduleUpdate(

@@ -1,15 +1,17 @@
-"""Schedules and triggers as entries of a file, written, read and imported."""
+"""Schedules as entries of a file, written, read and imported, and as lines of a crontab."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple, cast
 
-from duetime.errors import InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
+from duetime.errors import InvalidName, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model.audit import AuditEntry
 from duetime.model.job import FOREVER, JobTerms, OnCrash
 from duetime.model.schedule.actions import put
@@ -19,12 +21,14 @@ from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.task import check_on_crash
 from duetime.model.text import (
     MAX_DEPTH,
+    MAX_NAME,
     TOO_DEEP,
     check_name,
     check_reason,
     check_text,
     check_whole,
     is_deeper,
+    printable,
     shown,
 )
 from duetime.model.time import (
@@ -40,7 +44,7 @@ from duetime.model.triggers.base import Trigger, check_times
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import rrule
-from duetime.model.triggers.specs import trigger_from_spec, trigger_from_text
+from duetime.model.triggers.specs import trigger_from_spec, trigger_from_text, trigger_to_text
 
 TRIGGER_KEYS: Final = frozenset(
     {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}
@@ -65,7 +69,7 @@ def written_trigger(trigger: Trigger, *, name: str) -> dict[str, Any]:
 
 
 def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
-    """Return the trigger that is written among other things; raises `InvalidTrigger`, with a caret where it can."""
+    """Return the trigger of an entry; raises `InvalidTrigger`, with a caret under the bad part if possible."""
     given = [kind for kind in _KINDS if entry.get(kind) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
@@ -74,8 +78,22 @@ def read_trigger(entry: Mapping[str, Any], *, name: str) -> Trigger:
     for key in ("tz", "start"):
         if entry.get(key) is not None and key not in _GOES_WITH.get(kind, ()):
             raise InvalidTrigger(f"{key} does not go with {kind}")
-    trigger = _every(entry) if kind == "every" else _bounded(_read(kind, entry), entry)
-    jitter = entry.get("jitter")
+    value, tz, times, jitter = (entry.get(key) for key in (kind, "tz", "times", "jitter"))
+    start, end = (
+        None if (moment := entry.get(key)) is None else to_datetime(read_moment(moment, what=key))
+        for key in ("start", "end")
+    )
+    if kind == "every":
+        trigger = _every(value, start=start, end=end, times=times, tz=tz)
+    else:
+        trigger = _read(kind, value, tz=tz, start=start)
+        # A recurrence rule has its start already: it counts from there.
+        start = None if kind == "rrule" else start
+        if start is not None or end is not None:
+            trigger = trigger.between(start, end)
+        if times is not None:
+            check_times(times, what="times")
+            trigger = trigger.at_most(times)
     return (trigger if jitter is None else trigger.jitter(jitter)).seeded(name)
 
 
@@ -96,7 +114,7 @@ def read_moment(value: object, *, what: str) -> Instant:
 
 
 def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the words for a spec, from the inside out; together they may mean something else when they are read."""
+    """Return the words for a spec, from the inside out; read together, they may mean something else."""
     inner: dict[str, Any] = _words(spec["trigger"]) if "trigger" in spec else {}
     bounds = {key: _iso(spec[key]) for key in ("start", "end") if key in spec}
     own: dict[str, Any]
@@ -120,17 +138,15 @@ def _words(spec: Mapping[str, Any]) -> dict[str, Any]:
             own = {"jitter": describe_duration(spec["most"])}
         case _:
             return {"trigger": spec}
-    times = {"times": spec["times"]} if "times" in spec else {}
-    return inner | own | bounds | times
+    return inner | own | bounds | ({"times": spec["times"]} if "times" in spec else {})
 
 
-def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
-    value, tz = entry[kind], entry.get("tz")
+def _read(kind: str, value: Any, *, tz: Any, start: datetime | None) -> Trigger:
     match kind:
         case "cron":
             return cron(value, tz=tz or "UTC")
         case "rrule":
-            if (start := _moment(entry, "start")) is None:
+            if start is None:
                 raise InvalidTrigger("rrule needs a start, from which it counts")
             return rrule(value, start=start, tz=tz)
         case "at":
@@ -140,10 +156,8 @@ def _read(kind: str, entry: Mapping[str, Any]) -> Trigger:
             return trigger_from_spec(value)
 
 
-def _every(entry: Mapping[str, Any]) -> Trigger:
+def _every(value: Any, *, start: datetime | None, end: datetime | None, times: Any, tz: Any) -> Trigger:
     """Return equal intervals, or steps on the calendar for months and years."""
-    value, tz, times = entry["every"], entry.get("tz"), entry.get("times")
-    start, end = _moment(entry, "start"), _moment(entry, "end")
     steps = _STEPS.fullmatch(value.strip()) if isinstance(value, str) and value.strip() else None
     if steps is not None:
         months = int(steps[1] or 0) * _YEAR + int(steps[2] or 0)
@@ -151,23 +165,6 @@ def _every(entry: Mapping[str, Any]) -> Trigger:
     if tz is not None:
         raise InvalidTrigger("tz goes with every where it counts months or years, e.g. every: 1 month")
     return every(value, start=start, end=end, times=times)
-
-
-def _bounded(trigger: Trigger, entry: Mapping[str, Any]) -> Trigger:
-    """Return a trigger with the range and the number of jobs that are written with it."""
-    start = None if entry.get("rrule") is not None else _moment(entry, "start")
-    end, times = _moment(entry, "end"), entry.get("times")
-    if start is not None or end is not None:
-        trigger = trigger.between(start, end)
-    if times is not None:
-        check_times(times, what="times")
-        trigger = trigger.at_most(times)
-    return trigger
-
-
-def _moment(entry: Mapping[str, Any], key: str) -> datetime | None:
-    value = entry.get(key)
-    return None if value is None else to_datetime(read_moment(value, what=key))
 
 
 def _iso(instant: Instant) -> str:
@@ -183,14 +180,13 @@ _KEYS = (
 )
 
 
-class FileText(NamedTuple):
-    """A file of schedules."""
+class ScheduleDocument(NamedTuple):
+    """What a file of schedules says."""
 
-    text: str
-    size: int
-    """How many schedules it has; what is only a comment does not count."""
+    found: Mapping[str, Mapping[str, Any] | InvalidValue]
+    """By its place in the file: each schedule, or what is wrong with it."""
     notes: list[str]
-    """What this kind of file cannot say."""
+    """What else the file says, and what is done with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,9 +216,11 @@ class WantedSchedule:
 
 
 def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
-    """Return a schedule as JSON values that `read` takes; what leaves something to the task is left out."""
+    """Return a schedule as JSON values for `read_schedule`, without those that leave the choice to the task."""
     terms = JobTerms.from_text(schedule.terms)
     trigger = trigger_from_text(schedule.trigger)
+    # With `all` there is no window unless it is said.
+    endless = schedule.misfire == "all" and schedule.misfire_window == LONGEST_DURATION
     entry: dict[str, Any] = {
         "name": schedule.name,
         **written_trigger(trigger, name=schedule.name),
@@ -236,7 +234,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
         "overlap": schedule.overlap,
         "overlap_limit": schedule.overlap_limit,
         "misfire": schedule.misfire,
-        "misfire_window": _written_window(schedule),
+        "misfire_window": None if endless else _length(schedule.misfire_window),
         "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
         "pause_after": schedule.pause_after,
         "tags": list(terms.tags) or None,
@@ -255,12 +253,18 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     """Check what a file has for one schedule; raises one of the errors for invalid values."""
     if unknown := sorted(set(entry) - _KEYS):
         raise InvalidOption(f"unknown key {unknown[0]!r}; a schedule has {', '.join(sorted(_KEYS))}")
-    name = check_name(_required(entry, "name"), what="schedule name")
-    on_crash, gate = entry.get("on_crash"), entry.get("gate")
+    if missing := [key for key in ("name", "task") if key not in entry]:
+        raise InvalidOption(f"{missing[0]} is missing")
+    name = check_name(entry["name"], what="schedule name")
+    on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
+    if not isinstance(entry.get("arguments", {}), (tuple, Mapping)):
+        raise InvalidOption(
+            f"arguments must be an object with the names of parameters, not {shown(arguments)}"
+        )
     return WantedSchedule(
         name=name,
-        task=check_name(_required(entry, "task"), what="task"),
-        arguments=_arguments(entry.get("arguments", {})),
+        task=check_name(entry["task"], what="task"),
+        arguments=arguments,
         trigger=read_trigger(entry, name=name),
         options=_options(entry),
         on_crash=None if on_crash is None else check_on_crash(on_crash),
@@ -270,12 +274,6 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     )
 
 
-def _written_window(schedule: StoredSchedule) -> str | None:
-    # With `all` there is none unless it is said.
-    endless = schedule.misfire == "all" and schedule.misfire_window == LONGEST_DURATION
-    return None if endless else _length(schedule.misfire_window)
-
-
 def _written_pause(schedule: StoredSchedule) -> object:
     if schedule.paused_at is None:
         return None
@@ -283,7 +281,7 @@ def _written_pause(schedule: StoredSchedule) -> object:
     pause = {
         "reason": schedule.paused_reason,
         "by": schedule.paused_by,
-        "until": None if until is None else to_datetime(until).isoformat(),
+        "until": None if until is None else _iso(until),
     }
     return {key: value for key, value in pause.items() if value is not None} or True
 
@@ -321,14 +319,6 @@ def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
     return replace(options, job=replace(options.job, terms=terms))
 
 
-def _arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
-    if isinstance(value, tuple):
-        return cast("tuple[str, ...]", value)
-    if not isinstance(value, Mapping):
-        raise InvalidOption(f"arguments must be an object with the names of parameters, not {shown(value)}")
-    return cast("Mapping[str, Any]", value)
-
-
 def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
     said = cast("Mapping[str, Any]", value)
     if not isinstance(value, Mapping) or set(said) - keys:
@@ -336,19 +326,8 @@ def _object(value: object, keys: set[str], *, what: str) -> Mapping[str, Any]:
     return said
 
 
-def _required(entry: Mapping[str, Any], key: str) -> Any:
-    if key not in entry:
-        raise InvalidOption(f"{key} is missing")
-    return entry[key]
-
-
 def _length(micros: Micros | None) -> str | None:
-    if micros is None:
-        return None
-    return _FOREVER if micros == FOREVER else describe_duration(micros)
-
-
-IMPORT_VERB = "import"
+    return None if micros is None else _FOREVER if micros == FOREVER else describe_duration(micros)
 
 
 def import_schedule(
@@ -366,12 +345,11 @@ def import_schedule(
     schedules that are new here.
     """
     change = put(before, new, trigger, who=who, now=now)
-    if change is not None:
-        entry = None if change.entry is None else replace(change.entry, verb=IMPORT_VERB)
-        change = replace(change, entry=entry)
+    if change is not None and change.entry is not None:
+        change = replace(change, entry=replace(change.entry, verb="import"))
+    after = new if before is None else before if change is None else change.after
     if pause is None:
         return change
-    after = new if before is None else before if change is None else change.after
     paused = replace(
         after,
         paused_at=after.paused_at or now,
@@ -384,5 +362,158 @@ def import_schedule(
     if paused == before:
         return None
     detail = {"reason": pause.reason, "until": pause.until}
-    entry = AuditEntry(verb=IMPORT_VERB, target=new.name, who=who, detail=detail)
+    entry = AuditEntry(verb="import", target=new.name, who=who, detail=detail)
     return ScheduleUpdate(before=before, after=paused, entry=entry, withdraw="schedule paused")
+
+
+_ZONES: Final = ("CRON_TZ", "TZ")
+_NAMED: Final = re.compile(r"#\s*name:\s*(.*)")
+_SETTING: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
+_ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
+_SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
+"""What the sixth word looks like if it is a field and not a task."""
+_FIELDS: Final = 5
+_DIGEST_LENGTH: Final = 8
+_HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
+_BOUNDS: Final = frozenset({"start", "end", "times", "jitter"})
+_SAID_BY_LINE: Final = frozenset({"name", "cron", "tz", "task", "arguments", "made"})
+_PLAIN: Final = written_schedule(
+    StoredSchedule(
+        name="plain",
+        task="plain",
+        payload="{}",
+        trigger=trigger_to_text(cron("@daily")),
+        declared="",
+        fired_through=0,
+        next_at=None,
+    )
+)
+"""A schedule of which a line says everything."""
+
+
+def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[str]]:
+    """Return the text of a crontab, how many schedules it has, and what a crontab cannot say.
+
+    Nothing in a row makes a line of its own.
+    """
+    lines, notes, zone, count = [_HEAD], list[str](), "UTC", 0
+    for schedule in schedules:
+        entry = written_schedule(schedule)
+        # Cron reads a percent sign as the end of the line.
+        arguments = json.dumps(entry["arguments"]).replace("%", r"\u0025") if "arguments" in entry else ""
+        command = f"{entry['task']} {arguments}".rstrip()
+        lines += ["", f"# name: {schedule.name}"]
+        if (problem := _unsayable(schedule, entry)) is not None:
+            lines.append(f"# {problem}: {command}")
+            notes.append(f"{schedule.name}: {problem}; it is only a comment")
+            continue
+        if (wanted := entry.get("tz", "UTC")) != zone:
+            lines.append(f"CRON_TZ={wanted}")
+            zone = wanted
+        if schedule.paused_at is not None:
+            lines.append(f"# paused: {entry['cron']} {command}")
+            notes.append(f"{schedule.name} is paused; it is only a comment")
+            continue
+        lines.append(f"{entry['cron']} {command}")
+        count += 1
+        if unsaid := [
+            key for key, value in entry.items() if key not in _SAID_BY_LINE and value != _PLAIN.get(key)
+        ]:
+            notes.append(f"{schedule.name}: a crontab says nothing of its {', '.join(unsaid)}")
+    return "\n".join(map(printable, lines)) + "\n", count, notes
+
+
+def _unsayable(schedule: StoredSchedule, entry: Mapping[str, Any]) -> str | None:
+    """Say why a schedule cannot be a line: by its rule, or by names that were edited by hand; `None` if it can."""
+    try:
+        check_name(schedule.name, what="schedule name")
+        check_name(schedule.task, what="task")
+    except InvalidName as error:
+        return str(error)
+    if "cron" in entry and not _BOUNDS & entry.keys():
+        return None
+    return f"no cron expression says all of this: {trigger_from_text(schedule.trigger).describe()}"
+
+
+def read_crontab(text: str) -> ScheduleDocument:
+    """Read a crontab line by line; a bad line is reported, and the others are read.
+
+    A name is what `# name: ...` above the line says, else the task, and a hash of its arguments if there are any:
+    the same command keeps its name when its time changes, or other lines do.
+    """
+    found: dict[str, Mapping[str, Any] | InvalidValue] = {}
+    first: dict[str, int] = {}
+    notes: list[str] = []
+    zone, name = "UTC", None
+    # As in cron, only this character ends a line; otherwise a comment could hide a schedule.
+    for number, raw in enumerate([*text.split("\n"), ""], 1):
+        line = raw.strip()
+        named = _NAMED.fullmatch(line)
+        if name is not None and (named or not line):
+            notes.append(f"no schedule stands below the name {name!r}")
+        if named or not line:
+            name = named and named[1]
+        elif line.startswith("#"):
+            continue
+        elif (setting := _SETTING.fullmatch(line)) and not _ZONE_PREFIX.fullmatch(line):
+            if setting[1] in _ZONES:
+                zone = setting[2].strip("\"'") or "UTC"
+            else:
+                notes.append(f"line {number}: {setting[1]} means nothing here and is left out")
+        else:
+            try:
+                entry = _line_entry(line, zone=zone, name=name)
+                own = entry["name"]
+                if (before := first.setdefault(own, number)) != number:
+                    raise InvalidTrigger(
+                        f"line {before} is {own!r} already; write another name above this one: # name: {own}.2"
+                    )
+                found[str(number)] = entry
+            except InvalidValue as error:
+                found[str(number)] = error
+            name = None
+    return ScheduleDocument(found, notes)
+
+
+def _line_entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
+    if prefixed := _ZONE_PREFIX.fullmatch(line):
+        zone, line = prefixed.groups()
+    words = line.split()
+    count = _time_words(words)
+    if len(words) <= count:
+        raise InvalidTrigger(
+            f'no task in "{line}"; write a time, a task and its arguments, e.g. "0 3 * * * shop.tidy days=7"'
+        )
+    *_, rest = line.split(maxsplit=count)
+    task, _, arguments = rest.partition(" ")
+    entry = {
+        "name": _command_name(task, arguments.strip()) if name is None else name,
+        "task": task,
+        "cron": " ".join(words[:count]),
+        "tz": zone,
+    }
+    return entry | {"arguments": _words_or_object(arguments.strip())}
+
+
+def _time_words(words: list[str]) -> int:
+    if words[0].startswith("@"):
+        return 2 if words[0].lower() == "@every" else 1
+    has_seconds = len(words) > _FIELDS + 1 and _SIXTH.fullmatch(words[_FIELDS])
+    return _FIELDS + 1 if has_seconds else _FIELDS
+
+
+def _words_or_object(text: str) -> Mapping[str, Any] | tuple[str, ...]:
+    """Read a JSON object, which names parameters as an export does, or split what people write into words."""
+    if text.startswith("["):
+        return (text,)
+    try:
+        return json.loads(text) if text.startswith("{") else tuple(shlex.split(text))
+    except (ValueError, RecursionError) as error:
+        raise InvalidTrigger(f"the arguments {shown(text)} cannot be read: {error}") from None
+
+
+def _command_name(task: str, arguments: str) -> str:
+    if not arguments:
+        return task
+    digest = hashlib.sha256(arguments.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{task[: MAX_NAME - _DIGEST_LENGTH - 1]}-{digest}"

@@ -1,11 +1,11 @@
-"""The decision what a due schedule makes, by its policies for misfires and overlaps."""
+"""Decides what a due schedule makes, by its policies for misfires and overlaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
-from typing import Final, NamedTuple
+from typing import Final
 
 from duetime.errors import InvalidOption
 from duetime.model.job import NewJob
@@ -19,7 +19,7 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule
+from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule, standstill
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
@@ -39,29 +39,27 @@ def fire(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: Mic
     if schedule.next_at is None or schedule.next_at > now + ahead:
         return None
     if searched_until(trigger, schedule.next_at) is not None:
-        # Nothing comes up to this time: the search goes on from here.
+        # There is no occurrence up to this time: the search goes on from here.
         return _firing(schedule, trigger, schedule.next_at, ())
     return _decide(schedule, trigger, schedule.next_at, now=now)
 
 
 def correct(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
-    """Return what corrects a next time that the trigger no longer has; `None` if it still has it.
+    """Return a correction if the trigger no longer has the stored next time; `None` if it has.
 
     The data of its zone may have changed since, or an edit may have named a time that was already accounted for. One
     that has come to the end of its number of jobs stays there, even if the code that made them did not count.
     """
-    if schedule.paused_at is not None or schedule.parked_at is not None:
-        return None
-    if schedule.next_at is None and trigger.times is not None:
+    ended = schedule.next_at is None and trigger.times is not None
+    if ended or standstill(schedule) is not None:
         return None
     found = first_occurrence_after(trigger, schedule.fired_through, made=schedule.made)
-    if _agrees(schedule.next_at, found):
-        return None
-    return _firing(schedule, trigger, schedule.fired_through, ())
+    agrees = _agrees(schedule.next_at, found)
+    return None if agrees else _firing(schedule, trigger, schedule.fired_through, ())
 
 
 def _agrees(next_at: Instant | None, found: Instant | NoOccurrence) -> bool:
-    """Tell whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
+    """Whether a schedule has the next time that its trigger gives, and has ended if that is proved."""
     if not isinstance(found, NoOccurrence):
         return next_at == found
     if found.proved:
@@ -74,7 +72,10 @@ def _decide(
     schedule: StoredSchedule, trigger: Trigger, occurrence: Instant, *, now: Instant
 ) -> Firing | None:
     if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
-        return _pause(schedule)
+        # What is due waits until the schedule is resumed.
+        failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
+        paused = _firing(schedule, trigger, schedule.fired_through, ())
+        return replace(paused, next_at=schedule.next_at, pause=f"{failures} in a row")
     if occurrence <= now:
         return _catch_up(schedule, trigger, now)
     if not may_plant(schedule):
@@ -101,50 +102,35 @@ def _go_on(schedule: StoredSchedule, trigger: Trigger, *, now: Instant, ahead: M
     return replace(then, expected=schedule.fired_through, jobs=jobs + then.jobs, resumes=True)
 
 
-def _pause(schedule: StoredSchedule) -> Firing:
-    """Pause the schedule; what is due waits until it is resumed."""
-    failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
-    return Firing(
-        name=schedule.name,
-        rev=schedule.rev,
-        expected=schedule.fired_through,
-        fired_through=schedule.fired_through,
-        next_at=schedule.next_at,
-        jobs=(),
-        pause=f"{failures} in a row",
-    )
-
-
 def _catch_up(schedule: StoredSchedule, trigger: Trigger, now: Instant) -> Firing:
-    """Make jobs of the occurrences that have fallen due, as far as the policies let them run, and few records of the rest."""
+    """Make jobs for the occurrences that fell due, as far as the policies allow, and a few records for the rest."""
     wanted = schedule.misfire_limit if schedule.misfire == "all" else 1
     if (most := jobs_left(trigger, made=schedule.made)) is not None:
         wanted = min(wanted, most)
     due = passed_occurrences(trigger, after=schedule.fired_through, until=now, latest=wanted)
     if not due.latest:
-        # There are more than one walk can pass, or the search has not found one yet.
-        return _firing(schedule, trigger, due.through, tuple(_records(schedule, due.earlier, MISFIRED)))
+        # There are more than one walk covers, or the search has not found one yet.
+        return _firing(schedule, trigger, due.through, _records(schedule, MISFIRED, due.earlier))
     timely = list(dropwhile(lambda o: now - trigger.due(o) > schedule.misfire_window, due.latest))
-    missed = _joined(due.earlier, due.latest[: len(due.latest) - len(timely)])
-    chosen = admit(schedule, timely)
+    before, run, behind = admit(schedule, timely)
     jobs = (
-        *_records(schedule, missed, MISFIRED),
-        *_records(schedule, _joined(None, chosen.before), OVERLAPPED),
-        *_runs(schedule, trigger, chosen.run),
-        *_records(schedule, _joined(None, chosen.behind), OVERLAPPED),
+        *_records(schedule, MISFIRED, due.earlier, due.latest[: len(due.latest) - len(timely)]),
+        *_records(schedule, OVERLAPPED, None, before),
+        *_runs(schedule, trigger, run),
+        *_records(schedule, OVERLAPPED, None, behind),
     )
-    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(chosen.run)
+    cancels = schedule.overlap == "cancel_running" and schedule.live > 0 and bool(run)
     return _firing(schedule, trigger, due.latest[-1], jobs, cancels=cancels)
 
 
-def _joined(span: OccurrenceSpan | None, more: Sequence[Instant]) -> OccurrenceSpan | None:
-    if not more:
-        return span
-    return OccurrenceSpan(span.first if span else more[0], more[-1], (span.count if span else 0) + len(more))
-
-
-def _records(schedule: StoredSchedule, span: OccurrenceSpan | None, reason: str) -> list[NewJob]:
-    return [] if span is None else [skipped_record(schedule, span, reason=reason)]
+def _records(
+    schedule: StoredSchedule, reason: str, span: OccurrenceSpan | None, more: Sequence[Instant] = ()
+) -> tuple[NewJob, ...]:
+    """Return the one record of a span and of the occurrences after it, if there are any."""
+    if more:
+        first, count = (span.first, span.count) if span else (more[0], 0)
+        span = OccurrenceSpan(first, more[-1], count + len(more))
+    return () if span is None else (skipped_record(schedule, span, reason=reason),)
 
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
@@ -175,21 +161,15 @@ def _firing(
     )
 
 
-class Admitted(NamedTuple):
-    """Which occurrences in a row get a job, and those before and behind them that do not."""
-
-    before: Sequence[Instant]
-    run: Sequence[Instant]
-    behind: Sequence[Instant]
-
-
-def admit(schedule: StoredSchedule, occurrences: Sequence[Instant]) -> Admitted:
-    """Choose the occurrences that get a job now."""
+def admit(
+    schedule: StoredSchedule, occurrences: Sequence[Instant]
+) -> tuple[Sequence[Instant], Sequence[Instant], Sequence[Instant]]:
+    """Choose the occurrences that get a job now; return those before them, these, and those after them."""
     if schedule.overlap == "cancel_running":
         # Each of them would cancel the one before.
-        return Admitted(occurrences[:-1], occurrences[-1:], [])
+        return occurrences[:-1], occurrences[-1:], []
     room = _room(schedule)
-    return Admitted([], occurrences[:room], [] if room is None else occurrences[room:])
+    return [], occurrences[:room], [] if room is None else occurrences[room:]
 
 
 def may_plant(schedule: StoredSchedule) -> bool:

@@ -1,17 +1,20 @@
-"""Occurrences of a schedule: which have passed, which are to come, and the jobs and records made of them."""
+"""Occurrences of a schedule: which have passed, which are to come, what is made of them, and which are made up for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, NamedTuple
 
+from duetime.errors import InvalidTime
 from duetime.model.ids import new_job_id
-from duetime.model.job import JobTerms, NewJob
+from duetime.model.job import JobId, JobTerms, NewJob
 from duetime.model.limits import schedule_gate
 from duetime.model.schedule.record import StoredSchedule, standstill
 from duetime.model.states import State
-from duetime.model.time import SECOND, Instant, Micros, from_datetime, in_words
+from duetime.model.stored import StoredJob
+from duetime.model.time import Instant, from_datetime, in_words, to_datetime
 from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
 from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.preview import Upcoming, preview
@@ -48,9 +51,11 @@ def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool
 
 def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
     """Return the one record of occurrences that do not run."""
-    count = min(span.count, MOST_IN_A_SPAN)
     return _job_of(schedule, span.last, due_at=span.last)._replace(
-        state=State.SKIPPED, reason=reason, span_first=span.first, span_count=count
+        state=State.SKIPPED,
+        reason=reason,
+        span_first=span.first,
+        span_count=min(span.count, MOST_IN_A_SPAN),
     )
 
 
@@ -73,14 +78,14 @@ def jobs_left(trigger: Trigger, *, made: int) -> int | None:
 
 
 def first_occurrence_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | NoOccurrence:
-    """Return the next occurrence, or how far there is none; a schedule that has made all its jobs has none at all."""
+    """Return the next occurrence, or up to when there is none; a schedule that made all its jobs has none at all."""
     return NEVER if jobs_left(trigger, made=made) == 0 else trigger.first(instant)
 
 
 def next_look_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | None:
-    """Return when a schedule is looked at next: at its next occurrence, or where a search in vain is to go on.
+    """Return when a schedule is looked at next: at its next occurrence, or where a search without result goes on.
 
-    `None` only if it is proved that nothing comes any more.
+    `None` only if it is proved that no occurrence is left.
     """
     found = first_occurrence_after(trigger, instant, made=made)
     if isinstance(found, NoOccurrence):
@@ -99,9 +104,6 @@ MOST_WALKED: Final = 2_000
 MOST_STEPS: Final = 5_000
 """How many steps such a walk takes at most: a few tens of milliseconds, in which nothing else runs in the process."""
 
-_SPARE = 100
-"""How many more occurrences than wanted are walked over before it is worth to count once more."""
-
 
 class PassedOccurrences(NamedTuple):
     """What has passed: the latest occurrences one by one, those before them as a span."""
@@ -109,7 +111,7 @@ class PassedOccurrences(NamedTuple):
     earlier: OccurrenceSpan | None
     latest: list[Instant]
     through: Instant
-    """Up to where this is all: not to the end if there are more than could be walked over, or a search ran out of steps."""
+    """Up to where these are all; before the end if there are too many to walk over, or a search ran out of steps."""
 
 
 def passed_occurrences(
@@ -119,13 +121,15 @@ def passed_occurrences(
 
     `factor` multiplies how far they are walked over, where they cannot be counted.
     """
-    walked, through = _walk(trigger, after, until, most=latest + 1)
+    walked, through = walk_occurrences(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
         return PassedOccurrences(None, walked, through)
     count = trigger.count(after, until)
     listed = _from_the_end(trigger, after, until, latest) if latest and count is not None else []
     # A search that ran out of steps may have missed the latest.
-    whole = not latest or (len(listed) == latest and _walk(trigger, listed[-1], until, most=1) == ([], until))
+    whole = not latest or (
+        len(listed) == latest and walk_occurrences(trigger, listed[-1], until, most=1) == ([], until)
+    )
     if count is None or not whole:
         return _by_walking(trigger, walked, until, latest=latest, factor=factor)
     last = trigger.last(after, listed[0] - 1 if listed else until) or walked[0]
@@ -138,17 +142,13 @@ def _by_walking(
     # The span of a walk that was cut off leaves out the last ones, because they may be among the latest.
     most = MOST_WALKED * factor + latest
     search = SearchBudget(until, MOST_STEPS * factor)
-    whole = False
-    while len(walked) <= most and not whole:
+    following: Instant | NoOccurrence = until
+    while len(walked) <= most:
         following = trigger.seek(walked[-1], search)
-        if isinstance(following, NoOccurrence):
-            if following.through < until:
-                break
-            whole = True
-        elif following > until:
-            whole = True
-        else:
-            walked.append(following)
+        if isinstance(following, NoOccurrence) or following > until:
+            break
+        walked.append(following)
+    whole = following.through >= until if isinstance(following, NoOccurrence) else following > until
     earlier = walked[: len(walked) - latest] if whole else walked[: min(len(walked), most) - latest]
     span = OccurrenceSpan(earlier[0], earlier[-1], len(earlier))
     if not whole:
@@ -156,7 +156,9 @@ def _by_walking(
     return PassedOccurrences(span, walked[len(earlier) :], until)
 
 
-def _walk(trigger: Trigger, after: Instant, until: Instant, *, most: int) -> tuple[list[Instant], Instant]:
+def walk_occurrences(
+    trigger: Trigger, after: Instant, until: Instant, *, most: int
+) -> tuple[list[Instant], Instant]:
     """Return at most `most` occurrences, and up to where they are all."""
     found: list[Instant] = []
     while len(found) < most:
@@ -173,18 +175,15 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
     """Return the last `number` occurrences, where there are more than that."""
     if number == 1 and (last := trigger.last(after, until)) is not None:
         return [last]
-    reach: Micros = SECOND
-    # From the end backwards, because counting over a short time is cheaper.
-    while (there := trigger.count(until - reach, until) or 0) < number and after < until - reach:
-        reach *= 2
-    low, high = max(after, until - reach), until
-    while there > 2 * number + _SPARE and high - low > 1:
+    low, high = after, until
+    # Counting gets cheaper as the stretch before the end gets shorter.
+    while high - low > 1:
         middle = (low + high) // 2
-        if (fewer := trigger.count(middle, until) or 0) >= number:
-            low, there = middle, fewer
+        if (trigger.count(middle, until) or 0) >= number:
+            low = middle
         else:
             high = middle
-    return _walk(trigger, low, until, most=there)[0][-number:]
+    return walk_occurrences(trigger, low, until, most=number + 1)[0][-number:]
 
 
 def upcoming_occurrences(
@@ -211,8 +210,108 @@ def upcoming_occurrences(
 
 
 def _stands(schedule: StoredSchedule, occurrence: Instant) -> str | None:
-    """Say that a schedule stands still at a time."""
+    """Say why a schedule does not fire at a time, if it does not."""
     until = schedule.paused_until
     if standstill(schedule) != "paused" or until is None:
         return standstill(schedule)
     return None if occurrence >= until else f"paused until {in_words(until)}"
+
+
+MOST_BACKFILLED: Final = 10_000
+
+
+def to_backfill(
+    schedule: StoredSchedule, trigger: Trigger, *, start: Instant, end: Instant, now: Instant
+) -> list[Instant]:
+    """Return the occurrences from `start` to `end`, both included, that the schedule itself will not make any more."""
+    if end > now:
+        raise InvalidTime(f"end {_shown(end)} lies in the future; the schedule itself makes what is to come")
+    if start > end:
+        raise InvalidTime(f"start {_shown(start)} lies after end {_shown(end)}")
+    until, shorter = min(end, schedule.fired_through), "ask for a shorter time, several times if need be"
+    found, through = walk_occurrences(trigger, start - 1, until, most=MOST_BACKFILLED + 1)
+    if len(found) > MOST_BACKFILLED:
+        count = trigger.count(start - 1, until)
+        raise InvalidTime(
+            f"{schedule.name} has {f'more than {MOST_BACKFILLED:,}' if count is None else f'{count:,}'} occurrences in "
+            f"this time, and at most {MOST_BACKFILLED:,} are made up for in one go; {shorter}"
+        )
+    if through < until:
+        raise InvalidTime(
+            f"which occurrences {schedule.name} has after {_shown(through)} takes too long to tell; {shorter}"
+        )
+    return found
+
+
+def _shown(instant: Instant) -> str:
+    return to_datetime(instant).isoformat(sep=" ")
+
+
+class SpanCut(NamedTuple):
+    """What becomes of a record whose occurrences get jobs, if it has not changed since it was read."""
+
+    id: JobId
+    was: OccurrenceSpan
+    left: OccurrenceSpan | None
+    """What it stands for from now on; `None` for nothing."""
+    others: tuple[NewJob, ...] = ()
+    """Records of the rest, if the jobs split it."""
+
+
+def gives_way(record: StoredJob) -> bool:
+    """Whether nothing has run for a record: it was skipped, or cancelled before it started."""
+    if record.state is State.SKIPPED:
+        return True
+    unstarted = record.started_at is None and not record.failures and not record.crashes
+    return record.state is State.CANCELLED and unstarted
+
+
+def span_cuts(
+    records: Iterable[StoredJob], wanted: Iterable[Instant], schedule: StoredSchedule, trigger: Trigger
+) -> list[SpanCut]:
+    """Return how the records of a schedule give way to jobs for these occurrences; where one has run, it stays."""
+    found = list(records)
+    taken = sorted({*wanted} - {record.occurrence for record in found if not gives_way(record)})
+    made: list[SpanCut] = []
+    for record in found:
+        span = record_span(record)
+        if span is None or not (inside := [at for at in taken if span.first <= at <= span.last]):
+            continue
+        left = span_without(span, inside, trigger)
+        others = tuple(skipped_record(schedule, one, reason=record.reason or "") for one in left[:-1])
+        made.append(SpanCut(record.id, span, left[-1] if left else None, others))
+    return made
+
+
+def record_span(record: StoredJob) -> OccurrenceSpan | None:
+    """Return what a record that gives way stands for; `None` for any other, and for one that has given way."""
+    if record.occurrence is None or not gives_way(record):
+        return None
+    first = record.occurrence if record.span_first is None else record.span_first
+    return OccurrenceSpan(first, record.occurrence, record.span_count)
+
+
+def span_without(span: OccurrenceSpan, taken: Sequence[Instant], trigger: Trigger) -> list[OccurrenceSpan]:
+    """Return what is left of a span, in order, when some of its occurrences get jobs.
+
+    Its ends and its number are what was written, whatever the trigger says now; in between, the trigger tells.
+    """
+    gaps = [(span.first - 1, taken[0]), *pairwise(taken), (taken[-1], span.last + 1)]
+    left = [_between(trigger, low, high, known=(span.first, span.last)) for low, high in gaps]
+    pieces = [piece for piece in left if piece is not None]
+    if pieces:
+        rest = span.count - len(taken) - sum(piece.count for piece in pieces[:-1])
+        pieces[-1] = replace(pieces[-1], count=max(1, rest))
+    return pieces
+
+
+def _between(
+    trigger: Trigger, low: Instant, high: Instant, *, known: Collection[Instant]
+) -> OccurrenceSpan | None:
+    """Return the occurrences between two instants, both excluded, among them those that are known."""
+    found = passed_occurrences(trigger, after=low, until=high - 1).earlier
+    for occurrence in known:
+        if low < occurrence < high:
+            found = found or OccurrenceSpan(occurrence, occurrence, 1)
+            found = replace(found, first=min(found.first, occurrence), last=max(found.last, occurrence))
+    return found

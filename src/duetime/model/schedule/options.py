@@ -38,7 +38,7 @@ _WINDOWS: dict[Misfire, Micros] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleOptions:
-    """What a schedule does besides having its trigger."""
+    """The policies of a schedule, and the options of its jobs."""
 
     overlap: Overlap = "skip"
     overlap_limit: int | None = None
@@ -59,8 +59,6 @@ class ScheduleOptionValues(CommonOptionValues, total=False):
     misfire_window: Duration
     misfire_limit: int
     pause_after: int | None
-    queue: str
-    priority: int
     retries: int | None
     timeout: Duration | None
     expires: Duration | None
@@ -116,8 +114,10 @@ def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
 def _window(value: Duration) -> Micros:
     window = parse_duration(value, what="misfire_window")
     if window < SHORTEST_WINDOW:
-        text = f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}"
-        raise InvalidOption(f"{text}; for occurrences that run in time or not at all, use misfire='skip'")
+        raise InvalidOption(
+            f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}; "
+            "for occurrences that run in time or not at all, use misfire='skip'"
+        )
     return window
 
 
@@ -141,8 +141,9 @@ def with_options(
 
 def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str, object]:
     """Return the policies of a schedule as they would be written; details go with the choice they belong to."""
-    found: dict[str, object] = {"overlap": schedule.overlap, "misfire": schedule.misfire}
-    found["pause_after"] = schedule.pause_after
+    found: dict[str, object] = {
+        name: getattr(schedule, name) for name in ("overlap", "misfire", "pause_after")
+    }
     if schedule.overlap_limit is not None and given.get("overlap", schedule.overlap) == schedule.overlap:
         found["overlap_limit"] = schedule.overlap_limit
     if given.get("misfire", schedule.misfire) == schedule.misfire:

@@ -16,7 +16,7 @@ Owner: TypeAlias = Literal["code", "user"]
 DEFAULT_MISFIRE_WINDOW: Micros = 3600 * SECOND
 DEFAULT_MISFIRE_LIMIT = 100
 SUPERSEDED = "superseded by the next occurrence"
-"""Why a firing that cancels ends the jobs that were made before."""
+"""Why a firing that cancels ends the earlier jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,11 @@ class ScheduleUpdate:
     entry: AuditEntry | None = None
     jobs: tuple[NewJob, ...] = ()
     withdraw: str | None = None
-    """Why planted jobs that have not started are taken back; `None` leaves them."""
+    """Why planted jobs that have not started are withdrawn; `None` leaves them."""
     again: bool = True
-    """Whether what is taken back is planted again, because the trigger still has it."""
+    """Whether withdrawn jobs are planted again, because the trigger still has them."""
     only: Instant | None = None
-    """The one occurrence that is taken back; `None`: all that are planted."""
+    """The one occurrence that is withdrawn; `None` for all that are planted."""
     held: bool = True
     """Whether those are called off, too, that a worker holds ready to start. They are not planted again, since the
     worker may start them before it hears of it; left alone, they run as they were made."""
@@ -112,11 +112,11 @@ class Firing:
     next_at: Instant | None
     jobs: tuple[NewJob, ...]
     cancels: bool = False
-    """Whether the jobs it has made before are to end, so that the new one can run."""
+    """Whether its earlier jobs are asked to end, so that the new one can run."""
     pause: str | None = None
     """Why it is paused now, if it is."""
     resumes: bool = False
-    """Whether it was paused until a time that has come."""
+    """Whether the end of its pause has come."""
 
     @property
     def made(self) -> int:
@@ -124,7 +124,7 @@ class Firing:
         return sum(not job.state.terminal for job in self.jobs)
 
     def entries(self) -> list[AuditEntry]:
-        """Return what it does to its schedule besides moving it on."""
+        """Return audit entries for a pause or the end of one."""
         said = [("resume", "its time was over")] if self.resumes else []
         if self.pause is not None:
             said.append(("pause", self.pause))
@@ -135,7 +135,7 @@ class Firing:
 
 
 def standstill(schedule: StoredSchedule) -> str | None:
-    """Return the reason why a schedule stands still, if it does."""
+    """Return why a schedule does not fire: paused or parked; `None` if it does."""
     if schedule.parked_at is not None:
         return PARKED
     return PAUSED if schedule.paused_at is not None else None

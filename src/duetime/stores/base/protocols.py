@@ -13,7 +13,7 @@ from duetime.model.queues import QueueCensus
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule.actions import CodeSchedule
-from duetime.model.schedule.backfill import SpanCut
+from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.store_copy import RecordKind, WholeRecord

@@ -15,7 +15,7 @@ from duetime.model.job import NewJob, Token, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
-from duetime.model.schedule.backfill import SpanCut
+from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker

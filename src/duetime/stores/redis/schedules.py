@@ -9,7 +9,7 @@ from duetime.errors import StoreUnavailable
 from duetime.model.audit import AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
-from duetime.model.schedule.backfill import SpanCut
+from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros

@@ -145,6 +145,7 @@ DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
 
 -- name: workers
 -- Read all workers, newest first. One whose lease is over is dead, though it may not be marked as dead yet.
-SELECT id, CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END, host, host_key, pid, pid_started,
-       version, queues, tasks, declares, fires, slots, started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
+SELECT id, host, host_key, pid, pid_started, version, queues, slots, tasks, declares, fires,
+       CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END,
+       started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duetime.model.schedule.backfill import span_without
-from duetime.model.schedule.occurrences import OccurrenceSpan
+from duetime.model.schedule.occurrences import OccurrenceSpan, span_without
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from duetime.errors import InvalidOption
-from duetime.model.schedule.firing import Admitted, admit, check_turns, in_turn, may_plant
+from duetime.model.schedule.firing import admit, check_turns, in_turn, may_plant
 from tests.unit.model.schedule.firing_kit import record
 
 
@@ -26,12 +26,12 @@ from tests.unit.model.schedule.firing_kit import record
     ],
 )
 def test_the_first_ones_run_as_far_as_there_is_room(policy: Any, live: int, runs: list[int]) -> None:
-    assert admit(record(live=live, **policy), [1, 2, 3]) == Admitted([], runs, [1, 2, 3][len(runs) :])
+    assert admit(record(live=live, **policy), [1, 2, 3]) == ([], runs, [1, 2, 3][len(runs) :])
 
 
 @pytest.mark.parametrize("live", [0, 5])
 def test_of_several_that_would_end_each_other_only_the_last_runs(live: int) -> None:
-    assert admit(record(live=live, overlap="cancel_running"), [1, 2, 3]) == Admitted([1, 2], [3], [])
+    assert admit(record(live=live, overlap="cancel_running"), [1, 2, 3]) == ([1, 2], [3], [])
 
 
 @pytest.mark.parametrize(
