@@ -12,16 +12,17 @@ from duetime.stores.sql.statements.loader import FOLDER, parse
 BLOCKS = parse((FOLDER / "copying.sql").read_text())
 CALLED = {"unique_key": "key", "trigger_spec": "trigger", "options": "terms"}
 WHOLE = {
-    "whole_queue": COLUMNS[RecordKind.QUEUES],
-    "whole_gate": COLUMNS[RecordKind.GATES],
-    "whole_worker": COLUMNS[RecordKind.WORKERS],
-    "whole_job": COLUMNS[RecordKind.JOBS],
-    "whole_schedule": COLUMNS[RecordKind.SCHEDULES],
-    "whole_entry": COLUMNS[RecordKind.AUDIT],
-    "whole_attempt": PART_COLUMNS[RecordKind.JOBS][0],
-    "whole_log": PART_COLUMNS[RecordKind.JOBS][1],
+    "whole_queues": COLUMNS[RecordKind.QUEUES],
+    "whole_gates": COLUMNS[RecordKind.GATES],
+    "whole_workers": COLUMNS[RecordKind.WORKERS],
+    "whole_jobs": COLUMNS[RecordKind.JOBS],
+    "whole_schedules": COLUMNS[RecordKind.SCHEDULES],
+    "whole_audit": COLUMNS[RecordKind.AUDIT],
+    # The script leaves out the claim.
+    "whole_attempts": (*PART_COLUMNS[RecordKind.JOBS][0], "claim_id"),
+    "whole_logs": PART_COLUMNS[RecordKind.JOBS][1],
     # The script takes the body of a command apart.
-    "whole_command": tuple(
+    "whole_commands": tuple(
         "body" if column == "job" else column
         for column in PART_COLUMNS[RecordKind.WORKERS][0]
         if column != "reason"
