@@ -1,7 +1,6 @@
 -- What workers are told.
 
 -- fragment: command_columns
--- A whole command.
 id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
 
 -- name: send
@@ -21,24 +20,19 @@ WHERE worker = :worker AND done_at IS NULL
 RETURNING {command_columns}
 
 -- name: finish_command
--- Keep what came of a command.
 UPDATE {commands} SET done_at = {now}, outcome = :outcome
 WHERE id = :id AND done_at IS NULL
 
 -- name: drop_commands
--- Drop commands of workers that are gone.
 UPDATE {commands} {index open of commands} SET done_at = {now}, outcome = :reason, dropped = 1
 FROM {each rows: id text} AS r
 WHERE {commands}.worker = r.id AND {commands}.done_at IS NULL
 
 -- name: commands
--- Read commands by id.
 SELECT {command_columns} FROM {commands} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) ORDER BY id
 
 -- name: commands_of
--- Read what a worker was told last, newest first.
 SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY created_at DESC, id DESC LIMIT :limit
 
 -- name: prune_commands
--- Forget commands that were answered long ago.
 DELETE FROM {commands} WHERE id IN (SELECT r.id FROM (SELECT c.id FROM {commands} AS c WHERE c.done_at < :before) AS r)

@@ -48,9 +48,8 @@ class SqlQueues(SqlSubject):
     @read()
     def paused_queues(self) -> Script[Mapping[str, str | None]]:
         """Return the paused queues with their reasons."""
-        found = yield Query(self._sql.paused_queues, {})
-        paused: dict[str, str | None] = {row[0]: row[1] for row in found}
-        return paused
+        found = yield Query(self._sql.queues, {})
+        return {name: reason for name, paused_at, reason, *_ in found if paused_at is not None}
 
     @write(atomic=False)
     def set_queue_limit(self, queue: str, limit: Gate | None) -> HintingScript[None]:
@@ -63,8 +62,9 @@ class SqlQueues(SqlSubject):
     @read()
     def queue_limits(self) -> Script[Mapping[str, Gate]]:
         """Return the limited queues with their limits."""
-        found = yield Query(self._sql.queue_limits, {})
-        return {name: read_gate(*rule) for name, *rule in found}
+        found = yield Query(self._sql.queues, {})
+        limits = {name: read_gate(*rule) for name, _, _, *rule in found}
+        return {name: limit for name, limit in limits.items() if limit != UNLIMITED}
 
     @read(rows=None)
     def counts(self) -> Script[Mapping[tuple[str, State], int]]:

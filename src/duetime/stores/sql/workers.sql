@@ -17,18 +17,13 @@ ON CONFLICT (id) DO UPDATE SET
 RETURNING {now}, {moved}
 
 -- fragment: near
--- The jobs of one queue and priority that a claim would see.
 FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
 
 -- fragment: first_near
 -- When the next of them falls due that is for this worker, or the hundredth.
-(
-    SELECT coalesce(
-        min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
-        CASE WHEN count(*) = 100 THEN max(near.due_at) END
-    )
-    FROM (SELECT j.task, j.due_at {near} ORDER BY j.due_at, j.id LIMIT 100) AS near
-)
+(SELECT coalesce(min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
+                 CASE WHEN count(*) = 100 THEN max(near.due_at) END)
+ FROM (SELECT j.task, j.due_at {near} ORDER BY j.due_at, j.id LIMIT 100) AS near)
 
 -- fragment: next_job
 -- When the next job of `queues` and `tasks` falls due that no limit applies to, or sooner. Of each queue and priority the
@@ -44,13 +39,11 @@ FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.prio
 )
 
 -- fragment: is_forsaken
--- Whether a lease is over, or a job runs under a worker that is not alive.
 (EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.state = 'alive' AND fw.lease_until < {now})
  OR EXISTS (
     SELECT 1 FROM {jobs} AS fj
     WHERE fj.state = 'running'
-      AND NOT EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.id = fj.worker AND fw.state = 'alive')
- ))
+      AND NOT EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.id = fj.worker AND fw.state = 'alive')))
 
 -- name: pulse
 -- Renew the lease of a living worker, note how it is, and look for what it may not have been told.
@@ -75,16 +68,13 @@ RETURNING beat_at, {commands_wait}, {limits_in_use},
     CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
--- Tell the time, whether a worker is alive, and whether it has been told something.
 SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
 
 -- name: held_by
--- List what a worker holds, and what of it is to be cancelled.
 SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
 FROM {jobs} WHERE state = 'running' AND worker = :worker
 
 -- name: retire
--- Mark a worker as stopped.
 UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0
 WHERE id = :worker AND state = 'alive'
 
@@ -95,7 +85,6 @@ FROM {workers}
 WHERE state = 'alive' AND id <> :worker AND (host_key = :host_key OR lease_until < {now} + :soon)
 
 -- name: bury
--- Mark workers as dead.
 UPDATE {workers} SET state = 'dead'
 FROM {each rows: id text} AS r
 WHERE {workers}.id = r.id AND {workers}.state = 'alive'
@@ -115,9 +104,7 @@ WHERE {workers}.id = late.id
 RETURNING {workers}.id
 
 -- name: orphans
--- List the claims of workers that are not alive, or that are unknown.
-SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now}
-FROM {jobs} AS j
+SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now} FROM {jobs} AS j
 WHERE j.state = 'running'
   AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
 
@@ -125,19 +112,15 @@ WHERE j.state = 'running'
 -- Take over orphaned claims under a new fence, if the rescuer is alive; another rescuer's are left to it.
 UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker
 FROM (
-    SELECT j.id
-    FROM {each rows: id text, fence int} AS r
-    JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
+    SELECT j.id FROM {each rows: id text, fence int} AS r JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
     WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
       AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-    ORDER BY j.id
-    {skip_locked j}
+    ORDER BY j.id {skip_locked j}
 ) AS picked
 WHERE {jobs}.id = picked.id
 RETURNING {claim_columns}
 
 -- name: prune_workers
--- Forget workers that have been gone for long and hold nothing.
 DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
     SELECT w.id FROM {workers} AS w WHERE w.state <> 'alive' AND w.lease_until < :before
       AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = w.id)
