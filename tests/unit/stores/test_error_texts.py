@@ -10,14 +10,14 @@ from duetime.errors import SchemaMismatch, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.redis import errors as redis
 from duetime.stores.sql.pool import errors as meanings
-from duetime.stores.sql.pool.errors import _NETWORK_ERRORS
+from duetime.stores.sql.pool.errors import NETWORK_ERRORS
 from duetime.stores.sql.postgres import errors as postgres
 
 MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 
 def texts() -> Iterator[str]:
-    tables = (redis._BY_TEXT, redis._BY_TYPE, postgres._CLIENT_SIDE, _NETWORK_ERRORS)
+    tables = (redis._BY_TEXT, redis._BY_TYPE, postgres._CLIENT_SIDE, NETWORK_ERRORS)
     for table in tables:
         for _, kind, text in table:
             if issubclass(kind, MENDABLE):

@@ -11,7 +11,6 @@ import asyncpg
 import pytest
 
 from duetime.errors import ConfigError, StoreUnavailable
-from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts, call_deadline
 from duetime.stores.open import open_store
 from duetime.stores.redis.address import RedisAddress
@@ -20,7 +19,6 @@ from duetime.stores.sql.driver import Script
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.pool.driver import OpenConnections, PooledDriver, SharedHints
 from duetime.stores.sql.pool.errors import DatabaseLabel
-from duetime.stores.sql.pool.hints import HintListener
 from duetime.stores.sql.postgres.errors import PostgresErrors
 
 
@@ -152,7 +150,7 @@ class Driver(PooledDriver[Any]):
         pool = ConnectionPool(self._connector.connect, size=self._size)
         return OpenConnections(pool, pool, pool, cast("Any", None))
 
-    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
+    def _examine(self) -> Any:
         raise NotImplementedError
 
     async def _play(self, script: Any, connection: Connection, within: float | None, *, atomic: bool) -> Any:

@@ -21,7 +21,7 @@ from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
-from duetime.stores.sql.pool.connection import Connector
+from duetime.stores.sql.pool.connection import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel
 from duetime.stores.sql.statements.rewriting import unfold
 from duetime.stores.sql.transactions.caller import CHARSET, wrong_charset
@@ -189,8 +189,9 @@ class MariaDbConnector(Connector[MariaDbConnection]):
         super().__init__(MariaDbErrors(DatabaseLabel.of(url, "MariaDB")), timeout=timeout)
         self._options = options
 
-    async def connect(self) -> MariaDbConnection:
-        """Return a connection that is ready for scripts; raise only our own errors."""
+    async def connect(self, use: ConnectionUse = "verbs") -> MariaDbConnection:
+        """Return a connection that is ready for scripts, all of one kind; raise only our own errors."""
+        del use
         with self.errors:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await self._connect()

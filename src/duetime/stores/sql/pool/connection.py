@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from duetime.model.time import Clock
 from duetime.stores.base.timeouts import ServerTimeouts
@@ -38,6 +38,8 @@ class PooledConnection(Protocol):
 
 
 C = TypeVar("C", bound=PooledConnection)
+ConnectionUse: TypeAlias = Literal["verbs", "handlers", "sibling"]
+"""Who uses a connection: the verbs of a store, handlers, or a sibling, for all that it does."""
 
 
 class Connector(ABC, Generic[C]):
@@ -67,8 +69,18 @@ class Connector(ABC, Generic[C]):
         """The statement that begins a transaction of ours."""
         return "BEGIN"
 
+    @property
+    def local_bounds(self) -> str:
+        """The text, perhaps empty, that bounds a transaction where the session cannot be trusted with it."""
+        return ""
+
+    async def clean(self, connection: C) -> bool:
+        """Undo what a handler has left in a session; False if it is better to close the connection."""
+        del connection
+        return False
+
     @abstractmethod
-    async def connect(self) -> C:
+    async def connect(self, use: ConnectionUse = "verbs") -> C:
         """Return a connection that is ready for scripts; raise only our own errors."""
 
     @abstractmethod

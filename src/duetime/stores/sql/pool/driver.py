@@ -10,21 +10,28 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
-from duetime.model.time import Clock
+from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
 from duetime.stores.base.hints import HintSubscribers
-from duetime.stores.sql.driver import CallerTransaction, Script, SingleQueryScript, script_name
-from duetime.stores.sql.pool.connection import C, Connector
+from duetime.stores.sql.driver import (
+    CallerTransaction,
+    DriverHandlerTransaction,
+    Script,
+    SingleQueryScript,
+    script_name,
+)
+from duetime.stores.sql.pool.connection import C, ConnectionUse, Connector
 from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.pool.errors import StaleConnection
 from duetime.stores.sql.pool.hints import HintListener, HintSender
-from duetime.stores.sql.pool.transactions import PooledCallerTransaction
+from duetime.stores.sql.pool.transactions import PooledCallerTransaction, PooledHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
 T = TypeVar("T")
@@ -52,7 +59,7 @@ class OpenConnections(Generic[C]):
     handlers: ConnectionPool[C]
     """Apart, so that verbs do not wait for handlers and never meet what they have set."""
     hints: ConnectionPool[C]
-    sender: HintSender
+    sender: HintSender[C]
     pid: int = field(default_factory=os.getpid)
     """The process whose connections these are; a forked child must not use them."""
 
@@ -71,30 +78,46 @@ class OpenConnections(Generic[C]):
 class PooledDriver(ABC, Generic[C]):
     """The part of a driver that is the same for all databases on a network.
 
-    A sibling, which is for another event loop, has few connections of its own, and makes them when they are needed.
+    A sibling, which is for another event loop, has a single connection, and makes it when it is needed.
     """
 
     single_writer = False
+    sender: ClassVar[type[HintSender[Any]]]
+    listener: ClassVar[type[HintListener[Any]]]
+    transaction: ClassVar[type[PooledHandlerTransaction[Any]]]
 
     def __init__(
-        self, connector: Connector[C], *, clock: Clock | None, shared: SharedHints | None = None
+        self,
+        connector: Connector[C],
+        *,
+        namespace: str = "duetime",
+        clock: Clock | None = None,
+        pool: int = 10,
+        shared: SharedHints | None = None,
     ) -> None:
         """`shared` is given to siblings."""
         self._connector = connector
+        self._namespace = namespace
         self._clock = clock
+        self._size = pool
         self._is_sibling = shared is not None
         self._shared = shared or SharedHints()
         self._connections: OpenConnections[C] | None = None
         self._unwatch: Callable[[], None] = lambda: None
-        self._listeners: list[HintListener] = []
+        self._listeners: list[HintListener[C]] = []
 
     @abstractmethod
-    def _make_connections(self) -> OpenConnections[C]:
-        """Make the pools; connect to nothing."""
+    def _examine(self) -> Script[list[DoctorCheck]]:
+        """Look at the server's version and settings."""
 
-    @abstractmethod
-    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
-        """Return what hears the hints of other processes."""
+    def sibling(self) -> Self:
+        """Return a driver for another event loop."""
+        return type(self)(self._connector, namespace=self._namespace, clock=self._clock, shared=self._shared)
+
+    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
+        """Return a transaction on a connection that no verb of the store waits for."""
+        pool = self._open_connections().handlers
+        return self.transaction(pool, self._connector, clock=self._clock, timeout=timeout)
 
     async def open(self) -> None:
         """Connect once, to see that it works; a sibling does so when it is first used."""
@@ -159,7 +182,13 @@ class PooledDriver(ABC, Generic[C]):
     async def wakeups(self) -> AsyncGenerator[Hint]:
         """Yield our own hints and those of other processes."""
         with self._shared.subscribers.listening() as subscriber:
-            listener = self._make_listener(subscriber.put)
+            listener = self.listener(
+                self._connector,
+                subscriber.put,
+                namespace=self._namespace,
+                name=self._shared.sender,
+                clock=self._clock,
+            )
             self._listeners.append(listener)
             try:
                 async with listener.running():
@@ -173,18 +202,35 @@ class PooledDriver(ABC, Generic[C]):
         """Whether hints of other processes arrive at present."""
         return any(listener.up for listener in self._listeners)
 
-    async def examine_tls(self) -> DoctorCheck:
-        """Say how connections to the server are encrypted."""
+    async def doctor(self) -> list[DoctorCheck]:
+        """Look at the server's version and settings, and at how connections to it are encrypted."""
+        found = await self.read(self._examine)
         pool, option = self._open_connections().verbs, self._connector.errors.place.authority
         connection = await pool.acquire()
         try:
-            return examine_tls(
+            tls = examine_tls(
                 self._connector.transport(connection),
                 encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
                 verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
             )
         finally:
             pool.release(connection, keep=True)
+        return [*found, tls]
+
+    def _make_connections(self) -> OpenConnections[C]:
+        """Make the pools; connect to nothing."""
+        if self._is_sibling:
+            verbs = handlers = hints = self._pool("sibling", 1)
+        else:
+            verbs, handlers = self._pool("verbs", self._size), self._pool("handlers", self._size)
+            hints = self._pool("verbs", 1)
+        sender = self.sender(
+            self._connector, (hints, verbs), namespace=self._namespace, name=self._shared.sender
+        )
+        return OpenConnections(verbs, handlers, hints, sender)
+
+    def _pool(self, use: ConnectionUse, size: int) -> ConnectionPool[C]:
+        return ConnectionPool(partial(self._connector.connect, use), size=size)
 
     def _open_connections(self) -> OpenConnections[C]:
         if self._connections is None:

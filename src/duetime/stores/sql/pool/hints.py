@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, Generic
 
 import msgspec
 
-from duetime.errors import StoreError
+from duetime.errors import DuetimeError, StoreError
+from duetime.model.time import Clock
 from duetime.stores.base import Hint
+from duetime.stores.sql.pool.connection import C, Connector
+from duetime.stores.sql.pool.connection_pool import ConnectionPool
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
@@ -45,7 +48,7 @@ def decode_hints(text: object, *, own: str) -> list[Hint]:
     return [] if sender == own else hints
 
 
-class HintSender(ABC):
+class HintSender(ABC, Generic[C]):
     """Sends what it is given at once, and then in groups with a pause between them.
 
     It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
@@ -56,8 +59,13 @@ class HintSender(ABC):
     longest: float
     """The same where many calls give hints one after the other: it doubles as long as each message tells of several."""
 
-    def __init__(self, name: str) -> None:
-        """`name` is ours, so that we can tell our own hints."""
+    def __init__(
+        self, connector: Connector[C], pools: Sequence[ConnectionPool[C]], *, namespace: str, name: str
+    ) -> None:
+        """Unused connections of all `pools` are taken, and one is opened in the first; `name` is ours, in hints."""
+        self._connector = connector
+        self._pools = pools
+        self._namespace = namespace
         self._name = name
         self._pending: dict[Hint, None] = {}
         self._calls = 0
@@ -98,23 +106,59 @@ class HintSender(ABC):
             self._pause = min(self._pause * 2, self.longest) if calls > _FEW else self.spacing
             self._next_at = loop.time() + (self._pause if sent else _PAUSE_AFTER_FAILURE)
 
-    @abstractmethod
     async def _deliver(self, text: str) -> bool:
         """Send a text to all processes that listen; False if that did not work."""
+        # To open a connection takes longer than all the rest; but one that lay unused may have died.
+        for pool in self._pools:
+            if (unused := pool.unused()) and await self._send(pool, unused, text):
+                return True
+        try:
+            return await self._send(self._pools[0], await self._pools[0].acquire(), text)
+        except DuetimeError:
+            return False
+
+    async def _send(self, pool: ConnectionPool[C], connection: C, text: str) -> bool:
+        sent, timeouts = False, self._connector.timeouts
+        try:
+            async with timeouts.one_try(repeatable=True):
+                await self._tell(connection, text)
+            sent = True
+        except Exception as error:  # noqa: BLE001 -- no one waits for an answer; hints may be lost
+            timeouts.heed(error)
+        finally:
+            pool.release(connection, keep=sent)
+        return sent
+
+    @abstractmethod
+    async def _tell(self, connection: C, text: str) -> None:
+        """Send a text over a connection."""
 
 
-class HintListener(ABC):
+class HintListener(ABC, Generic[C]):
     """One connection that hears the hints of other processes, made anew whenever it is lost."""
 
-    def __init__(self, on_hint: Callable[[Hint], None]) -> None:
+    def __init__(
+        self,
+        connector: Connector[C],
+        on_hint: Callable[[Hint], None],
+        *,
+        namespace: str,
+        name: str,
+        clock: Clock | None = None,
+    ) -> None:
+        """`name` is ours, so that we can tell our own hints; `clock`: the store's, where the database has none of its own."""
+        self._connector = connector
+        self._namespace = namespace
+        self._name = name
+        self._clock = clock
         self._on_hint = on_hint
         self._delays = reconnect_delays()
         self.up = False
         """Whether hints of others arrive at present."""
 
     @abstractmethod
-    async def _listen(self) -> bool:
-        """Connect and listen until the connection is lost; False if nothing can be heard there."""
+    async def _hear(self, connection: C) -> bool:
+        """Listen until the connection is lost; False if nothing can be heard there."""
 
     async def run(self) -> None:
         """Listen until cancelled, or return at once where nothing can be heard.
@@ -142,6 +186,14 @@ class HintListener(ABC):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+    async def _listen(self) -> bool:
+        with self._connector.errors:
+            connection = await self._connector.connect()
+            try:
+                return await self._hear(connection)
+            finally:
+                connection.terminate()
 
     def report(self, *, up: bool) -> None:
         """Tell workers that listening begins or breaks off."""

@@ -104,17 +104,9 @@ class PooledHandlerTransaction(ABC, Generic[C]):
     async def _start(self, connection: C) -> object:
         """Begin, set the savepoint and return what the handler gets."""
 
-    @abstractmethod
     async def _end(self, verb: str) -> None:
         """Commit or roll back, as `verb` says."""
-
-    @abstractmethod
-    def _was_closed(self, connection: C) -> bool:
-        """Whether the handler has closed the connection, which looks like a lost one otherwise."""
-
-    async def _cleaned(self, _connection: C) -> bool:
-        """Undo what the handler has left in the session; False if it is better to close the connection."""
-        return False
+        await self._open().execute(verb)
 
     async def begin(self) -> object:
         """Begin on a connection of the pool, on another one if that was found lost."""
@@ -195,7 +187,9 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             async with self._connector.timeouts.one_try():
                 await connection.execute(f"{verb} {self._mark}{then}")
         except Exception as error:
-            if self._was_closed(connection) or self._errors.misses_savepoint(error):
+            # What the handler has closed looks like a lost connection otherwise.
+            closed = getattr(connection, "closed_by_hand", False)
+            if closed or self._errors.misses_savepoint(error):
                 return False
             raise
         return True
@@ -210,6 +204,6 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         if connection is not None:
             clean = False
             try:
-                clean = keep and await self._cleaned(connection)
+                clean = keep and await self._connector.clean(connection)
             finally:
                 self._pool.release(connection, keep=clean)
