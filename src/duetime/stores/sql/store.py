@@ -9,7 +9,6 @@ from duetime.model.time import Clock, Micros
 from duetime.stores.base import Capabilities, DoctorCheck, HandlerTransaction, Hint, SchemaStatus
 from duetime.stores.sql import checks
 from duetime.stores.sql.claims import SqlClaims
-from duetime.stores.sql.commands import SqlCommands
 from duetime.stores.sql.copying import SqlCopying
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueue import SqlEnqueue
@@ -32,7 +31,6 @@ class SqlStore(
     SqlLimits,
     SqlSettling,
     SqlWorkers,
-    SqlCommands,
     SqlSchedules,
     SqlJobControl,
     SqlQueues,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic
 
@@ -31,12 +30,10 @@ class ConnectionPool(Generic[C]):
     def __init__(self, connect: Callable[[], Awaitable[C]], *, size: int) -> None:
         self._connect = connect
         self._size = size
-        self._free = size
-        """How many more callers may have a connection, an unused or a new one."""
+        self._places = asyncio.Semaphore(size)
         self._unused: list[tuple[C, float]] = []
         """With the time from which on each has been unused."""
         self._busy: set[C] = set()
-        self._waiters: deque[asyncio.Future[None]] = deque()
         self._trimming: asyncio.TimerHandle | None = None
         self._all_back: asyncio.Event | None = None
         """Set once the pool is closed and its last connection came back; None while it is open."""
@@ -44,23 +41,34 @@ class ConnectionPool(Generic[C]):
     @property
     def has_room(self) -> bool:
         """Whether a caller gets a connection without waiting for another caller."""
-        return self._free > 0
+        return not self._places.locked()
 
     async def acquire(self) -> C:
         """Return a connection for the caller alone, which must be released."""
         self._check_open()
-        if self._free:
-            self._free -= 1
-        else:
+        if self._places.locked():
             await self._wait()
+        else:
+            await self._places.acquire()
+        try:
             self._check_open()
-        return self._take_unused() or await self._open()
+            if (connection := self._take_unused()) is None:
+                connection = await self._connect()
+                if self._all_back is not None:
+                    connection.terminate()
+                self._check_open()
+        except BaseException:
+            self._places.release()
+            raise
+        self._busy.add(connection)
+        return connection
 
-    def unused(self) -> C | None:
+    async def unused(self) -> C | None:
         """Return the connection that was used last, if one is unused; it must be released."""
-        connection = self._take_unused() if self._free else None
-        if connection is not None:
-            self._free -= 1
+        if self._places.locked() or (connection := self._take_unused()) is None:
+            return None
+        await self._places.acquire()
+        self._busy.add(connection)
         return connection
 
     def release(self, connection: C, *, keep: bool) -> None:
@@ -72,7 +80,7 @@ class ConnectionPool(Generic[C]):
                 self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim)
         else:
             connection.terminate()
-        self._free_place()
+        self._places.release()
         if self._all_back is not None and not self._busy:
             self._all_back.set()
 
@@ -88,9 +96,8 @@ class ConnectionPool(Generic[C]):
         self._all_back = asyncio.Event()
         if self._trimming is not None:
             self._trimming.cancel()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(NotOpen("the store was closed while it was being used"))
+        # The first of those that wait finds the pool closed, and passes its place on to the next.
+        self._places.release()
         if self._busy:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
@@ -108,49 +115,18 @@ class ConnectionPool(Generic[C]):
         while self._unused:
             connection, _ = self._unused.pop()
             if not connection.is_closed():
-                self._busy.add(connection)
                 return connection
         return None
 
-    async def _open(self) -> C:
-        try:
-            connection = await self._connect()
-        except BaseException:
-            self._free_place()
-            raise
-        if self._all_back is not None:
-            connection.terminate()
-        self._check_open()
-        self._busy.add(connection)
-        return connection
-
     async def _wait(self) -> None:
         """Wait until another caller releases a connection."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
         try:
             async with asyncio.timeout(_LONGEST_WAIT):
-                await waiter
-        except BaseException as error:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            elif not waiter.cancelled() and waiter.exception() is None:
-                # It was given the place at the same moment.
-                self._free_place()
-            if isinstance(error, TimeoutError):
-                raise StoreUnavailable(
-                    f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
-                ) from None
-            raise
-
-    def _free_place(self) -> None:
-        """Give a place to the first caller who waits, or count it as free."""
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self._free += 1
+                await self._places.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
+            ) from None
 
     def _trim(self) -> None:
         """Close what has not been used for a while, but for the connection that was used last."""

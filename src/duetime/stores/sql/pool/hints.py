@@ -110,7 +110,7 @@ class HintSender(ABC, Generic[C]):
         """Send a text to all processes that listen; False if that did not work."""
         # To open a connection takes longer than all the rest; but one that lay unused may have died.
         for pool in self._pools:
-            if (unused := pool.unused()) and await self._send(pool, unused, text):
+            if (unused := await pool.unused()) and await self._send(pool, unused, text):
                 return True
         try:
             return await self._send(self._pools[0], await self._pools[0].acquire(), text)

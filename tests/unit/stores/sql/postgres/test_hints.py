@@ -137,7 +137,7 @@ async def test_a_connection_for_hints_is_opened_only_when_no_other_is_to_be_had(
     first.send(Hint("jobs"))
     await first.close()
     assert (len(committed.sent), len(own.sent)) == (1, 0)
-    assert verbs.unused() is not None, "what was used for a hint is there for verbs again"
+    assert await verbs.unused() is not None, "what was used for a hint is there for verbs again"
     busy = sender(ConnectionPool(connect, size=1), verbs)
     busy.send(Hint("jobs"))
     await busy.close()
