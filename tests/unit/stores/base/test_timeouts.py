@@ -148,7 +148,7 @@ class Driver(PooledDriver[Any]):
 
     def _make_connections(self) -> OpenConnections[Any]:
         pool = ConnectionPool(self._connector.connect, size=self._size)
-        return OpenConnections(pool, pool, pool, cast("Any", None))
+        return OpenConnections(pool, pool, cast("Any", None))
 
     def _examine(self) -> Any:
         raise NotImplementedError

@@ -56,18 +56,10 @@ class ConnectionPool(Generic[C]):
                 connection = await self._connect()
                 if self._all_back is not None:
                     connection.terminate()
-                self._check_open()
+                    self._check_open()
         except BaseException:
             self._places.release()
             raise
-        self._busy.add(connection)
-        return connection
-
-    async def unused(self) -> C | None:
-        """Return the connection that was used last, if one is unused; it must be released."""
-        if self._places.locked() or (connection := self._take_unused()) is None:
-            return None
-        await self._places.acquire()
         self._busy.add(connection)
         return connection
 

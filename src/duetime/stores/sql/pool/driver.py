@@ -58,21 +58,9 @@ class OpenConnections(Generic[C]):
     verbs: ConnectionPool[C]
     handlers: ConnectionPool[C]
     """Apart, so that verbs do not wait for handlers and never meet what they have set."""
-    hints: ConnectionPool[C]
     sender: HintSender[C]
     pid: int = field(default_factory=os.getpid)
     """The process whose connections these are; a forked child must not use them."""
-
-    def close_unused(self) -> None:
-        """Close the unused connections."""
-        for pool in (self.verbs, self.handlers, self.hints):
-            pool.clear()
-
-    async def close(self) -> None:
-        """Send the last hints, wait for what is running, and close all connections."""
-        await self.sender.close()
-        for pool in (self.hints, self.handlers, self.verbs):
-            await pool.close()
 
 
 class PooledDriver(ABC, Generic[C]):
@@ -136,10 +124,12 @@ class PooledDriver(ABC, Generic[C]):
 
     async def close(self) -> None:
         """Send the last hints, let running verbs end, and disconnect."""
-        connections, self._connections = self._connections, None
+        connections, self._connections = self._own_connections(), None
         self._unwatch()
-        if connections is not None and connections.pid == os.getpid():
-            await connections.close()
+        if connections is not None:
+            await connections.sender.close()
+            await connections.handlers.close()
+            await connections.verbs.close()
 
     async def write(
         self,
@@ -176,8 +166,8 @@ class PooledDriver(ABC, Generic[C]):
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others in the background."""
         self._shared.subscribers.notify(hint)
-        if self._connections is not None and self._connections.pid == os.getpid():
-            self._connections.sender.send(hint)
+        if (connections := self._own_connections()) is not None:
+            connections.sender.send(hint)
 
     async def wakeups(self) -> AsyncGenerator[Hint]:
         """Yield our own hints and those of other processes."""
@@ -220,14 +210,12 @@ class PooledDriver(ABC, Generic[C]):
     def _make_connections(self) -> OpenConnections[C]:
         """Make the pools; connect to nothing."""
         if self._is_sibling:
-            verbs = handlers = hints = self._pool("sibling", 1)
+            verbs = handlers = self._pool("sibling", 1)
         else:
             verbs, handlers = self._pool("verbs", self._size), self._pool("handlers", self._size)
-            hints = self._pool("verbs", 1)
-        sender = self.sender(
-            self._connector, (hints, verbs), namespace=self._namespace, name=self._shared.sender
-        )
-        return OpenConnections(verbs, handlers, hints, sender)
+        name = self._shared.sender
+        sender = self.sender(self._connector, verbs, namespace=self._namespace, name=name)
+        return OpenConnections(verbs, handlers, sender)
 
     def _pool(self, use: ConnectionUse, size: int) -> ConnectionPool[C]:
         return ConnectionPool(partial(self._connector.connect, use), size=size)
@@ -244,8 +232,14 @@ class PooledDriver(ABC, Generic[C]):
 
     def _close_unused(self) -> None:
         """Close the unused connections: where one does not answer, the others may be dead as well."""
-        if self._connections is not None and self._connections.pid == os.getpid():
-            self._connections.close_unused()
+        if (connections := self._own_connections()) is not None:
+            connections.verbs.clear()
+            connections.handlers.clear()
+
+    def _own_connections(self) -> OpenConnections[C] | None:
+        """Return what is open, unless a fork has inherited it from the process that opened it."""
+        connections = self._connections
+        return connections if connections is not None and connections.pid == os.getpid() else None
 
     async def _run(
         self,

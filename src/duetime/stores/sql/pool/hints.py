@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator
 from itertools import count
 from typing import Final, Generic
 
@@ -22,6 +22,8 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _PAUSE_AFTER_FAILURE: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
+_TRIES: Final = 2
+"""One for a connection that died while it was unused, and one for a new one."""
 _FLUSH: Final = 1.0
 _MOST_HINTS: Final = 200
 _FEW: Final = 2
@@ -60,11 +62,11 @@ class HintSender(ABC, Generic[C]):
     """The same where many calls give hints one after the other: it doubles as long as each message tells of several."""
 
     def __init__(
-        self, connector: Connector[C], pools: Sequence[ConnectionPool[C]], *, namespace: str, name: str
+        self, connector: Connector[C], pool: ConnectionPool[C], *, namespace: str, name: str
     ) -> None:
-        """Unused connections of all `pools` are taken, and one is opened in the first; `name` is ours, in hints."""
+        """`name` is ours, so that we can tell our own hints."""
         self._connector = connector
-        self._pools = pools
+        self._pool = pool
         self._namespace = namespace
         self._name = name
         self._pending: dict[Hint, None] = {}
@@ -108,26 +110,27 @@ class HintSender(ABC, Generic[C]):
 
     async def _deliver(self, text: str) -> bool:
         """Send a text to all processes that listen; False if that did not work."""
-        # To open a connection takes longer than all the rest; but one that lay unused may have died.
-        for pool in self._pools:
-            if (unused := await pool.unused()) and await self._send(pool, unused, text):
+        connector, pool = self._connector, self._pool
+        for _ in range(_TRIES):
+            try:
+                connection = await pool.acquire()
+            except DuetimeError:
+                break
+            sent = False
+            try:
+                async with connector.timeouts.one_try(repeatable=True):
+                    await self._tell(connection, text)
+                sent = True
+            except Exception as error:  # noqa: BLE001 -- no one waits for an answer; hints may be lost
+                connector.timeouts.heed(error)
+                if not connector.errors.is_lost(error):
+                    break
+                pool.clear()
+            finally:
+                pool.release(connection, keep=sent)
+            if sent:
                 return True
-        try:
-            return await self._send(self._pools[0], await self._pools[0].acquire(), text)
-        except DuetimeError:
-            return False
-
-    async def _send(self, pool: ConnectionPool[C], connection: C, text: str) -> bool:
-        sent, timeouts = False, self._connector.timeouts
-        try:
-            async with timeouts.one_try(repeatable=True):
-                await self._tell(connection, text)
-            sent = True
-        except Exception as error:  # noqa: BLE001 -- no one waits for an answer; hints may be lost
-            timeouts.heed(error)
-        finally:
-            pool.release(connection, keep=sent)
-        return sent
+        return False
 
     @abstractmethod
     async def _tell(self, connection: C, text: str) -> None:

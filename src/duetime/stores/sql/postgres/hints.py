@@ -24,8 +24,7 @@ class NotificationSender(HintSender[PostgresConnection]):
     """Sends notifications.
 
     Not with the commit that they tell of: commits that carry a notification wait for each other, in the whole server
-    and until each of them is on the disk. They take unused connections of the verbs; a verb that wants the same
-    one at that moment, and no other is left, waits for the notification.
+    and until each of them is on the disk. They take a connection of the verbs, like one of them.
     """
 
     spacing = 0.002

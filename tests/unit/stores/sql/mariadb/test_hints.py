@@ -127,7 +127,7 @@ async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -
     async with asyncio.timeout(5):
         await watcher.run()
     pool: ConnectionPool[Any] = ConnectionPool(server.connect, size=1)
-    writer = HintRowSender(server, (pool,), namespace="duetime", name="1f")
+    writer = HintRowSender(server, pool, namespace="duetime", name="1f")
     writer.send(Hint("jobs"))
     await writer.close()
     assert server.asked == heard == []

@@ -44,8 +44,8 @@ async def rounds(times: int) -> None:
         await asyncio.sleep(0)
 
 
-def sender(*pools: ConnectionPool[PostgresConnection]) -> NotificationSender:
-    return NotificationSender(PostgresConnector("postgresql://h/d"), pools, namespace="c", name="me")
+def sender(pool: ConnectionPool[PostgresConnection]) -> NotificationSender:
+    return NotificationSender(PostgresConnector("postgresql://h/d"), pool, namespace="c", name="me")
 
 
 def notifier(connection: FakeConnection) -> NotificationSender:
@@ -122,42 +122,17 @@ async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:
     assert "w''1" in text
 
 
-async def test_a_connection_for_hints_is_opened_only_when_no_other_is_to_be_had() -> None:
-    committed, own = FakeConnection(), FakeConnection()
-
-    async def connect_verbs() -> PostgresConnection:
-        return cast("PostgresConnection", committed)
-
-    async def connect() -> PostgresConnection:
-        return cast("PostgresConnection", own)
-
-    verbs = ConnectionPool(connect_verbs, size=1)
-    verbs.release(await verbs.acquire(), keep=True)
-    first = sender(ConnectionPool(connect, size=1), verbs)
-    first.send(Hint("jobs"))
-    await first.close()
-    assert (len(committed.sent), len(own.sent)) == (1, 0)
-    assert await verbs.unused() is not None, "what was used for a hint is there for verbs again"
-    busy = sender(ConnectionPool(connect, size=1), verbs)
-    busy.send(Hint("jobs"))
-    await busy.close()
-    assert (len(committed.sent), len(own.sent)) == (1, 1)
-
-
-async def test_a_hint_whose_connections_have_died_unused_is_sent_over_a_fresh_one() -> None:
+async def test_a_hint_whose_connection_has_died_unused_is_sent_over_a_fresh_one() -> None:
     fresh = FakeConnection()
-    own = iter([DeadConnection(), fresh])
-
-    async def connect_verbs() -> PostgresConnection:
-        return cast("PostgresConnection", DeadConnection())
+    connections = iter([DeadConnection(), DeadConnection(), fresh])
 
     async def connect() -> PostgresConnection:
-        return cast("PostgresConnection", next(own))
+        return cast("PostgresConnection", next(connections))
 
-    pool, verbs = ConnectionPool(connect, size=1), ConnectionPool(connect_verbs, size=1)
-    for each in (pool, verbs):
-        each.release(await each.acquire(), keep=True)
-    sending = sender(pool, verbs)
+    pool = ConnectionPool(connect, size=2)
+    for each in [await pool.acquire(), await pool.acquire()]:
+        pool.release(each, keep=True)
+    sending = sender(pool)
     sending.send(Hint("jobs"))
     await sending.close()
     assert len(fresh.sent) == 1
