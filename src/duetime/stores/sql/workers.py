@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import asdict
+from typing import Any, cast
 
 import msgspec
 
@@ -22,8 +22,6 @@ from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
-
-_NO_QUERY: Final = PulseQuery()
 
 
 class SqlWorkers(SqlSubject):
@@ -42,49 +40,33 @@ class SqlWorkers(SqlSubject):
 
     @write()
     def _register(self, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
-        values = {
-            "id": worker.id,
+        values = asdict(worker) | {
             "host": clean_text(worker.host),
-            "host_key": worker.host_key,
-            "pid": worker.pid,
-            "pid_started": worker.pid_started,
-            "version": worker.version,
-            "queues": msgspec.json.encode(worker.queues).decode(),
-            "tasks": msgspec.json.encode(worker.tasks).decode(),
-            "declares": msgspec.json.encode(worker.declares).decode(),
             "fires": int(worker.fires),
-            "slots": worker.slots,
             "lease": lease,
         }
-        found = yield Query(self._sql.register, values)
-        now: Instant = found[0][0]
-        moved: str | None = found[0][1]
+        for name in ("queues", "tasks", "declares"):
+            values[name] = msgspec.json.encode(values[name]).decode()
+        [(now, moved)] = yield Query(self._sql.register, values)
         if moved is not None:
             raise StoreMoved(moved)
-        return now
+        return cast("Instant", now)
 
     @read()
     def _where_moved(self) -> Script[str | None]:
-        found = yield Query(self._sql.schema_version, {})
-        moved: str | None = found[0][1]
-        return moved
+        [(_, moved)] = yield Query(self._sql.schema_version, {})
+        return cast("str | None", moved)
 
     @write(atomic=False)
     def pulse(
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
     ) -> Script[Pulse]:
         """Renew the lease of a living worker, look around, and tell what it holds: in one statement if it is nothing."""
-        asked = wants or _NO_QUERY
-        values = {
+        asked = wants or PulseQuery()
+        values = asdict(stats) | {
             "worker": worker,
             "lease": lease,
-            "running": stats.running,
-            "done": stats.done,
-            "failed": stats.failed,
-            "loop_lag": stats.loop_lag,
             "last_error": None if stats.last_error is None else clean_text(stats.last_error),
-            "paused_at": stats.paused_at,
-            "paused_reason": stats.paused_reason,
             "queues": encode_batch((queue,) for queue in asked.queues),
             "tasks": encode_batch((task,) for task in asked.tasks),
             "schedules": int(asked.schedules),
@@ -92,30 +74,31 @@ class SqlWorkers(SqlSubject):
         }
         renewed = yield Query(self._sql.pulse, values)
         if not renewed:
-            found = yield Query(self._sql.clock, {})
-            return Pulse(alive=False, now=found[0][0])
+            [(now,)] = yield Query(self._sql.clock, {})
+            return Pulse(alive=False, now=now)
         now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
         held = (yield Query(self._sql.held_by, {"worker": worker})) if holds else []
         due_at, fires_at, resumes_at = map(read_moment, seen)
-        sight = None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans))
-        return replace(
-            _pulse(now, held, commands=bool(commands)),
+        return Pulse(
+            alive=True,
+            now=now,
+            **_held(held),
+            commands=bool(commands),
             limited=bool(limited),
             workers=workers,
             newest=read_moment(newest) or 0,
             lease_ends=read_moment(lease_ends),
-            sight=sight,
+            sight=None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans)),
         )
 
     @read()
     def attend(self, worker: WorkerId) -> Script[Pulse]:
         """Answer as `pulse` does without renewing anything."""
-        found = yield Query(self._sql.is_alive, {"worker": worker})
-        now, alive, commands = found[0]
+        [(now, alive, commands)] = yield Query(self._sql.is_alive, {"worker": worker})
         if not alive:
             return Pulse(alive=False, now=now)
         held = yield Query(self._sql.held_by, {"worker": worker})
-        return _pulse(now, held, commands=bool(commands))
+        return Pulse(alive=True, now=now, **_held(held), commands=bool(commands))
 
     @write()
     def retire(self, worker: WorkerId) -> Script[None]:
@@ -208,14 +191,10 @@ def _drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str)
     yield Query(sql.drop_commands, {"rows": encode_batch((worker,) for worker in workers), "reason": reason})
 
 
-def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:
-    return Pulse(
-        commands=commands,
-        alive=True,
-        now=now,
-        held=frozenset(Token(*row[:3]) for row in held),
-        cancelling=frozenset(row[0] for row in held if row[3]),
-    )
+def _held(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what a pulse tells of the claims of a worker."""
+    cancelling = frozenset(row[0] for row in rows if row[3])
+    return {"held": frozenset(Token(*row[:3]) for row in rows), "cancelling": cancelling}
 
 
 def _suspects(orphans: Sequence[Row]) -> frozenset[JobId]:

@@ -16,7 +16,7 @@ from duetime.stores.open import open_store
 from duetime.stores.redis.address import RedisAddress
 from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.driver import OpenConnections, PooledDriver, SharedHints
 from duetime.stores.sql.pool.errors import DatabaseLabel
 from duetime.stores.sql.postgres.errors import PostgresErrors

@@ -16,12 +16,12 @@ from asyncmy.cursors import Cursor
 
 from duetime.errors import StoreError, StoreUnusable
 from duetime.model.time import Clock
-from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
+from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, enable_keepalive
 from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
-from duetime.stores.sql.pool.connection import ConnectionUse, Connector
+from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel
 from duetime.stores.sql.statements.rewriting import unfold
 from duetime.stores.sql.transactions.caller import CHARSET, wrong_charset
@@ -189,14 +189,8 @@ class MariaDbConnector(Connector[MariaDbConnection]):
         super().__init__(MariaDbErrors(DatabaseLabel.of(url, "MariaDB")), timeout=timeout)
         self._options = options
 
-    async def connect(self, use: ConnectionUse = "verbs") -> MariaDbConnection:
-        """Return a connection that is ready for scripts, all of one kind; raise only our own errors."""
+    async def _connect(self, use: ConnectionUse) -> MariaDbConnection:
         del use
-        with self.errors:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._connect()
-
-    async def _connect(self) -> MariaDbConnection:
         before = _cancellations()
         raw = await open_connection(autocommit=True, client_flag=FOUND_ROWS, **self._options)
         try:

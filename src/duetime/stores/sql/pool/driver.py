@@ -27,8 +27,7 @@ from duetime.stores.sql.driver import (
     SingleQueryScript,
     script_name,
 )
-from duetime.stores.sql.pool.connection import C, ConnectionUse, Connector
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import C, ConnectionPool, ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import StaleConnection
 from duetime.stores.sql.pool.hints import HintListener, HintSender
 from duetime.stores.sql.pool.transactions import PooledCallerTransaction, PooledHandlerTransaction

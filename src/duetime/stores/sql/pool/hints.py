@@ -15,8 +15,7 @@ import msgspec
 from duetime.errors import DuetimeError, StoreError
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
-from duetime.stores.sql.pool.connection import C, Connector
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0

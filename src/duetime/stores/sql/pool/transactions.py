@@ -12,8 +12,7 @@ from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection import C, Connector
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 from duetime.stores.sql.transactions.caller import (
     SAVEPOINT,
     another_database,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
@@ -13,7 +12,7 @@ from duetime.errors import StoreUnusable
 from duetime.model.time import Clock
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection import ConnectionUse, Connector
+from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel, PasswordAsked
 from duetime.stores.sql.postgres.errors import PostgresErrors
 from duetime.stores.sql.postgres.password_guard import PasswordGuardLoop
@@ -140,15 +139,9 @@ class PostgresConnector(Connector[PostgresConnection]):
             return ""
         return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _TIMEOUTS.items())
 
-    async def connect(self, use: ConnectionUse = "verbs") -> PostgresConnection:
-        """Return a connection that is ready for scripts; raise only our own errors."""
-        with self.errors:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._ready(use)
-
-    async def _ready(self, use: ConnectionUse) -> PostgresConnection:
+    async def _connect(self, use: ConnectionUse) -> PostgresConnection:
         kind: type[PostgresConnection] = LendableConnection if use == "handlers" else asyncpg.Connection
-        connection = await self._connect(kind)
+        connection = await self._open(kind)
         if self.pooled:
             return connection
         try:
@@ -161,7 +154,7 @@ class PostgresConnector(Connector[PostgresConnection]):
         # This connection caches prepared statements, so it must not run a single one.
         connection.terminate()
         self.pooled = True
-        return await self._connect(kind)
+        return await self._open(kind)
 
     def transport(self, connection: PostgresConnection) -> Any:
         """Return the transport of a connection."""
@@ -212,7 +205,7 @@ class PostgresConnector(Connector[PostgresConnection]):
             return False
         return True
 
-    async def _connect(self, kind: type[PostgresConnection]) -> PostgresConnection:
+    async def _open(self, kind: type[PostgresConnection]) -> PostgresConnection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
         loop: Any = PasswordGuardLoop()
         try:

@@ -16,7 +16,7 @@ from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.hints import HintRowSender, HintRowWatcher
 from duetime.stores.sql.pool import hints as listening
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.hints import encode_hints
 
 NOTHING: Row = (0, False, False, None, None, None)

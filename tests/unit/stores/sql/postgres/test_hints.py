@@ -8,7 +8,7 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.base import Hint
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.hints import decode_hints, encode_hints
 from duetime.stores.sql.postgres.connection import PostgresConnection, PostgresConnector
 from duetime.stores.sql.postgres.hints import NotificationSender
