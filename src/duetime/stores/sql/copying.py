@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from string import Template
 from typing import Any, Final, NamedTuple
@@ -104,30 +104,21 @@ class SqlCopying(SqlSubject):
         own = yield from self._read(table, after=after, until=until, limit=limit)
         if not own:
             return []
-        parts: list[Mapping[object, list[RecordRow]]] = []
-        for part in others:
-            rows = yield from self._read(part, after=after, until=str(own[-1][0]), limit=_NO_LIMIT)
-            parts.append(_by_key(rows))
-        return [WholeRecord(row, tuple(tuple(part.get(row[0], ())) for part in parts)) for row in own]
-
-    async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
-        """Remove records with their parts, and store others as they are."""
-        if gone or records:
-            await self._exchange(kind, gone, records)
+        parts: dict[tuple[int, object], list[RecordRow]] = defaultdict(list)
+        for place, part in enumerate(others):
+            for row in (yield from self._read(part, after=after, until=str(own[-1][0]), limit=_NO_LIMIT)):
+                parts[place, row[0]].append(row)
+        places = range(len(others))
+        return [WholeRecord(row, tuple(tuple(parts[place, row[0]]) for place in places)) for row in own]
 
     @write(rows=None)
-    def _exchange(
-        self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]
-    ) -> Script[None]:
+    def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> Script[None]:
+        """Remove records with their parts, and store others as they are."""
         for place, table in enumerate(_TABLES[kind]):
             if gone:
                 yield Query(self._of(table).remove, {"rows": encode_batch((key,) for key in gone)})
-            listed = [
-                table.to_stored(row)
-                for record in records
-                for row in ((record.row,) if place == 0 else record.parts[place - 1])
-            ]
-            if listed:
+            rows = [row for record in records for row in ((record.row,), *record.parts)[place]]
+            if listed := [table.to_stored(row) for row in rows]:
                 yield Query(self._of(table).put, {"rows": encode_batch(listed)})
 
     def _read(self, table: _Table, *, after: str, until: str, limit: int) -> Script[list[RecordRow]]:
@@ -147,10 +138,3 @@ class SqlCopying(SqlSubject):
         yield Query(self._sql.forget_moved, {})
         if note is not None:
             yield Query(self._sql.note_moved, {"note": note})
-
-
-def _by_key(found: Iterable[RecordRow]) -> Mapping[object, list[RecordRow]]:
-    listed: defaultdict[object, list[RecordRow]] = defaultdict(list)
-    for row in found:
-        listed[row[0]].append(row)
-    return listed

@@ -6,7 +6,6 @@ that every claimer takes, in a statement after the one that took it. So no crash
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -103,9 +102,10 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         )
 
     async def _seize(self, demand: ClaimRequest, found: SqlLimitSurvey) -> list[Claim]:
-        first = {head.gate: head for head in reversed(found.heads)}
-        most = 2 * demand.limit + _SPARE_GATES
-        gates = [head for head in found.heads if first[head.gate] is head][:most]
+        first: dict[str, StartableRange] = {}
+        for head in found.heads:
+            first.setdefault(head.gate, head)
+        gates = [*first.values()][: 2 * demand.limit + _SPARE_GATES]
         if new := [head for head in gates if not head.known]:
             # Not in the transaction that claims: others who add the same rows would wait for its end.
             await self._add_gates([(h.gate, h.task, *_numbers(_rule(h, demand))) for h in new])
@@ -128,10 +128,9 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
         if not chosen:
             return []
-        batch = encode_batch((job.id,) for job in chosen)
-        taken = yield Query(
-            self._sql.take_limited, {"worker": demand.worker, "claim_id": demand.claim_id, "rows": batch}
-        )
+        values = {"worker": demand.worker, "claim_id": demand.claim_id}
+        rows = encode_batch((job.id,) for job in chosen)
+        taken = yield Query(self._sql.take_limited, {**values, "rows": rows})
         claims = [read_checked_claim(row)._replace(queue_limited=row[5] in queues) for row in taken]
         claims.sort(key=lambda claim: (claim.priority, claim.due_at, claim.job_id))
         yield from self._note(claims, gates, queues, stored)
@@ -201,25 +200,22 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         stored: Mapping[str, _Rule],
     ) -> Script[None]:
         """Remember the starts that rates count, and the rules by which gates were judged."""
-        at_gates: defaultdict[str, list[Instant]] = defaultdict(list)
-        in_queues: defaultdict[str, list[Instant]] = defaultdict(list)
-        for claim in claims:
-            at_gates[claim.gate or ""].append(claim.claimed_at)
-            in_queues[claim.queue].append(claim.claimed_at)
-        noted_gates = [
-            (name, *_numbers(gate.rule), _starts_after(gate, at_gates[name]))
+        noted = [
+            (name, *_numbers(gate.rule), _starts_after(gate, starts))
             for name, gate in gates.items()
-            if name in at_gates and (gate.rule.count is not None or stored[name] != _numbers(gate.rule))
+            if (starts := [claim.claimed_at for claim in claims if claim.gate == name])
+            and (gate.rule.count is not None or stored[name] != _numbers(gate.rule))
         ]
-        if noted_gates:
-            yield Query(self._sql.note_gates, {"rows": encode_batch(noted_gates)})
-        noted_queues = [
-            (name, _starts_after(queue, in_queues[name]))
+        if noted:
+            yield Query(self._sql.note_gates, {"rows": encode_batch(noted)})
+        noted_starts = [
+            (name, _starts_after(queue, starts))
             for name, queue in queues.items()
-            if name in in_queues and queue.rule.count is not None
+            if queue.rule.count is not None
+            and (starts := [claim.claimed_at for claim in claims if claim.queue == name])
         ]
-        if noted_queues:
-            yield Query(self._sql.note_queues, {"rows": encode_batch(noted_queues)})
+        if noted_starts:
+            yield Query(self._sql.note_queues, {"rows": encode_batch(noted_starts)})
 
     @write(rows=None)
     def _prune_gates(self, after: str) -> Script[tuple[int, str]]:
