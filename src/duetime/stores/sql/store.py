@@ -40,6 +40,8 @@ class SqlStore(
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
 
+    capabilities = Capabilities()
+
     def __init__(
         self,
         driver: Driver,
@@ -113,11 +115,6 @@ class SqlStore(
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
         return self._driver.wakeups()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """All there are."""
-        return Capabilities()
 
     @property
     def single_writer(self) -> bool:

@@ -9,6 +9,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -212,8 +213,7 @@ class PooledDriver(ABC, Generic[C]):
             verbs = handlers = self._pool("sibling", 1)
         else:
             verbs, handlers = self._pool("verbs", self._size), self._pool("handlers", self._size)
-        name = self._shared.sender
-        sender = self.sender(self._connector, verbs, namespace=self._namespace, name=name)
+        sender = self.sender(self._connector, verbs, namespace=self._namespace, name=self._shared.sender)
         return OpenConnections(verbs, handlers, sender)
 
     def _pool(self, use: ConnectionUse, size: int) -> ConnectionPool[C]:
@@ -310,32 +310,24 @@ class PooledDriver(ABC, Generic[C]):
         """Run a script on a connection within a time."""
         connector = self._connector
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        if connector.pooled or (atomic and not _is_single(script)):
-            async with asyncio.timeout(within):
-                return await self._play_in_transaction(script, connection, long=within is None)
-        if within is None:
-            await self._reach(connection, connector.probe, long=True)
-        steps = script()
-        name = script_name(steps)
-        try:
-            failpoint(f"before:{name}")
-            answer = await connector.play(connection, steps, self._clock, within)
-        finally:
-            steps.close()
-        failpoint(f"after:{name}")
-        return answer
-
-    async def _play_in_transaction(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
-        await self._reach(connection, self._connector.begin, long=long)
-        steps = script()
-        name = script_name(steps)
-        try:
-            answer = await self._connector.play(connection, steps, self._clock)
-        finally:
-            steps.close()
-        failpoint(f"before:{name}")
-        await connection.execute("COMMIT")
-        failpoint(f"after:{name}")
+        alone = not connector.pooled and (not atomic or isinstance(script, SingleQueryScript))
+        async with nullcontext() if alone else asyncio.timeout(within):
+            if not alone or within is None:
+                # It has no effect yet.
+                statement = connector.probe if alone else connector.begin
+                await self._reach(connection, statement, long=within is None)
+            steps = script()
+            name = script_name(steps)
+            try:
+                if alone:
+                    failpoint(f"before:{name}")
+                answer = await connector.play(connection, steps, self._clock, within if alone else None)
+            finally:
+                steps.close()
+            if not alone:
+                failpoint(f"before:{name}")
+                await connection.execute("COMMIT")
+            failpoint(f"after:{name}")
         return answer
 
     async def _reach(self, connection: C, statement: str, *, long: bool) -> None:
@@ -345,20 +337,13 @@ class PooledDriver(ABC, Generic[C]):
         """
         timeouts = self._connector.timeouts
         try:
-            if long:
-                async with timeouts.one_try(repeatable=True):
-                    await connection.execute(statement)
-            else:
+            async with timeouts.one_try(repeatable=True) if long else nullcontext():
                 await connection.execute(statement)
         except Exception as error:
             timeouts.heed(error)
             if self._connector.errors.is_lost(error) or isinstance(error, TimeoutError):
                 raise StaleConnection(str(error)) from error
             raise
-
-
-def _is_single(script: object) -> bool:
-    return isinstance(script, SingleQueryScript)
 
 
 def _cause(error: BaseException) -> BaseException:

@@ -24,7 +24,6 @@ _PAUSE_AFTER_FAILURE: Final = 1.0
 _TRIES: Final = 2
 """One for a connection that died while it was unused, and one for a new one."""
 _FLUSH: Final = 1.0
-_MOST_HINTS: Final = 200
 _FEW: Final = 2
 """Of how many calls a message may tell before the next one waits longer."""
 _LONGEST_MESSAGE: Final = 7_999
@@ -82,8 +81,6 @@ class HintSender(ABC, Generic[C]):
             return
         self._pending[hint] = None
         self._calls += 1
-        if len(self._pending) > _MOST_HINTS:
-            self._pending = {ANY_HINT: None}
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
 
