@@ -90,13 +90,12 @@ WHERE q.paused_at IS NULL AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
 {skip_locked q}
 
 -- name: running_under
--- Count what runs under limits. A statement of its own: it sees what was committed before the locks were taken.
-SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = r.name), {now}
-FROM {each gates: name text} AS r
-UNION ALL
-SELECT 'gate', r.name, (SELECT count(*) FROM {jobs} AS j {index history} WHERE {running_of} AND j.schedule = r.schedule),
-       {now}
-FROM {each turns: name text, schedule text} AS r
+-- Count what runs under limits. A statement of its own: it sees what was committed before the locks were taken. For a gate
+-- of a schedule, what was made before the schedule took turns, or for another task, has no such gate and counts, too.
+SELECT 'gate', r.name,
+       CASE WHEN r.schedule IS NULL THEN (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.gate = r.name)
+            ELSE (SELECT count(*) FROM {jobs} AS j {index history} WHERE {running_of} AND j.schedule = r.schedule) END, {now}
+FROM {each gates: name text, schedule text} AS r
 UNION ALL
 SELECT 'queue', r.name, (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = r.name), {now}
 FROM {each queues: name text} AS r

@@ -225,10 +225,6 @@ class MariaDbConnector(Connector[MariaDbConnection]):
             answer: T = stop.value
             return answer
 
-    def transport(self, connection: MariaDbConnection) -> Any:
-        """Return the transport of a connection."""
-        return connection.raw._transport  # noqa: SLF001 -- no public name leads to it
-
     def taken(self, tx: object) -> MariaDbConnection | None:
         """Return a caller's connection as we use it; None if it is not one."""
         if not isinstance(tx, asyncmy.Connection):

@@ -11,7 +11,7 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from duetime.errors import NotOpen, StoreUnavailable
 from duetime.model.time import Clock
@@ -106,10 +106,6 @@ class Connector(ABC, Generic[C]):
         self, connection: C, script: Script[T], clock: Clock | None, within: float | None = None
     ) -> T:
         """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
-
-    @abstractmethod
-    def transport(self, connection: C) -> Any:
-        """Return the transport of a connection."""
 
     @abstractmethod
     def taken(self, tx: object) -> C | None:

@@ -197,9 +197,10 @@ class PooledDriver(ABC, Generic[C]):
         found = await self.read(self._examine)
         pool, option = self._open_connections().verbs, self._connector.errors.place.authority
         connection = await pool.acquire()
+        raw: Any = getattr(connection, "raw", connection)
         try:
             tls = examine_tls(
-                self._connector.transport(connection),
+                raw._transport,  # noqa: SLF001 -- no public name leads to it
                 encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
                 verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
             )

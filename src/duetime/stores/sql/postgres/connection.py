@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -155,10 +155,6 @@ class PostgresConnector(Connector[PostgresConnection]):
         connection.terminate()
         self.pooled = True
         return await self._open(kind)
-
-    def transport(self, connection: PostgresConnection) -> Any:
-        """Return the transport of a connection."""
-        return cast("Any", connection)._transport  # noqa: SLF001 -- no public name leads to it
 
     def taken(self, tx: object) -> PostgresConnection | None:
         """Return a caller's connection, also where a pool has handed it out; None if it is not one."""
