@@ -17,12 +17,15 @@ MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 
 def texts() -> Iterator[str]:
-    tables = (redis._BY_TEXT, redis._BY_TYPE, postgres._CLIENT_SIDE, NETWORK_ERRORS)
+    tables = (redis._BY_TEXT, redis._BY_TYPE)
     for table in tables:
         for _, kind, text in table:
             if issubclass(kind, MENDABLE):
                 yield text
-    for meaning in (*vars(meanings).values(), *(meaning for _, meaning in postgres._MEANINGS)):
+    for meaning in (
+        *vars(meanings).values(),
+        *dict([*postgres._MEANINGS, *postgres._CLIENT_SIDE, *NETWORK_ERRORS]).values(),
+    ):
         if isinstance(meaning, meanings.ErrorMeaning) and issubclass(meaning.kind, MENDABLE):
             yield meaning.text
 

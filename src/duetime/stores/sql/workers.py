@@ -104,7 +104,7 @@ class SqlWorkers(SqlSubject):
     def retire(self, worker: WorkerId) -> Script[None]:
         """Mark a worker as stopped and drop the commands that it has not answered."""
         yield Query(self._sql.retire, {"worker": worker})
-        yield from _drop_commands(self._sql, [worker], reason="the worker stopped before it answered")
+        yield from _drop_commands(self._sql, [(worker,)], reason="the worker stopped before it answered")
 
     @read()
     def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[PeerWorker]]:
@@ -116,7 +116,7 @@ class SqlWorkers(SqlSubject):
     def bury(self, workers: Sequence[WorkerId]) -> Script[list[WorkerId]]:
         """Mark workers as dead, drop their commands, and return those that were alive until now."""
         buried = yield Query(self._sql.bury, {"rows": encode_batch((worker,) for worker in workers)})
-        return (yield from _drop_of_dead(self._sql, buried))
+        return (yield from _drop_commands(self._sql, buried))
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
@@ -129,8 +129,7 @@ class SqlWorkers(SqlSubject):
 
     @write(rows=None)
     def _rescue(self, worker: WorkerId, claim_id: str) -> Script[RescueResult]:
-        expired = yield Query(self._sql.expire, {})
-        dead = yield from _drop_of_dead(self._sql, expired)
+        dead = yield from _drop_commands(self._sql, (yield Query(self._sql.expire, {})))
         orphans = yield Query(self._sql.orphans, {})
         if not orphans:
             return RescueResult(dead, [])
@@ -179,16 +178,13 @@ class SqlWorkers(SqlSubject):
         return [commands[command_id] for command_id in ids if command_id in commands]
 
 
-def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[list[WorkerId]]:
-    workers = [row[0] for row in dead]
-    if workers:
-        yield from _drop_commands(sql, workers, reason="the worker died before it answered")
-    return workers
-
-
-def _drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
-    """Give up what workers that are gone were told."""
-    yield Query(sql.drop_commands, {"rows": encode_batch((worker,) for worker in workers), "reason": reason})
+def _drop_commands(
+    sql: Statements, gone: Sequence[Row], *, reason: str = "the worker died before it answered"
+) -> Script[list[WorkerId]]:
+    """Drop what workers that are gone were told, and return those."""
+    if gone:
+        yield Query(sql.drop_commands, {"rows": encode_batch(row[:1] for row in gone), "reason": reason})
+    return [row[0] for row in gone]
 
 
 def _held(rows: Sequence[Row]) -> dict[str, Any]:

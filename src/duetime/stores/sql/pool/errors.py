@@ -55,45 +55,56 @@ class StaleConnection(ConnectionError):
     """A connection was found lost before anything was sent that could have had an effect."""
 
 
-_AUTHORITY_OPTIONS: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
-NETWORK_ERRORS: Final[Sequence[tuple[type[Exception], type[DuetimeError], str]]] = (
-    (InjectedFault, StoreUnavailable, "{error}"),
-    (
-        PasswordAsked,
-        StoreUnusable,
-        "{place} asks for the password in clear, without TLS, and did not get it; set up TLS there, and add ?{option}=ca.pem",
-    ),
-    (
-        ssl.SSLCertVerificationError,
-        StoreUnusable,
-        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
-    ),
-    (
-        ssl.SSLError,
-        StoreUnavailable,
-        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
-    ),
-    (TimeoutError, StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
-    (
-        OSError,
-        StoreUnavailable,
-        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
-    ),
-)
-
-
 class ErrorMeaning(NamedTuple):
     """An error of ours, and how it is told."""
 
-    kind: type[StoreError]
+    kind: type[DuetimeError]
     text: str
 
-    def told(self, error: BaseException, place: DatabaseLabel) -> StoreError:
+    def told(self, error: BaseException, place: DatabaseLabel, *, code: str | None) -> DuetimeError:
         """Return the error to raise."""
         names = {"user": place.user, "host": place.host, "database": place.database, "place": place}
-        return self.kind(self.text.format(error=place.say(error), **names))
+        said = place.say(error)
+        return self.kind(self.text.format(error=said, code=code, option=place.authority, **names))
 
 
+_AUTHORITY_OPTIONS: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
+NETWORK_ERRORS: Final[Sequence[tuple[type[Exception], ErrorMeaning]]] = (
+    (InjectedFault, ErrorMeaning(StoreUnavailable, "{error}")),
+    (
+        PasswordAsked,
+        ErrorMeaning(
+            StoreUnusable,
+            "{place} asks for the password in clear, without TLS, and did not get it; "
+            "set up TLS there, and add ?{option}=ca.pem",
+        ),
+    ),
+    (
+        ssl.SSLCertVerificationError,
+        ErrorMeaning(
+            StoreUnusable,
+            "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
+        ),
+    ),
+    (
+        ssl.SSLError,
+        ErrorMeaning(
+            StoreUnavailable,
+            "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
+        ),
+    ),
+    (
+        TimeoutError,
+        ErrorMeaning(StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
+    ),
+    (
+        OSError,
+        ErrorMeaning(
+            StoreUnavailable,
+            "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
+        ),
+    ),
+)
 LOGIN_REFUSED: Final = ErrorMeaning(
     StoreUnusable, "{user} may not log in at {host} ({error}); check the user and password in the URL"
 )
@@ -140,6 +151,7 @@ TOO_LARGE: Final = ErrorMeaning(
 )
 DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
+REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
 ABORTED: Final = ErrorMeaning(StoreError, "{place} has aborted the transaction ({error})")
 STOPPING: Final = ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")
 
@@ -152,7 +164,7 @@ class DatabaseErrors(ABC):
 
     meanings: ClassVar[Sequence[tuple[str, ErrorMeaning]]]
     """What codes mean that begin with a text; the first that fits counts."""
-    by_type: ClassVar[Sequence[tuple[type[Exception], type[DuetimeError], str]]] = NETWORK_ERRORS
+    by_type: ClassVar[Sequence[tuple[type[Exception], ErrorMeaning]]] = NETWORK_ERRORS
     """What errors without a code mean; the narrower come first."""
     conflicts: ClassVar[Sequence[ErrorMeaning]]
     """After which the whole script can be run again, because its transaction was undone."""
@@ -172,11 +184,11 @@ class DatabaseErrors(ABC):
         """Return the database's code of an error; None if the error is not the database's."""
 
     def meaning(self, error: BaseException) -> ErrorMeaning | None:
-        """Return what the code of an error means; None if it means nothing to us."""
+        """Return what an error means; None if it is of something else."""
         code = self.code(error)
         if code is None:
-            return None
-        return next((meaning for prefix, meaning in self.meanings if code.startswith(prefix)), None)
+            return next((meaning for kind, meaning in self.by_type if isinstance(error, kind)), None)
+        return next((meaning for prefix, meaning in self.meanings if code.startswith(prefix)), REFUSED)
 
     def is_conflict(self, error: BaseException) -> bool:
         """Whether the whole script can be run again."""
@@ -213,13 +225,5 @@ class DatabaseErrors(ABC):
 
     def translate(self, error: BaseException) -> BaseException:
         """Return the error to raise instead; an error of something else comes back as it is."""
-        place, code = self.place, self.code(error)
-        if code is not None:
-            meaning = self.meaning(error) or ErrorMeaning(
-                StoreError, f"{{place}} refused a statement: {{error}} ({code or 'no code'})"
-            )
-            return meaning.told(error, place)
-        for source, kind, text in self.by_type:
-            if isinstance(error, source):
-                return kind(text.format(place=place, error=place.say(error), option=place.authority))
-        return error
+        meaning = self.meaning(error)
+        return error if meaning is None else meaning.told(error, self.place, code=self.code(error))

@@ -137,10 +137,11 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             except Exception as error:
                 if not self._errors.is_aborted(error):
                     raise
-                if await self._at_mark("ROLLBACK TO SAVEPOINT"):
-                    text = "a statement failed in the transaction, so nothing of it can be committed"
-                    raise StoreError(text) from error
-                return False
+                if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
+                    return False
+                raise StoreError(
+                    "a statement failed in the transaction, so nothing of it can be committed"
+                ) from error
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
@@ -150,16 +151,16 @@ class PooledHandlerTransaction(ABC, Generic[C]):
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
-        keep = False
         try:
             with self._errors:
                 failpoint("before:transaction")
                 async with self._connector.timeouts.one_try():
                     await self._end("COMMIT")
                 failpoint("after:transaction")
-            keep = True
-        finally:
-            await self._give_back(keep=keep)
+        except BaseException:
+            await self._give_back(keep=False)
+            raise
+        await self._give_back(keep=True)
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from duetime.errors import ConfigError, DuetimeError, StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import ConfigError, StoreError, StoreUnavailable, StoreUnusable
 from duetime.stores.sql.pool import errors
 from duetime.stores.sql.pool.errors import NETWORK_ERRORS, DatabaseErrors, ErrorMeaning
 
@@ -40,10 +40,16 @@ _MEANINGS: Final[Sequence[tuple[str, ErrorMeaning]]] = (
     ("08", errors.CONNECTION_LOST),
     ("58", ErrorMeaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
 )
-_CLIENT_SIDE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
-    (asyncpg.ClientConfigurationError, ConfigError, "the URL for {place} cannot be used: {error}"),
-    (asyncpg.InternalClientError, StoreUnavailable, "the connection to {place} broke: {error}; try again"),
-    (asyncpg.InterfaceError, StoreError, "{place}: {error}"),
+_CLIENT_SIDE: Final[Sequence[tuple[type[Exception], ErrorMeaning]]] = (
+    (
+        asyncpg.ClientConfigurationError,
+        ErrorMeaning(ConfigError, "the URL for {place} cannot be used: {error}"),
+    ),
+    (
+        asyncpg.InternalClientError,
+        ErrorMeaning(StoreUnavailable, "the connection to {place} broke: {error}; try again"),
+    ),
+    (asyncpg.InterfaceError, ErrorMeaning(StoreError, "{place}: {error}")),
 )
 
 
