@@ -67,18 +67,12 @@ class SqlSchedules(SqlSubject):
             rows = encode_schedule_changes(edited)
             names |= _names((yield Query(self._sql.change_schedules, {"rows": rows})))
         written = [change for change in changes if change.after.name in names]
-        workers = yield from _withdraw(
-            self._sql, [change for change in written if change.withdraw is not None]
-        )
-        jobs = [job for change in written for job in change.jobs]
-        if jobs:
+        workers = yield from _withdraw(self._sql, [one for one in written if one.withdraw is not None])
+        if jobs := [job for change in written for job in change.jobs]:
             yield insertion(self._sql, jobs)
         yield from _note(self._sql, [change.entry for change in written if change.entry is not None])
-        refused = [
-            change.entry for change in changes if change.entry is not None and change.after.name not in names
-        ]
-        repeated = yield from _noted(self._sql, refused)
-        names |= {entry.target for entry in repeated}
+        refused = [one.entry for one in changes if one.entry is not None and one.after.name not in names]
+        names |= {entry.target for entry in (yield from _noted(self._sql, refused))}
         if whole and len(names) < len(changes):
             raise ScriptUndone
         yield from _hints(names, workers)
@@ -89,8 +83,7 @@ class SqlSchedules(SqlSubject):
     def due_schedules(self, *, ahead: Micros, limit: int) -> Script[DueSchedules]:
         """Return what is to be fired or to go on now, and when to look again."""
         due = yield Query(self._sql.due_schedules, {"ahead": ahead, "limit": limit + 1})
-        found = yield Query(self._sql.next_schedule, {"ahead": ahead})
-        now, next_at, resuming, resumes_at = found[0]
+        [(now, next_at, resuming, resumes_at)] = yield Query(self._sql.next_schedule, {"ahead": ahead})
         # Those that go on come first. One more of each than asked for tells whether others have to wait.
         going_on = (yield Query(self._sql.resuming_schedules, {"limit": limit + 1})) if resuming else []
         schedules = [read_schedule(row) for row in (*going_on, *due)]
@@ -105,10 +98,10 @@ class SqlSchedules(SqlSubject):
         ]
         applied = _names((yield Query(self._sql.fire, {"rows": encode_batch_for(self._sql.fire, moves)})))
         fired = [firing for firing in firings if firing.name in applied]
-        if ending := [firing.name for firing in fired if firing.cancels]:
-            yield from _supersede(self._sql, ending)
-        jobs = [job for firing in fired for job in firing.jobs]
-        if jobs:
+        if ending := [(firing.name,) for firing in fired if firing.cancels]:
+            found = yield Query(self._sql.fired_jobs, {"rows": encode_batch(ending)})
+            yield from cancel(self._sql, [row[0] for row in found], reason=SUPERSEDED)
+        if jobs := [job for firing in fired for job in firing.jobs]:
             yield insertion(self._sql, jobs)
         yield from _note(self._sql, [entry for firing in fired for entry in firing.entries()])
         yield from job_hints(jobs)
@@ -247,9 +240,8 @@ def _rewound(change: ScheduleUpdate, occurrences: Sequence[Instant]) -> tuple[ob
 
 
 def _cut(cut: SpanCut) -> tuple[object, ...]:
-    if cut.left is None:
-        return cut.id, cut.was.first, None, cut.was.count
-    return cut.id, cut.left.first, cut.left.last, cut.left.count
+    left = cut.left or cut.was
+    return cut.id, left.first, left.last if cut.left else None, left.count
 
 
 def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
@@ -258,11 +250,6 @@ def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
     found = yield Query(sql.occurrence_ids, {"rows": wanted})
     there = {row[2] for row in found}
     return [job.id for job in jobs if job.id in there]
-
-
-def _supersede(sql: Statements, names: Sequence[str]) -> HintingScript[None]:
-    found = yield Query(sql.fired_jobs, {"rows": encode_batch((name,) for name in names)})
-    yield from cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
 
 
 def _noted(sql: Statements, entries: Sequence[AuditEntry]) -> Script[list[AuditEntry]]:

@@ -56,7 +56,10 @@ class HintRowWatcher(HintListener[MariaDbConnection]):
             found = await self._look(connection, heard=heard, due=due, pace=pace)
             # Not before: the first look does not wait, which some proxies may refuse.
             self.restart_delays()
-            pace = _BUSY_INTERVAL if self._pass_on(found) else _QUIET_INTERVAL
+            _, falls_due, was_told, *_ = found[0]
+            for hint in self._read_rows(found) | ({Hint("jobs"): None} if falls_due else {}):
+                self._on_hint(hint)
+            pace = _BUSY_INTERVAL if falls_due or was_told else _QUIET_INTERVAL
             if pace == _BUSY_INTERVAL:
                 await asyncio.sleep(_SPACING)
 
@@ -71,17 +74,8 @@ class HintRowWatcher(HintListener[MariaDbConnection]):
             finally:
                 forget()
 
-    def _pass_on(self, found: list[Row]) -> bool:
-        """Pass on what is new; False when there is nothing."""
-        hints = self._read_rows(found)
-        _, falls_due, was_told, *_ = found[0]
-        if falls_due:
-            hints[Hint("jobs")] = None
-        for hint in hints:
-            self._on_hint(hint)
-        return bool(falls_due or was_told)
-
     def _read_rows(self, found: list[Row]) -> dict[Hint, None]:
+        """Return what is new."""
         hints: dict[Hint, None] = {}
         if not found[0][2]:
             return hints

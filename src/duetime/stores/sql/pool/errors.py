@@ -7,10 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple, Self
 
-from duetime.errors import DuetimeError, KeyTaken, SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import (
+    DuetimeError,
+    InvalidTransaction,
+    KeyTaken,
+    SchemaMismatch,
+    StoreError,
+    StoreUnavailable,
+    StoreUnusable,
+)
 from duetime.failpoints import InjectedFault
 from duetime.model.urls import parse_url
 from duetime.stores.sql.driver import AlreadyStored, ScriptUndone
+from duetime.stores.sql.transactions.caller import transaction_aborted
 
 
 class DatabaseLabel(NamedTuple):
@@ -152,7 +161,7 @@ TOO_LARGE: Final = ErrorMeaning(
 DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
 REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
-ABORTED: Final = ErrorMeaning(StoreError, "{place} has aborted the transaction ({error})")
+ABORTED: Final = ErrorMeaning(InvalidTransaction, str(transaction_aborted()))
 STOPPING: Final = ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")
 
 

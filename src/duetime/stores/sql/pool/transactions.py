@@ -20,7 +20,6 @@ from duetime.stores.sql.transactions.caller import (
     needs_event_loop,
     no_transaction,
     rolled_back_by_server,
-    transaction_aborted,
 )
 
 T = TypeVar("T")
@@ -44,12 +43,7 @@ class PooledCallerTransaction(Generic[C]):
         """Run a script inside the transaction."""
         connection = self._connection
         with self._connector.errors:
-            try:
-                await connection.execute(f"SAVEPOINT {SAVEPOINT}")
-            except Exception as error:
-                if self._connector.errors.is_aborted(error):
-                    raise transaction_aborted() from error
-                raise
+            await connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
@@ -92,7 +86,6 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         self, pool: ConnectionPool[C], connector: Connector[C], *, clock: Clock | None, timeout: Micros
     ) -> None:
         self._pool = pool
-        self._errors = connector.errors
         self._connector = connector
         self._clock = clock
         self._timeout = timeout
@@ -109,11 +102,11 @@ class PooledHandlerTransaction(ABC, Generic[C]):
 
     async def begin(self) -> object:
         """Begin on a connection of the pool, on another one if that was found lost."""
-        with self._errors:
+        with self._connector.errors:
             try:
                 return await self._begin()
             except Exception as error:
-                lost = self._errors.is_lost(error) or self._errors.was_never_sent(error)
+                lost = self._connector.errors.is_lost(error) or self._connector.errors.was_never_sent(error)
                 if not (lost or isinstance(error, TimeoutError)):
                     raise
                 self._connector.timeouts.heed(error)
@@ -131,11 +124,11 @@ class PooledHandlerTransaction(ABC, Generic[C]):
 
     async def is_whole(self) -> bool:
         """Release the savepoint that stands at the beginning: it is gone if the transaction has been ended."""
-        with self._errors:
+        with self._connector.errors:
             try:
                 return await self._at_mark("RELEASE SAVEPOINT", self.after_release)
             except Exception as error:
-                if not self._errors.is_aborted(error):
+                if not self._connector.errors.is_aborted(error):
                     raise
                 if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
                     return False
@@ -145,14 +138,14 @@ class PooledHandlerTransaction(ABC, Generic[C]):
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with self._errors:
+        with self._connector.errors:
             async with self._connector.timeouts.one_try():
                 return await self._connector.play(self._open(), script(), self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
         try:
-            with self._errors:
+            with self._connector.errors:
                 failpoint("before:transaction")
                 async with self._connector.timeouts.one_try():
                     await self._end("COMMIT")
@@ -167,7 +160,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         del cause
         keep = whole = False
         try:
-            with self._errors:
+            with self._connector.errors:
                 whole = await self._at_mark("ROLLBACK TO SAVEPOINT")
                 if whole:
                     async with self._connector.timeouts.one_try():
@@ -189,7 +182,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         except Exception as error:
             # What the handler has closed looks like a lost connection otherwise.
             closed = getattr(connection, "closed_by_hand", False)
-            if closed or self._errors.misses_savepoint(error):
+            if closed or self._connector.errors.misses_savepoint(error):
                 return False
             raise
         return True
