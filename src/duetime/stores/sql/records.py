@@ -172,4 +172,5 @@ def command_record(row: Row) -> Command:
     """Build a record from the columns of `command_columns`."""
     values: dict[str, Any] = dict(zip(_COMMAND_COLUMNS, row, strict=True))
     job, reason = _decode_json(values.pop("body"), tuple[str | None, str | None], (None, None))
-    return Command(**values | {"job": job, "reason": reason, "dropped": bool(values["dropped"])})
+    values.update(job=job, reason=reason, dropped=bool(values["dropped"]))
+    return Command(**values)

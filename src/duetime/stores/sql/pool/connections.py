@@ -35,9 +35,11 @@ class PooledConnection(Protocol):
 
     def is_closed(self) -> bool:
         """Whether it cannot be used any more, as far as can be told without asking the server."""
+        ...
 
     def is_in_transaction(self) -> bool:
         """Whether a transaction is open."""
+        ...
 
     def terminate(self) -> None:
         """Close it at once."""

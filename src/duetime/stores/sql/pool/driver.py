@@ -311,7 +311,7 @@ class PooledDriver(ABC, Generic[C]):
         """Run a script on a connection within a time."""
         connector = self._connector
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        alone = not connector.pooled and (not atomic or isinstance(script, SingleQueryScript))
+        alone = not connector.pooled and (not atomic or _is_single(script))
         async with nullcontext() if alone else asyncio.timeout(within):
             if not alone or within is None:
                 # It has no effect yet.
@@ -345,6 +345,10 @@ class PooledDriver(ABC, Generic[C]):
             if self._connector.errors.is_lost(error) or isinstance(error, TimeoutError):
                 raise StaleConnection(str(error)) from error
             raise
+
+
+def _is_single(script: object) -> bool:
+    return isinstance(script, SingleQueryScript)
 
 
 def _cause(error: BaseException) -> BaseException:
