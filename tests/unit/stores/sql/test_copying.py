@@ -7,6 +7,11 @@ import re
 import pytest
 
 from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind
+from duetime.stores.sql.copying import _TABLES, _statements, _Table
+from duetime.stores.sql.mariadb.dialect import MARIADB
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.stores.sql.statements.dialect import Dialect
 from duetime.stores.sql.statements.loader import FOLDER, parse
 
 BLOCKS = parse((FOLDER / "copying.sql").read_text())
@@ -34,3 +39,14 @@ WHOLE = {
 def test_columns_are_those_of_the_model(fragment: str) -> None:
     columns = [column.split()[0] for column in re.split(r",\s+", BLOCKS["fragment", fragment])]
     assert tuple(CALLED.get(column, column) for column in columns) == WHOLE[fragment]
+
+
+@pytest.mark.parametrize("dialect", [SQLITE, POSTGRES, MARIADB], ids=["sqlite", "postgres", "mariadb"])
+@pytest.mark.parametrize(
+    "table", [table for tables in _TABLES.values() for table in tables], ids=lambda t: t.name
+)
+def test_each_table_has_statements_of_its_own(dialect: Dialect, table: _Table) -> None:
+    statements = _statements(dialect, "billing", table)
+    for statement in (statements.read, statements.put, statements.remove):
+        assert f"billing_{table.name}" in statement.sql
+        assert not re.search(r"\$[a-z]|\{", statement.sql)
