@@ -121,7 +121,7 @@ class Connector:
     errors = PostgresErrors(DatabaseLabel.of("postgresql://app@db.example/app"))
     most_tries = 5
     pooled = False
-    probe = begin = ""
+    begin = ""
     reached = True
     """Whether new connections can be made."""
 

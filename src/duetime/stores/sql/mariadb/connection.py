@@ -178,7 +178,6 @@ class MariaDbConnector(Connector[MariaDbConnection]):
 
     # Locks are for gaps, too, so that verbs collide also where they want neighbouring rows.
     most_tries = 20
-    probe = "DO 1"
     accepted = "an asyncmy connection"
     sqlalchemy_name = "mysql"
     how_to_begin = "begin one: await connection.begin()"

@@ -61,8 +61,6 @@ class Connector(ABC, Generic[C]):
 
     most_tries: ClassVar[int]
     """How often a script is run that collides with others."""
-    probe: ClassVar[str]
-    """A statement that does nothing."""
     accepted: ClassVar[str]
     """What callers may give as their transaction."""
     sqlalchemy_name: ClassVar[str]

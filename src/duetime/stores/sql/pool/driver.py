@@ -9,7 +9,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -38,6 +38,7 @@ T = TypeVar("T")
 
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
+_PROBE: Final = "SELECT 1"
 _ROLLBACK_TIMEOUT: Final = 1.0
 """How long a transaction may take to be rolled back, in seconds, before its connection is closed instead."""
 
@@ -180,12 +181,15 @@ class PooledDriver(ABC, Generic[C]):
                 clock=self._clock,
             )
             self._listeners.append(listener)
+            listening = asyncio.create_task(listener.run(), name="duetime-listen")
             try:
-                async with listener.running():
-                    async for hint in subscriber.hints():
-                        yield hint
+                async for hint in subscriber.hints():
+                    yield hint
             finally:
                 self._listeners.remove(listener)
+                listening.cancel()
+                with suppress(asyncio.CancelledError):
+                    await listening
 
     @property
     def hears_others(self) -> bool:
@@ -315,8 +319,7 @@ class PooledDriver(ABC, Generic[C]):
         async with nullcontext() if alone else asyncio.timeout(within):
             if not alone or within is None:
                 # It has no effect yet.
-                statement = connector.probe if alone else connector.begin
-                await self._reach(connection, statement, long=within is None)
+                await self._reach(connection, _PROBE if alone else connector.begin, long=within is None)
             steps = script()
             name = script_name(steps)
             try:

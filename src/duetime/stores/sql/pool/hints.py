@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Final, Generic
 
@@ -174,17 +174,6 @@ class HintListener(ABC, Generic[C]):
                     if self.up:
                         self.report(up=False)
             await asyncio.sleep(next(self._delays))
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Listen during a block."""
-        task = asyncio.create_task(self.run(), name="duetime-listen")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def _listen(self) -> bool:
         with self._connector.errors:

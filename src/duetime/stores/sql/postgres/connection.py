@@ -114,7 +114,6 @@ class PostgresConnector(Connector[PostgresConnection]):
     """
 
     most_tries = 5
-    probe = "SELECT 1"
     accepted = "an asyncpg connection"
     sqlalchemy_name = "postgresql"
     how_to_begin = "use it inside `async with connection.transaction():`"
