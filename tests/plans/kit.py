@@ -90,10 +90,9 @@ IN_QUEUES: Mapping[str, object] = {
     "now": DUE,
 }
 RUNNING: Mapping[str, object] = {
-    "gates": json.dumps([["greet[key=1]"], ["greet[key=2]"]]),
+    "gates": json.dumps([["greet[key=1]", None], ["greet[key=2]", None], ["[schedule:nightly]", "nightly"]]),
     "queues": json.dumps([["default"]]),
     "now": DUE,
-    "turns": json.dumps([["[schedule:nightly]", "nightly"]]),
 }
 
 

@@ -119,13 +119,15 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
     pooler: _Pooler = _choice(parsed.options, "pooler", _POOLERS)
     dsn = _dsn(parsed)
     try:
-        from duetime.stores.sql.postgres.driver import PostgresDriver
+        from duetime.stores.sql.postgres.connection import PostgresConnector
     except ImportError as error:
         raise MissingDriver('PostgreSQL needs a driver: pip install "duetime[postgres]"') from error
     from duetime.stores.sql.postgres.dialect import POSTGRES
+    from duetime.stores.sql.postgres.driver import PostgresDriver
     from duetime.stores.sql.store import SqlStore
 
-    driver = PostgresDriver(dsn, namespace=namespace, clock=clock, pool=pool, pooler=pooler, timeout=timeout)
+    connector = PostgresConnector(dsn, pooler=pooler, timeout=timeout)
+    driver = PostgresDriver(connector, namespace=namespace, clock=clock, pool=pool)
     return SqlStore(
         driver,
         POSTGRES,

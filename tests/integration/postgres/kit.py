@@ -9,7 +9,7 @@ from typing import Any
 
 from duetime.model.time import Clock
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.postgres.connection import Pooler
+from duetime.stores.sql.postgres.connection import Pooler, PostgresConnector
 from duetime.stores.sql.postgres.driver import PostgresDriver
 
 
@@ -17,7 +17,7 @@ from duetime.stores.sql.postgres.driver import PostgresDriver
 async def opened(
     url: str, *, pool: int = 10, pooler: Pooler = "auto", clock: Clock | None = None
 ) -> AsyncIterator[PostgresDriver]:
-    driver = PostgresDriver(url, pool=pool, pooler=pooler, clock=clock)
+    driver = PostgresDriver(PostgresConnector(url, pooler=pooler), pool=pool, clock=clock)
     await driver.open()
     try:
         yield driver

@@ -11,6 +11,7 @@ import pytest
 from duetime.errors import StoreError
 from duetime.stores.base import Hint
 from duetime.stores.sql.pool.hints import encode_hints
+from duetime.stores.sql.postgres.connection import PostgresConnector
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from duetime.stores.sql.postgres.hints import NotificationSender
 from tests.integration.postgres.kit import ask, do, opened
@@ -21,10 +22,11 @@ ANY, JOBS = Hint("any"), Hint("jobs")
 OTHER_PROCESS = """
 import asyncio, sys
 from duetime.stores.base import Hint
+from duetime.stores.sql.postgres.connection import PostgresConnector
 from duetime.stores.sql.postgres.driver import PostgresDriver
 
 async def main():
-    driver = PostgresDriver(sys.argv[1])
+    driver = PostgresDriver(PostgresConnector(sys.argv[1]))
     await driver.open()
     driver.hint(Hint("worker", "w'1\\\\"))
     await driver.close()
@@ -244,7 +246,8 @@ async def test_hints_of_a_sibling_reach_its_family_and_others(postgres_url: str)
 
 async def test_namespaces_do_not_hear_each_other(postgres_url: str) -> None:
     async with opened(postgres_url) as here, listening(here) as ears:
-        stranger, friend = PostgresDriver(postgres_url, namespace="other"), PostgresDriver(postgres_url)
+        connector = PostgresConnector(postgres_url)
+        stranger, friend = PostgresDriver(connector, namespace="other"), PostgresDriver(connector)
         await stranger.open()
         stranger.hint(JOBS)
         await stranger.close()

@@ -246,7 +246,7 @@ async def test_a_server_without_a_connection_left_is_unavailable(
 
 
 async def test_a_driver_that_was_closed_says_so_and_can_be_opened_again(postgres_url: str) -> None:
-    driver = PostgresDriver(postgres_url)
+    driver = PostgresDriver(connect.PostgresConnector(postgres_url))
     with pytest.raises(NotOpen):
         await driver.read(ask("SELECT 1"))
     for _ in range(2):
@@ -278,7 +278,7 @@ async def test_a_forked_child_is_told_so_and_leaves_our_connections_alone(postgr
 
 
 async def test_closing_waits_for_what_is_running(postgres_url: str) -> None:
-    driver = PostgresDriver(postgres_url)
+    driver = PostgresDriver(connect.PostgresConnector(postgres_url))
     await driver.open()
     running = asyncio.ensure_future(driver.write(ask("SELECT pg_sleep(0.1)")))
     await asyncio.sleep(0)

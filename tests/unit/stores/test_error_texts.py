@@ -10,19 +10,22 @@ from duetime.errors import SchemaMismatch, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.redis import errors as redis
 from duetime.stores.sql.pool import errors as meanings
-from duetime.stores.sql.pool.errors import _NETWORK_ERRORS
+from duetime.stores.sql.pool.errors import NETWORK_ERRORS
 from duetime.stores.sql.postgres import errors as postgres
 
 MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 
 def texts() -> Iterator[str]:
-    tables = (redis._BY_TEXT, redis._BY_TYPE, postgres._CLIENT_SIDE, _NETWORK_ERRORS)
+    tables = (redis._BY_TEXT, redis._BY_TYPE)
     for table in tables:
         for _, kind, text in table:
             if issubclass(kind, MENDABLE):
                 yield text
-    for meaning in (*vars(meanings).values(), *(meaning for _, meaning in postgres._MEANINGS)):
+    for meaning in (
+        *vars(meanings).values(),
+        *dict([*postgres._MEANINGS, *postgres._CLIENT_SIDE, *NETWORK_ERRORS]).values(),
+    ):
         if isinstance(meaning, meanings.ErrorMeaning) and issubclass(meaning.kind, MENDABLE):
             yield meaning.text
 

@@ -10,6 +10,7 @@ from asyncpg import connect_utils
 
 from duetime.errors import ConfigError
 from duetime.stores.open import open_store
+from duetime.stores.sql.postgres.connection import PostgresConnector
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from duetime.stores.sql.sqlite.driver import SqliteDriver
 from duetime.stores.sql.sqlite.filesystem import StrPath
@@ -20,7 +21,9 @@ def dsn(url: str) -> str:
     store = open_store(url)
     assert isinstance(store, SqlStore)
     assert isinstance(store._driver, PostgresDriver)
-    return store._driver._dsn
+    connector = store._driver._connector
+    assert isinstance(connector, PostgresConnector)
+    return connector._dsn
 
 
 def dsn_options(url: str) -> dict[str, str]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from string import Template
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from duetime.model.store_copy import COLUMNS, RecordKind, RecordRow, WholeRecord
-from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.statements.loader import Statements
+from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.statements.dialect import Dialect
+from duetime.stores.sql.statements.loader import FOLDER, Statements, build, parse
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read, write
 
 _PROGRESS: Final = COLUMNS[RecordKind.JOBS].index("progress")
 _DIGITS: Final = 6
-
-
-def _as_it_is(columns: Sequence[Any]) -> RecordRow:
-    return tuple(columns)
+_NO_LIMIT: Final = 2**62
 
 
 def _job_from_stored(columns: Sequence[Any]) -> RecordRow:
@@ -45,39 +45,51 @@ def _command_to_stored(row: RecordRow) -> RecordRow:
     return (worker, command, kind, msgspec.json.encode([job, reason]).decode(), *rest)
 
 
+def _attempt_from_stored(columns: Sequence[Any]) -> RecordRow:
+    """Leave out the claim, which is not read any more."""
+    return tuple(columns[:-1])
+
+
+def _attempt_to_stored(row: RecordRow) -> RecordRow:
+    return (*row, "")
+
+
 class _Table(NamedTuple):
-    """How the rows of one table are read, stored and removed."""
+    """How the rows of one table are read and stored."""
 
-    read: Statement
-    put: Statement
-    remove: Statement
-    from_stored: Callable[[Sequence[Any]], RecordRow] = _as_it_is
-    to_stored: Callable[[RecordRow], RecordRow] = _as_it_is
+    name: str
+    order: str
+    """What they are sorted by; the first of it is the key of the record that they belong to."""
+    from_stored: Callable[[Sequence[Any]], RecordRow] = tuple
+    to_stored: Callable[[RecordRow], RecordRow] = tuple
 
 
-def _tables(sql: Statements, kind: RecordKind) -> tuple[_Table, ...]:
-    """Return the table of a kind, and behind it those of its parts."""
-    match kind:
-        case RecordKind.QUEUES:
-            return (_Table(sql.whole_queues, sql.put_queues, sql.remove_queues, _limit_from_stored),)
-        case RecordKind.GATES:
-            return (_Table(sql.whole_gates, sql.put_gates, sql.remove_gates, _limit_from_stored),)
-        case RecordKind.WORKERS:
-            told = _Table(sql.whole_commands, sql.put_commands, sql.remove_commands)
-            return (
-                _Table(sql.whole_workers, sql.put_workers, sql.remove_workers),
-                told._replace(from_stored=_command_from_stored, to_stored=_command_to_stored),
-            )
-        case RecordKind.JOBS:
-            return (
-                _Table(sql.whole_jobs, sql.put_jobs, sql.remove_jobs, _job_from_stored),
-                _Table(sql.whole_attempts, sql.put_attempts, sql.prune_attempts),
-                _Table(sql.whole_logs, sql.put_logs, sql.prune_logs),
-            )
-        case RecordKind.SCHEDULES:
-            return (_Table(sql.whole_schedules, sql.put_schedules, sql.remove_schedules),)
-        case RecordKind.AUDIT:
-            return (_Table(sql.whole_entries, sql.put_entries, sql.remove_entries),)
+_TABLES: Final[Mapping[RecordKind, tuple[_Table, ...]]] = {
+    RecordKind.QUEUES: (_Table("queues", "name", _limit_from_stored),),
+    RecordKind.GATES: (_Table("gates", "name", _limit_from_stored),),
+    RecordKind.WORKERS: (
+        _Table("workers", "id"),
+        _Table("commands", "worker, id", _command_from_stored, _command_to_stored),
+    ),
+    RecordKind.JOBS: (
+        _Table("jobs", "id", _job_from_stored),
+        _Table("attempts", "job_id, fence", _attempt_from_stored, _attempt_to_stored),
+        _Table("logs", "job_id, fence, line"),
+    ),
+    RecordKind.SCHEDULES: (_Table("schedules", "name"),),
+    RecordKind.AUDIT: (_Table("audit", "id"),),
+}
+"""The table of each kind, and behind it those of its parts."""
+
+
+@cache
+def _statements(dialect: Dialect, namespace: str, table: _Table) -> Statements:
+    """Return the statements `read`, `put` and `remove` of a table."""
+    blocks = parse(FOLDER.joinpath("copying.sql").read_text("utf-8"))
+    words = {"table": table.name, "order": table.order, "key": table.order.partition(",")[0]}
+    for verb in ("read", "put", "remove"):
+        blocks["name", verb] = Template(blocks["fragment", f"{verb}_whole"]).substitute(words)
+    return build(blocks, dialect, namespace)
 
 
 class SqlCopying(SqlSubject):
@@ -88,37 +100,33 @@ class SqlCopying(SqlSubject):
     @read(rows=None)
     def stretch(self, kind: RecordKind, *, after: str, until: str, limit: int) -> Script[list[WholeRecord]]:
         """Return records by key as they are stored, with their parts."""
-        table, *others = _tables(self._sql, kind)
-        found = yield Query(table.read, {"after": after, "until": until, "limit": limit})
-        if not found:
+        table, *others = _TABLES[kind]
+        own = yield from self._read(table, after=after, until=until, limit=limit)
+        if not own:
             return []
-        own = [table.from_stored(columns) for columns in found]
-        parts: list[Mapping[object, list[RecordRow]]] = []
-        for part in others:
-            belonging = yield Query(part.read, {"after": after, "until": own[-1][0]})
-            parts.append(_by_key(map(part.from_stored, belonging)))
-        return [WholeRecord(row, tuple(tuple(part.get(row[0], ())) for part in parts)) for row in own]
-
-    async def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> None:
-        """Remove records with their parts, and store others as they are."""
-        if gone or records:
-            await self._exchange(kind, gone, records)
+        parts: dict[tuple[int, object], list[RecordRow]] = defaultdict(list)
+        for place, part in enumerate(others):
+            for row in (yield from self._read(part, after=after, until=str(own[-1][0]), limit=_NO_LIMIT)):
+                parts[place, row[0]].append(row)
+        places = range(len(others))
+        return [WholeRecord(row, tuple(tuple(parts[place, row[0]]) for place in places)) for row in own]
 
     @write(rows=None)
-    def _exchange(
-        self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]
-    ) -> Script[None]:
-        tables = _tables(self._sql, kind)
-        for table in tables if gone else ():
-            yield Query(table.remove, {"rows": encode_batch((key,) for key in gone)})
-        for place, table in enumerate(tables):
-            listed = [
-                table.to_stored(row)
-                for record in records
-                for row in ((record.row,) if place == 0 else record.parts[place - 1])
-            ]
-            if listed:
-                yield Query(table.put, {"rows": encode_batch(listed)})
+    def exchange(self, kind: RecordKind, gone: Sequence[str], records: Sequence[WholeRecord]) -> Script[None]:
+        """Remove records with their parts, and store others as they are."""
+        for place, table in enumerate(_TABLES[kind]):
+            if gone:
+                yield Query(self._of(table).remove, {"rows": encode_batch((key,) for key in gone)})
+            rows = [row for record in records for row in ((record.row,), *record.parts)[place]]
+            if listed := [table.to_stored(row) for row in rows]:
+                yield Query(self._of(table).put, {"rows": encode_batch(listed)})
+
+    def _read(self, table: _Table, *, after: str, until: str, limit: int) -> Script[list[RecordRow]]:
+        found = yield Query(self._of(table).read, {"after": after, "until": until, "limit": limit})
+        return [table.from_stored(columns) for columns in found]
+
+    def _of(self, table: _Table) -> Statements:
+        return _statements(self._dialect, self._namespace, table)
 
     async def set_moved(self, note: str | None) -> None:
         """Note that the work goes on elsewhere, in place of what was noted before."""
@@ -130,10 +138,3 @@ class SqlCopying(SqlSubject):
         yield Query(self._sql.forget_moved, {})
         if note is not None:
             yield Query(self._sql.note_moved, {"note": note})
-
-
-def _by_key(found: Iterable[RecordRow]) -> Mapping[object, list[RecordRow]]:
-    listed: defaultdict[object, list[RecordRow]] = defaultdict(list)
-    for row in found:
-        listed[row[0]].append(row)
-    return listed

@@ -13,7 +13,6 @@ WHERE {named} AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELS
 RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
 
 -- name: snooze
--- Put off what has not been claimed.
 UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
                                 WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay
                                 ELSE {now} + :delay END
@@ -30,5 +29,4 @@ WHERE {named}
 RETURNING {claim_columns}, {jobs}.worker, {jobs}.started_at
 
 -- name: standing
--- Tell where jobs stand.
 SELECT j.id, j.state FROM {each rows: id text} AS r JOIN {jobs} AS j ON j.id = r.id

@@ -76,7 +76,8 @@ def _place(sql: Statements, waiting: _Asked, placed: KeyedPlacement) -> Script[K
         waiting = {job_id: pair for job_id, pair in waiting.items() if job_id not in ids}
         if not waiting:
             return placed._replace(now=now)
-    raise _contended(waiting)
+    named = ", ".join(repr(key.value) for _, key in islice(waiting.values(), 3))
+    raise StoreUnavailable(f"others take and give up the same keys all the time ({named}); try again later")
 
 
 def _judge(
@@ -92,7 +93,8 @@ def _judge(
         holder = KeyHolder(id_, State(state), *rest)
         match decide_key(key, holder, now=now):
             case KeyDecision.REFUSE:
-                raise _taken(job, key, holder)
+                text = f"{job.task} has the job {id_} ({state}) under the key {key.value!r} already"
+                raise KeyTaken(text, key=key.value, job_id=id_)
             case KeyDecision.JOIN:
                 placed.ids[job_id] = id_
                 if job.payload != holder.payload:
@@ -110,13 +112,3 @@ def _replace(sql: Statements, waiting: _Asked, holders: Mapping[JobId, JobId]) -
     changed = yield Query(sql.replace_keyed, {"rows": encode_new_jobs(changes)})
     done = {row[0] for row in changed}
     return {job_id: holder for job_id, holder in holders.items() if holder in done}
-
-
-def _contended(waiting: _Asked) -> StoreUnavailable:
-    named = ", ".join(repr(key.value) for _, key in islice(waiting.values(), 3))
-    return StoreUnavailable(f"others take and give up the same keys all the time ({named}); try again later")
-
-
-def _taken(job: NewJob, key: Key, holder: KeyHolder) -> KeyTaken:
-    text = f"{job.task} has the job {holder.id} ({holder.state}) under the key {key.value!r} already"
-    return KeyTaken(text, key=key.value, job_id=holder.id)

@@ -1,7 +1,6 @@
 -- Unique keys.
 
 -- fragment: has_key
--- True for the job that has the key of a row.
 j.unique_key = r.unique_key AND j.unique_key IS NOT NULL AND j.key_held = 1
 AND (j.finished_at IS NULL OR j.keep_key IS NOT NULL OR j.key_until IS NOT NULL)
 
@@ -30,7 +29,6 @@ WHERE {named} AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THE
 RETURNING {jobs}.id
 
 -- name: free_keys
--- Take the keys from jobs, unless they have moved on since they were looked at.
 UPDATE {jobs} SET key_held = 0
 FROM {each rows: id text, state text} AS r
 WHERE {named} AND {jobs}.key_held = 1 AND {jobs}.state = r.state

@@ -6,7 +6,6 @@ that every claimer takes, in a statement after the one that took it. So no crash
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -48,13 +47,14 @@ _Rule: TypeAlias = tuple[int | None, int | None, int | None]
 class StartableRange(NamedTuple):
     """A range of the index with a due job that may start."""
 
-    task: str
     gate: str
     queue: str
     priority: int
+    task: str
     due_at: Instant
     known: bool
     """Whether the gate has a row to lock."""
+    rule: Gate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +103,13 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         )
 
     async def _seize(self, demand: ClaimRequest, found: SqlLimitSurvey) -> list[Claim]:
-        first = {head.gate: head for head in reversed(found.heads)}
-        most = 2 * demand.limit + _SPARE_GATES
-        gates = [head for head in found.heads if first[head.gate] is head][:most]
+        first: dict[str, StartableRange] = {}
+        for head in found.heads:
+            first.setdefault(head.gate, head)
+        gates = [*first.values()][: 2 * demand.limit + _SPARE_GATES]
         if new := [head for head in gates if not head.known]:
             # Not in the transaction that claims: others who add the same rows would wait for its end.
-            await self._add_gates([(h.gate, h.task, *_numbers(_rule(h, demand))) for h in new])
+            await self._add_gates([(h.gate, h.task, *_numbers(h.rule)) for h in new])
         return await self._hand_out(demand, found, gates)
 
     @write(atomic=False)
@@ -122,16 +123,15 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     ) -> Script[list[Claim]]:
         """Lock what was found open, count again, and hand out what may start; `heads`: of the gates to lock, one each."""
         queues = yield from self._lock_queues(found)
-        stored, gates = yield from self._lock_gates(demand, heads)
+        stored, gates = yield from self._lock_gates(heads, most=demand.limit)
         yield from self._count(gates, queues)
         waiting = yield from self._waiting(demand, found, gates, queues)
         chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
         if not chosen:
             return []
-        batch = encode_batch((job.id,) for job in chosen)
-        taken = yield Query(
-            self._sql.take_limited, {"worker": demand.worker, "claim_id": demand.claim_id, "rows": batch}
-        )
+        values = {"worker": demand.worker, "claim_id": demand.claim_id}
+        rows = encode_batch((job.id,) for job in chosen)
+        taken = yield Query(self._sql.take_limited, {**values, "rows": rows})
         claims = [read_checked_claim(row)._replace(queue_limited=row[5] in queues) for row in taken]
         claims.sort(key=lambda claim: (claim.priority, claim.due_at, claim.job_id))
         yield from self._note(claims, gates, queues, stored)
@@ -147,25 +147,22 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         return {name: MeasuredLimit(read_gate(*rule), read_starts(starts)) for name, *rule, starts in locked}
 
     def _lock_gates(
-        self, demand: ClaimRequest, heads: Sequence[StartableRange]
+        self, heads: Sequence[StartableRange], *, most: int
     ) -> Script[tuple[Mapping[str, _Rule], MeasuredLimits]]:
         """Lock gates that no one else has; return the rules in their rows, which may be those of other code, and the limits."""
         if not heads:
             return {}, {}
         places = encode_batch((head.gate, place) for place, head in enumerate(heads))
-        locked = yield Query(self._sql.lock_gates, {"rows": places, "limit": demand.limit})
-        rules = {head.gate: _rule(head, demand) for head in heads}
+        locked = yield Query(self._sql.lock_gates, {"rows": places, "limit": most})
+        rules = {head.gate: head.rule for head in heads}
         gates = {row[0]: MeasuredLimit(rules[row[0]], read_starts(row[4])) for row in locked}
         return {name: (most, count, period) for name, most, count, period, _ in locked}, gates
 
     def _count(self, gates: MeasuredLimits, queues: MeasuredLimits) -> Script[None]:
         if not gates and not queues:
             return
-        schedules = {name: gate_schedule(name) for name in gates}
         values = {
-            "gates": encode_batch((name,) for name, schedule in schedules.items() if schedule is None),
-            # What was made before the schedule took turns, or for another task, has no such gate and is waited for, too.
-            "turns": encode_batch(pair for pair in schedules.items() if pair[1] is not None),
+            "gates": encode_batch((name, gate_schedule(name)) for name in gates),
             "queues": encode_batch((name,) for name in queues),
         }
         for kind, name, running, now in (yield Query(self._sql.running_under, values)):
@@ -177,7 +174,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         """List due jobs at the open gates and in the open queues, from each no more than it lets through."""
         tasks = encode_batch((task,) for task in demand.tasks)
         at_gates = [
-            (*head[:4], min(gates[head.gate].free, demand.limit))
+            (head.task, head.gate, head.queue, head.priority, min(gates[head.gate].free, demand.limit))
             for head in found.heads
             # A limited queue that could not be locked is locked by another worker now.
             if head.gate in gates and (head.queue in queues or head.queue not in found.limited)
@@ -201,25 +198,22 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         stored: Mapping[str, _Rule],
     ) -> Script[None]:
         """Remember the starts that rates count, and the rules by which gates were judged."""
-        at_gates: defaultdict[str, list[Instant]] = defaultdict(list)
-        in_queues: defaultdict[str, list[Instant]] = defaultdict(list)
-        for claim in claims:
-            at_gates[claim.gate or ""].append(claim.claimed_at)
-            in_queues[claim.queue].append(claim.claimed_at)
-        noted_gates = [
-            (name, *_numbers(gate.rule), _starts_after(gate, at_gates[name]))
+        noted = [
+            (name, *_numbers(gate.rule), _starts_after(gate, starts))
             for name, gate in gates.items()
-            if name in at_gates and (gate.rule.count is not None or stored[name] != _numbers(gate.rule))
+            if (starts := [claim.claimed_at for claim in claims if claim.gate == name])
+            and (gate.rule.count is not None or stored[name] != _numbers(gate.rule))
         ]
-        if noted_gates:
-            yield Query(self._sql.note_gates, {"rows": encode_batch(noted_gates)})
-        noted_queues = [
-            (name, _starts_after(queue, in_queues[name]))
+        if noted:
+            yield Query(self._sql.note_gates, {"rows": encode_batch(noted)})
+        noted_starts = [
+            (name, _starts_after(queue, starts))
             for name, queue in queues.items()
-            if name in in_queues and queue.rule.count is not None
+            if queue.rule.count is not None
+            and (starts := [claim.claimed_at for claim in claims if claim.queue == name])
         ]
-        if noted_queues:
-            yield Query(self._sql.note_queues, {"rows": encode_batch(noted_queues)})
+        if noted_starts:
+            yield Query(self._sql.note_queues, {"rows": encode_batch(noted_starts)})
 
     @write(rows=None)
     def _prune_gates(self, after: str) -> Script[tuple[int, str]]:
@@ -247,13 +241,9 @@ def _judge(
             running = passed if gate_schedule(gate) is None else of_schedule
             gates[gate].measure(running=running, now=now, passed=passed)
         if gates[gate].free and (queue not in queues or queues[queue].free):
-            head = StartableRange(task, gate, queue, priority, due_at, name is not None)
+            head = StartableRange(*place, task, due_at, name is not None, gates[gate].rule)
             heads[place] = min(head, heads.get(place, head), key=lambda one: one.due_at)
     return gates, sorted(heads.values(), key=lambda head: (head.priority, head.due_at)), cut
-
-
-def _rule(head: StartableRange, demand: ClaimRequest) -> Gate:
-    return gate_rule(head.gate, head.task, demand.limits)
 
 
 def _numbers(rule: Gate) -> _Rule:

@@ -35,8 +35,7 @@ class SqlQueues(SqlSubject):
     @read()
     def outlook(self, queue: str, *, gate: str | None = None) -> Script[QueueOutlook]:
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
-        found = yield Query(self._sql.outlook, {"queue": queue})
-        now, paused_at, reason = found[0]
+        [(now, paused_at, reason)] = yield Query(self._sql.outlook, {"queue": queue})
         schedule = None if gate is None else gate_schedule(gate)
         limits = yield Query(self._sql.limits_on, {"queue": queue, "gate": gate, "schedule": schedule})
         facts = [
@@ -48,9 +47,8 @@ class SqlQueues(SqlSubject):
     @read()
     def paused_queues(self) -> Script[Mapping[str, str | None]]:
         """Return the paused queues with their reasons."""
-        found = yield Query(self._sql.paused_queues, {})
-        paused: dict[str, str | None] = {row[0]: row[1] for row in found}
-        return paused
+        found = yield Query(self._sql.queues, {})
+        return {name: reason for name, paused_at, reason, *_ in found if paused_at is not None}
 
     @write(atomic=False)
     def set_queue_limit(self, queue: str, limit: Gate | None) -> HintingScript[None]:
@@ -63,8 +61,9 @@ class SqlQueues(SqlSubject):
     @read()
     def queue_limits(self) -> Script[Mapping[str, Gate]]:
         """Return the limited queues with their limits."""
-        found = yield Query(self._sql.queue_limits, {})
-        return {name: read_gate(*rule) for name, *rule in found}
+        found = yield Query(self._sql.queues, {})
+        limits = {name: read_gate(*rule) for name, _, _, *rule in found}
+        return {name: limit for name, limit in limits.items() if limit != UNLIMITED}
 
     @read(rows=None)
     def counts(self) -> Script[Mapping[tuple[str, State], int]]:
@@ -77,23 +76,18 @@ class SqlQueues(SqlSubject):
         """Count what is in each queue, up to a bound for each thing that is counted."""
         settings = yield Query(self._sql.queues, {})
         tallies: list[StateCount] = []
-        waiting = yield Query(self._sql.tally_waiting, {"most": most})
-        for queue, _priority, due, later in waiting:
+        for queue, _, due, later in (yield Query(self._sql.tally_waiting, {"most": most})):
             tallies.append(StateCount(queue, State.PENDING, due, due=True, whole=due < most))
             tallies.append(StateCount(queue, State.PENDING, later, whole=later < most))
         gated = yield Query(self._sql.tally_gated, {"most": most})
-        tallies += [StateCount(queue, State.PENDING, count, due=bool(due)) for queue, due, count in gated]
-        running = yield Query(self._sql.tally_running, {})
-        tallies += [
-            StateCount(queue, State.RUNNING, count, started=bool(started))
-            for queue, started, count in running
-        ]
+        for queue, due, count in gated:
+            tallies.append(StateCount(queue, State.PENDING, count, due=bool(due)))
+        for queue, started, count in (yield Query(self._sql.tally_running, {})):
+            tallies.append(StateCount(queue, State.RUNNING, count, started=bool(started)))
         latest = yield Query(self._sql.tally_latest, {"most": most})
-        tallies += [
-            StateCount(queue, State(state), count, started=bool(started))
-            for queue, state, started, count in latest
-            if State(state).terminal
-        ]
+        for queue, state, started, count in latest:
+            if State(state).terminal:
+                tallies.append(StateCount(queue, State(state), count, started=bool(started)))
         return QueueCensus(
             queues=[
                 StoredQueue(name=name, paused_at=at, paused_reason=why, limit=read_gate(*rule))

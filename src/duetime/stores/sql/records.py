@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from dataclasses import asdict, replace
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -34,8 +34,12 @@ T = TypeVar("T")
 _DIGITS: Final = 6
 _JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
 _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
+_LOG_FIELDS: Final = ("job_id", "fence", "attempt", "line", "text")
 _WORKER_FIELDS: Final = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS: Final = tuple(WorkerStats.__dataclass_fields__)
+_COMMAND_COLUMNS: Final = (
+    "id", "worker", "kind", "body", "created_at", "taken_at", "done_at", "outcome", "dropped",
+)  # fmt: skip
 _BEHIND_ALL: Final = "\N{TILDE}"
 """What comes after every id."""
 _NEWEST: Final = 2_000
@@ -51,9 +55,8 @@ class SqlRecords(SqlSubject):
     @read()
     def now(self) -> Script[Instant]:
         """Return the store's clock."""
-        found = yield Query(self._sql.clock, {})
-        now: Instant = found[0][0]
-        return now
+        [(now,)] = yield Query(self._sql.clock, {})
+        return cast("Instant", now)
 
     @read(rows=len)
     def get(self, ids: Sequence[JobId]) -> Script[list[StoredJob]]:
@@ -69,18 +72,11 @@ class SqlRecords(SqlSubject):
         What is rare among many may have an index, but one that is not in this order. The newest jobs are looked at
         first: what is not rare fills the page from there.
         """
-        values = {
-            "task": where.task,
-            "state": where.state,
-            "registry": where.registry,
-            "queue": where.queue,
-            "schedule": where.schedule,
-            "key": where.key,
+        values: dict[str, object] = {
+            **asdict(where),
             "tag": where.tag and join_tags((where.tag,)),
-            "since": where.since,
             "from_id": "" if where.since is None else first_id_of(where.since),
             "before": where.before or _BEHIND_ALL,
-            "limit": where.limit,
         }
         found: list[Row] = []
         narrow = self._narrow(where)
@@ -150,8 +146,7 @@ def attempt_record(row: Row) -> StoredAttempt:
 
 def log_record(row: Row) -> LogPart:
     """Build a record from the columns of `logs`."""
-    job_id, fence, attempt, line, text = row
-    return with_blanks(LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text))
+    return with_blanks(LogPart(**dict(zip(_LOG_FIELDS, row, strict=True))))
 
 
 def worker_record(row: Row) -> StoredWorker:
@@ -175,17 +170,7 @@ def _decode_json(text: str, kind: type[T], otherwise: T) -> T:
 
 def command_record(row: Row) -> Command:
     """Build a record from the columns of `command_columns`."""
-    id_, worker_id, kind, body, created_at, taken_at, done_at, outcome, dropped = row
-    job_id, reason = _decode_json(body, tuple[str | None, str | None], (None, None))
-    return Command(
-        id=id_,
-        worker=worker_id,
-        kind=kind,
-        job=job_id,
-        reason=reason,
-        created_at=created_at,
-        taken_at=taken_at,
-        done_at=done_at,
-        outcome=outcome,
-        dropped=bool(dropped),
-    )
+    values: dict[str, Any] = dict(zip(_COMMAND_COLUMNS, row, strict=True))
+    job, reason = _decode_json(values.pop("body"), tuple[str | None, str | None], (None, None))
+    values.update(job=job, reason=reason, dropped=bool(values["dropped"]))
+    return Command(**values)

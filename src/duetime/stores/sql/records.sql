@@ -26,7 +26,6 @@ CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint
 THEN true ELSE false END
 
 -- name: get
--- Read jobs by id.
 SELECT {now}, {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: find
@@ -34,13 +33,11 @@ SELECT {now}, {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows
 SELECT {now}, {job_columns} FROM {jobs} WHERE {on_page} AND {wanted} ORDER BY id DESC LIMIT :limit
 
 -- name: find_unsuccessful
--- The same among the jobs that ended otherwise than well.
 SELECT {now}, {job_columns} FROM {jobs}
 WHERE finished_at IS NOT NULL AND state <> 'succeeded' AND {on_page} AND {wanted}
 ORDER BY id DESC LIMIT :limit
 
 -- name: find_newest
--- The same among the newest jobs.
 SELECT {now}, {job_columns}
 FROM (SELECT * FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :newest) AS newest
 WHERE {wanted} ORDER BY id DESC LIMIT :limit
@@ -48,8 +45,7 @@ WHERE {wanted} ORDER BY id DESC LIMIT :limit
 -- name: find_live
 -- The same among the jobs that have not ended, which may be few among many. Conditions and order of ids are hidden
 -- from the planner, which would walk along the primary key for them. Nothing waits for other jobs yet.
-SELECT {now}, {job_columns}
-FROM (
+SELECT {now}, {job_columns} FROM (
     SELECT * FROM {jobs} {index running} WHERE state = 'running'
     UNION ALL
     SELECT * FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
@@ -60,24 +56,20 @@ WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: find_of_schedule
--- The same among the jobs of a schedule, as carefully.
 SELECT {now}, {job_columns} FROM {jobs}
 WHERE schedule = CAST(:schedule AS text) AND schedule IS NOT NULL
   AND CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: attempts
--- Read the tries of a job that ended without ending it.
 SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
 FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 
 -- name: upcoming
--- Read the jobs that fall due first, found by what an index has of them.
 SELECT {now}, {job_columns}
 FROM (SELECT id FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit) AS first
 JOIN {jobs} USING (id) ORDER BY due_at, id
 
 -- name: logs
--- Read what the runs of a job have logged, from some line on.
 SELECT job_id, fence, attempt, line, text
 FROM {logs} WHERE job_id = :job_id AND (fence, line) > (:fence, :line) ORDER BY fence, line

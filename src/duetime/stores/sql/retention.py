@@ -81,9 +81,9 @@ class SqlRetention(SqlSubject):
         yield Query(self._sql.prune_entries, {"before": before})
 
     def _first_latest(self, old: Iterable[Remains], *, keep: int) -> Script[Mapping[str, Instant | None]]:
-        schedules = {job.schedule for job in old if job.schedule is not None} if keep else set[str]()
-        if not schedules:
+        schedules = {(job.schedule,) for job in old if job.schedule is not None}
+        if not schedules or not keep:
             return {}
-        named = encode_batch((name,) for name in sorted(schedules))
-        found = yield Query(self._sql.latest_occurrences, {"rows": named, "others": keep - 1})
+        values = {"rows": encode_batch(sorted(schedules)), "others": keep - 1}
+        found = yield Query(self._sql.latest_occurrences, values)
         return {name: first for name, first in found}  # noqa: C416 - `dict` would not know the types

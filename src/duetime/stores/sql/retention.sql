@@ -1,7 +1,6 @@
 -- What goes when its time is over.
 
 -- name: prunable
--- Look at a stretch of jobs, oldest first, with what decides how long they stay.
 SELECT {now}, s.id, s.state, s.finished_at, s.result_ttl, s.failure_ttl,
        CASE WHEN s.unique_key IS NOT NULL AND s.key_held = 1 THEN s.keep_key END,
        CASE WHEN s.unique_key IS NOT NULL AND s.key_held = 1 THEN s.key_until END,
@@ -13,33 +12,27 @@ ORDER BY s.id
 -- Find the earliest of the latest ended occurrences of schedules; nothing where there are fewer.
 SELECT r.name, (
     SELECT j.occurrence FROM {jobs} AS j
-    WHERE j.schedule = r.name AND (j.occurrence IS NULL) IS FALSE
-      AND j.finished_at IS NOT NULL
+    WHERE j.schedule = r.name AND (j.occurrence IS NULL) IS FALSE AND j.finished_at IS NOT NULL
     ORDER BY j.occurrence DESC LIMIT 1 OFFSET :others
 )
 FROM {each rows: name text} AS r
 
 -- name: forget
--- Drop the results and errors of jobs that have ended.
 UPDATE {jobs} SET result = NULL, result_error = coalesce(r.note, result_error), error = NULL, traceback = NULL
 FROM {each rows: id text, note text} AS r
 WHERE {named} AND {jobs}.finished_at IS NOT NULL
 
 -- name: forget_attempts
--- Drop the errors of their earlier tries.
 UPDATE {attempts} SET error = NULL, traceback = NULL
 FROM {each rows: id text} AS r
 WHERE {attempts}.job_id = r.id
 
 -- name: prune_attempts
--- Delete the attempts of jobs that are about to go.
 DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: prune_logs
--- Delete the logs of jobs that are about to go.
 DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: prune_jobs
--- Delete jobs that have ended.
 DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at IS NOT NULL
 RETURNING id

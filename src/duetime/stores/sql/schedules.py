@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from typing import Final
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
@@ -32,6 +32,9 @@ from duetime.stores.sql.statements.rows import (
 )
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
+_DUE_AT_ONCE: Final = 500
+"""About how many are read, which gives a read its time."""
+
 
 def _rows(changes: Sequence[ScheduleUpdate] | Sequence[Firing]) -> int:
     return sum(1 + len(change.jobs) for change in changes)
@@ -57,44 +60,30 @@ class SqlSchedules(SqlSubject):
 
         What had been written before is known by its entry, and counts as written.
         """
-        added = [change for change in changes if change.before is None]
-        edited = [change for change in changes if change.before is not None]
         names = frozenset[str]()
-        if added:
-            found = yield Query(
-                self._sql.add_schedules, {"rows": encode_new_schedules(c.after for c in added)}
-            )
-            names |= _names(found)
-        if edited:
-            found = yield Query(self._sql.change_schedules, {"rows": encode_schedule_changes(edited)})
-            names |= _names(found)
+        if added := [change.after for change in changes if change.before is None]:
+            names |= _names((yield Query(self._sql.add_schedules, {"rows": encode_new_schedules(added)})))
+        if edited := [change for change in changes if change.before is not None]:
+            rows = encode_schedule_changes(edited)
+            names |= _names((yield Query(self._sql.change_schedules, {"rows": rows})))
         written = [change for change in changes if change.after.name in names]
-        workers = yield from _withdraw(
-            self._sql, [change for change in written if change.withdraw is not None]
-        )
-        jobs = [job for change in written for job in change.jobs]
-        if jobs:
+        workers = yield from _withdraw(self._sql, [one for one in written if one.withdraw is not None])
+        if jobs := [job for change in written for job in change.jobs]:
             yield insertion(self._sql, jobs)
         yield from _note(self._sql, [change.entry for change in written if change.entry is not None])
-        refused = [
-            change.entry for change in changes if change.entry is not None and change.after.name not in names
-        ]
-        repeated = yield from _noted(self._sql, refused)
-        names |= {entry.target for entry in repeated}
+        refused = [one.entry for one in changes if one.entry is not None and one.after.name not in names]
+        names |= {entry.target for entry in (yield from _noted(self._sql, refused))}
         if whole and len(names) < len(changes):
             raise ScriptUndone
         yield from _hints(names, workers)
         yield from job_hints([job for change in changes if change.after.name in names for job in change.jobs])
         return names
 
-    async def due_schedules(self, *, ahead: Micros, limit: int) -> DueSchedules:
+    @read(rows=_DUE_AT_ONCE)
+    def due_schedules(self, *, ahead: Micros, limit: int) -> Script[DueSchedules]:
         """Return what is to be fired or to go on now, and when to look again."""
-        return await self.run_read(partial(self._due_schedules, ahead, limit), rows=limit)
-
-    def _due_schedules(self, ahead: Micros, limit: int) -> Script[DueSchedules]:
         due = yield Query(self._sql.due_schedules, {"ahead": ahead, "limit": limit + 1})
-        found = yield Query(self._sql.next_schedule, {"ahead": ahead})
-        now, next_at, resuming, resumes_at = found[0]
+        [(now, next_at, resuming, resumes_at)] = yield Query(self._sql.next_schedule, {"ahead": ahead})
         # Those that go on come first. One more of each than asked for tells whether others have to wait.
         going_on = (yield Query(self._sql.resuming_schedules, {"limit": limit + 1})) if resuming else []
         schedules = [read_schedule(row) for row in (*going_on, *due)]
@@ -107,13 +96,12 @@ class SqlSchedules(SqlSubject):
             (f.name, f.rev, f.expected, f.fired_through, f.next_at, f.made, f.pause, int(f.resumes), ITSELF)
             for f in firings
         ]
-        moved = yield Query(self._sql.fire, {"rows": encode_batch_for(self._sql.fire, moves)})
-        applied = _names(moved)
+        applied = _names((yield Query(self._sql.fire, {"rows": encode_batch_for(self._sql.fire, moves)})))
         fired = [firing for firing in firings if firing.name in applied]
-        if ending := [firing.name for firing in fired if firing.cancels]:
-            yield from _supersede(self._sql, ending)
-        jobs = [job for firing in fired for job in firing.jobs]
-        if jobs:
+        if ending := [(firing.name,) for firing in fired if firing.cancels]:
+            found = yield Query(self._sql.fired_jobs, {"rows": encode_batch(ending)})
+            yield from cancel(self._sql, [row[0] for row in found], reason=SUPERSEDED)
+        if jobs := [job for firing in fired for job in firing.jobs]:
             yield insertion(self._sql, jobs)
         yield from _note(self._sql, [entry for firing in fired for entry in firing.entries()])
         yield from job_hints(jobs)
@@ -138,10 +126,12 @@ class SqlSchedules(SqlSubject):
         return True
 
     @write(rows=None)
-    def _backfill(
-        self, jobs: Sequence[NewJob], cuts: Sequence[SpanCut], entry: AuditEntry
+    def backfill(
+        self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[SpanCut] = ()
     ) -> HintingScript[list[JobId] | None]:
         """Store jobs for occurrences that have none; records in their way give way, unless they have changed."""
+        if not jobs:
+            return []
         if cuts:
             found = yield Query(self._sql.lock_spans, {"rows": encode_batch((cut.id,) for cut in cuts)})
             was = {(cut.id, cut.was.first, cut.was.last, cut.was.count) for cut in cuts}
@@ -155,12 +145,6 @@ class SqlSchedules(SqlSubject):
             yield from _note(self._sql, [entry])
         yield from job_hints([job for job in jobs if job.id in frozenset(ids)])
         return ids
-
-    async def backfill(
-        self, jobs: Sequence[NewJob], entry: AuditEntry, *, cuts: Sequence[SpanCut] = ()
-    ) -> list[JobId] | None:
-        """Store jobs for occurrences that have none, and return their ids."""
-        return await self._backfill(jobs, cuts, entry) if jobs else []
 
     @read(rows=None)
     def schedules(self) -> Script[list[StoredSchedule]]:
@@ -228,19 +212,16 @@ def _withdraw(sql: Statements, changes: Sequence[ScheduleUpdate]) -> Script[froz
     """
     if not changes:
         return frozenset()
-    held = encode_batch(_planted(change) for change in changes if change.held)
-    some_held = any(change.held for change in changes)
-    if some_held:
-        yield Query(sql.lock_planted, {"rows": held})
+    held = [_planted(change) for change in changes if change.held]
+    if held:
+        yield Query(sql.lock_planted, {"rows": encode_batch(held)})
     withdrawn: dict[str, list[Instant]] = {}
     for name, freed, kept in (yield Query(sql.withdraw, {"rows": encode_batch(map(_planted, changes))})):
         if kept is None:
             withdrawn.setdefault(name, []).append(freed)
     if back := [row for c in changes if (row := _rewound(c, withdrawn.get(c.after.name, []))) is not None]:
         yield Query(sql.rewind, {"rows": encode_batch_for(sql.rewind, back)})
-    if not some_held:
-        return frozenset()
-    return _holders((yield Query(sql.withdraw_claimed, {"rows": held})))
+    return _holders((yield Query(sql.withdraw_claimed, {"rows": encode_batch(held)})) if held else [])
 
 
 def _planted(change: ScheduleUpdate) -> tuple[object, ...]:
@@ -259,9 +240,8 @@ def _rewound(change: ScheduleUpdate, occurrences: Sequence[Instant]) -> tuple[ob
 
 
 def _cut(cut: SpanCut) -> tuple[object, ...]:
-    if cut.left is None:
-        return cut.id, cut.was.first, None, cut.was.count
-    return cut.id, cut.left.first, cut.left.last, cut.left.count
+    left = cut.left or cut.was
+    return cut.id, left.first, left.last if cut.left else None, left.count
 
 
 def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
@@ -270,11 +250,6 @@ def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
     found = yield Query(sql.occurrence_ids, {"rows": wanted})
     there = {row[2] for row in found}
     return [job.id for job in jobs if job.id in there]
-
-
-def _supersede(sql: Statements, names: Sequence[str]) -> HintingScript[None]:
-    found = yield Query(sql.fired_jobs, {"rows": encode_batch((name,) for name in names)})
-    yield from cancel(sql, [row[0] for row in found], reason=SUPERSEDED)
 
 
 def _noted(sql: Statements, entries: Sequence[AuditEntry]) -> Script[list[AuditEntry]]:

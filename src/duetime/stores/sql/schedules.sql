@@ -19,14 +19,12 @@ CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
 ) END
 
 -- fragment: new_schedule
--- What is set for a schedule.
 name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
 priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
 misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
 paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int
 
 -- name: add_schedules
--- Add schedules; those that another has added meanwhile stay as they are.
 INSERT INTO {schedules} ({names new_schedule}, rev, created_at, updated_at)
 SELECT r.*, 1, {now}, {now}
 FROM {each rows: new_schedule} AS r
@@ -35,7 +33,6 @@ ON CONFLICT (name) DO NOTHING
 RETURNING name
 
 -- name: change_schedules
--- Change schedules that have neither been changed nor fired since they were read.
 UPDATE {schedules} SET
     task = r.task, payload = r.payload, trigger_spec = r.trigger_spec, declared = r.declared, owner = r.owner,
     queue = r.queue, priority = r.priority, on_crash = r.on_crash, retries = r.retries, timeout = r.timeout,
@@ -60,9 +57,7 @@ AND ({jobs}.occurrence > {now} OR (r.drawn = 1 AND {jobs}.occurrence IS NOT NULL
 -- Lock planted jobs, so that none is claimed or given back between the statements that take them back.
 SELECT {jobs}.id
 FROM {each rows: name text, reason text, only int, drawn int} AS r CROSS JOIN {jobs} {index history}
-WHERE {planted}
-ORDER BY {jobs}.id
-{locking}
+WHERE {planted} ORDER BY {jobs}.id {locking}
 
 -- name: withdraw
 -- Cancel planted jobs that are not claimed. An occurrence that is to come becomes free to be planted again, and one
@@ -96,16 +91,12 @@ FROM {each rows: name text, fired_through int, next_at int, withdrawn int} AS r
 WHERE {schedules}.name = r.name
 
 -- name: due_schedules
--- List the schedules to look at now, earliest first.
-SELECT {schedule_columns}
-FROM {schedules} AS s
+SELECT {schedule_columns} FROM {schedules} AS s
 WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
 ORDER BY s.next_at LIMIT :limit
 
 -- name: resuming_schedules
--- List the schedules that were paused until now.
-SELECT {schedule_columns}
-FROM {schedules} AS s
+SELECT {schedule_columns} FROM {schedules} AS s
 WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until <= {now}
 ORDER BY s.paused_until LIMIT :limit
 
@@ -147,16 +138,13 @@ WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 
   AND j.occurrence IS NOT NULL AND j.span_first IS NULL
 
 -- name: delete_schedule
--- Forget a schedule; its jobs stay.
 DELETE FROM {schedules} WHERE name = :name
 RETURNING name
 
 -- name: schedules
--- Read all schedules.
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
 -- name: code_schedules
--- Read what code has declared, in brief.
 SELECT name, task, CASE WHEN parked_at IS NULL THEN 0 ELSE 1 END FROM {schedules} WHERE owner = 'code' ORDER BY name
 
 -- name: get_schedules
@@ -182,39 +170,28 @@ WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence <= :
 ORDER BY occurrence DESC LIMIT :limit
 
 -- name: lock_spans
--- Lock records of what did not run, and tell what they stand for.
 SELECT {jobs}.id, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
-FROM {each rows: id text} AS r CROSS JOIN {jobs}
-WHERE {named}
-ORDER BY {jobs}.id
-{locking}
+FROM {each rows: id text} AS r CROSS JOIN {jobs} WHERE {named} ORDER BY {jobs}.id {locking}
 
 -- name: cut_spans
--- Let records of what did not run stand for less or for nothing, so that jobs can be made for their occurrences.
 UPDATE {jobs} SET span_first = r.span_first, occurrence = r.occurrence, span_count = r.span_count
 FROM {each rows: id text, span_first int, occurrence int, span_count int} AS r
 WHERE {named}
 
 -- name: add_entries
--- Note who did what.
 INSERT INTO {audit} (id, at, who, verb, target, detail)
 SELECT r.id, {now}, r.who, r.verb, r.target, r.detail
-FROM {each rows: id text, who text, verb text, target text, detail text} AS r
-WHERE true
-ON CONFLICT DO NOTHING
+FROM {each rows: id text, who text, verb text, target text, detail text} AS r WHERE true ON CONFLICT DO NOTHING
 
 -- name: noted
--- Tell which entries there are already.
 SELECT a.id FROM {each rows: id text} AS r CROSS JOIN {audit} AS a WHERE a.id = r.id
 
 -- name: entries
 -- Read what was done to something, newest first by the store's clock: ids have the clocks of those who made them.
 SELECT id, at, who, verb, target, detail FROM {audit}
-WHERE target = :target
-ORDER BY at DESC, id DESC LIMIT :limit
+WHERE target = :target ORDER BY at DESC, id DESC LIMIT :limit
 
 -- name: entries_before
--- Read on behind an entry.
 SELECT id, at, who, verb, target, detail FROM {audit}
 WHERE target = :target AND (at, id) < (SELECT b.at, b.id FROM {audit} AS b WHERE b.id = :before)
 ORDER BY at DESC, id DESC LIMIT :limit

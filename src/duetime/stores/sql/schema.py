@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
@@ -17,7 +17,6 @@ from duetime.stores.sql.statements.loader import PlaceholderFiller, Statements, 
 from duetime.stores.sql.transactions.caller import another_database
 from duetime.version import VERSION
 
-_NUMBERED = re.compile(r"(\d{4})_(\w+)\.sql")
 _COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
 
 
@@ -38,13 +37,10 @@ class Migration(NamedTuple):
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     """Return every step of a dialect, oldest first, with the table names of a namespace."""
     fill = PlaceholderFiller(dialect, namespace, {"code": VERSION})
-    folder = (dialect.folder, "migrations")
+    found = {file.stem.partition("_"): file for file in files(dialect.folder, "migrations")}
     return tuple(
-        sorted(
-            Migration(int(match[1]), match[2], fill(file.read_text("utf-8")))
-            for file in files(*folder)
-            if (match := _NUMBERED.fullmatch(file.name))
-        )
+        Migration(int(number), name, fill(file.read_text("utf-8")))
+        for (number, _, name), file in sorted(found.items())
     )
 
 
@@ -75,33 +71,30 @@ def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
 def check_version(status: SchemaStatus, *, url: str) -> None:
     """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
     if status.found > status.wanted:
-        message = (
+        raise SchemaMismatch(
             f"the tables are version {status.found}, this code knows up to {status.wanted}; upgrade duetime"
         )
-        raise SchemaMismatch(message)
     if status.found < status.wanted:
         state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
-        message = f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`"
-        raise SchemaMismatch(message)
+        raise SchemaMismatch(f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`")
 
 
 def _read_version(sql: Statements) -> Script[tuple[int, str | None]]:
     """Return the version of the tables, and where the work goes on if it was moved from them."""
-    tables = yield Query(sql.has_schema, {})
-    if not tables[0][0]:
+    [(tables,)] = yield Query(sql.has_schema, {})
+    if not tables:
         return 0, None
-    ((version, moved),) = yield Query(sql.schema_version, {})
+    [(version, moved)] = yield Query(sql.schema_version, {})
     return version, moved
 
 
 def identity(sql: Statements) -> Script[str | None]:
     """Return what the store is called, or None where there are no tables of ours."""
-    tables = yield Query(sql.has_schema, {})
-    if not tables[0][0]:
+    [(tables,)] = yield Query(sql.has_schema, {})
+    if not tables:
         return None
-    found = yield Query(sql.store_id, {})
-    name: str | None = found[0][0]
-    return name
+    [(name,)] = yield Query(sql.store_id, {})
+    return cast("str | None", name)
 
 
 def check_identity(sql: Statements, expected: str) -> Script[None]:

@@ -14,14 +14,12 @@
 {jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
 
 -- fragment: job_columns
--- A whole job, for people.
 id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
 failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
 cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
 expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 
 -- fragment: named
--- True for the job that a row of a batch names.
 {jobs}.id = r.id
 
 -- fragment: held
@@ -35,15 +33,12 @@ AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 (r.state = 'pending' AND cancel_requested_at IS NOT NULL)
 
 -- fragment: goes_back
--- True for a run whose job waits again.
 (r.state = 'pending' AND cancel_requested_at IS NULL)
 
 -- fragment: priorities
--- All there are.
 priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
 
 -- fragment: known_task
--- True for jobs of the tasks that a worker knows.
 j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
 
 -- fragment: claimable
@@ -55,7 +50,6 @@ j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
 j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
 
 -- name: clock
--- Tell the store's time.
 SELECT {now}
 
 -- name: migration_lock
@@ -67,17 +61,13 @@ SELECT 1
 (SELECT m.code FROM {meta} AS m WHERE m.version = 0)
 
 -- name: schema_version
--- Tell the version of the tables, and whether the work goes on elsewhere.
 SELECT coalesce(max(version), 0), {moved} FROM {meta}
 
 -- name: note_moved
--- Note that the work goes on elsewhere.
 INSERT INTO {meta} (version, name, code, applied_at) VALUES (0, 'moved', :note, {now})
 
 -- name: forget_moved
--- The work goes on here.
 DELETE FROM {meta} WHERE version = 0
 
 -- name: store_id
--- Tell what this store and no other is called.
 SELECT store_id FROM {meta} WHERE version = 1

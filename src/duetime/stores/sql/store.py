@@ -9,7 +9,6 @@ from duetime.model.time import Clock, Micros
 from duetime.stores.base import Capabilities, DoctorCheck, HandlerTransaction, Hint, SchemaStatus
 from duetime.stores.sql import checks
 from duetime.stores.sql.claims import SqlClaims
-from duetime.stores.sql.commands import SqlCommands
 from duetime.stores.sql.copying import SqlCopying
 from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueue import SqlEnqueue
@@ -32,7 +31,6 @@ class SqlStore(
     SqlLimits,
     SqlSettling,
     SqlWorkers,
-    SqlCommands,
     SqlSchedules,
     SqlJobControl,
     SqlQueues,
@@ -41,6 +39,8 @@ class SqlStore(
     SqlCopying,
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
+
+    capabilities = Capabilities()
 
     def __init__(
         self,
@@ -115,11 +115,6 @@ class SqlStore(
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
         return self._driver.wakeups()
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """All there are."""
-        return Capabilities()
 
     @property
     def single_writer(self) -> bool:

@@ -1,11 +1,11 @@
-"""Workers: registered, their leases renewed, and the jobs of the dead rescued."""
+"""Workers: registered, their leases renewed, the jobs of the dead rescued, and what they are told."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import asdict
+from typing import Any, cast
 
 import msgspec
 
@@ -15,18 +15,17 @@ from duetime.model.outcome import CrashSuspect, blamed_job
 from duetime.model.stored import with_blanks
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
-from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
-from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim, read_moment
-from duetime.stores.sql.verbs import SqlSubject, read, write
-
-_NO_QUERY: Final = PulseQuery()
+from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
+from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
 
 class SqlWorkers(SqlSubject):
-    """Leases and rescue."""
+    """Leases, rescue and commands."""
 
     async def register(self, worker: WorkerInfo, *, lease: Micros) -> Instant:
         """Add a living worker and return the store's clock; raise `StoreMoved` where the work goes on elsewhere."""
@@ -41,49 +40,33 @@ class SqlWorkers(SqlSubject):
 
     @write()
     def _register(self, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
-        values = {
-            "id": worker.id,
+        values = asdict(worker) | {
             "host": clean_text(worker.host),
-            "host_key": worker.host_key,
-            "pid": worker.pid,
-            "pid_started": worker.pid_started,
-            "version": worker.version,
-            "queues": msgspec.json.encode(worker.queues).decode(),
-            "tasks": msgspec.json.encode(worker.tasks).decode(),
-            "declares": msgspec.json.encode(worker.declares).decode(),
             "fires": int(worker.fires),
-            "slots": worker.slots,
             "lease": lease,
         }
-        found = yield Query(self._sql.register, values)
-        now: Instant = found[0][0]
-        moved: str | None = found[0][1]
+        for name in ("queues", "tasks", "declares"):
+            values[name] = msgspec.json.encode(values[name]).decode()
+        [(now, moved)] = yield Query(self._sql.register, values)
         if moved is not None:
             raise StoreMoved(moved)
-        return now
+        return cast("Instant", now)
 
     @read()
     def _where_moved(self) -> Script[str | None]:
-        found = yield Query(self._sql.schema_version, {})
-        moved: str | None = found[0][1]
-        return moved
+        [(_, moved)] = yield Query(self._sql.schema_version, {})
+        return cast("str | None", moved)
 
     @write(atomic=False)
     def pulse(
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
     ) -> Script[Pulse]:
         """Renew the lease of a living worker, look around, and tell what it holds: in one statement if it is nothing."""
-        asked = wants or _NO_QUERY
-        values = {
+        asked = wants or PulseQuery()
+        values = asdict(stats) | {
             "worker": worker,
             "lease": lease,
-            "running": stats.running,
-            "done": stats.done,
-            "failed": stats.failed,
-            "loop_lag": stats.loop_lag,
             "last_error": None if stats.last_error is None else clean_text(stats.last_error),
-            "paused_at": stats.paused_at,
-            "paused_reason": stats.paused_reason,
             "queues": encode_batch((queue,) for queue in asked.queues),
             "tasks": encode_batch((task,) for task in asked.tasks),
             "schedules": int(asked.schedules),
@@ -91,36 +74,37 @@ class SqlWorkers(SqlSubject):
         }
         renewed = yield Query(self._sql.pulse, values)
         if not renewed:
-            found = yield Query(self._sql.clock, {})
-            return Pulse(alive=False, now=found[0][0])
+            [(now,)] = yield Query(self._sql.clock, {})
+            return Pulse(alive=False, now=now)
         now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
         held = (yield Query(self._sql.held_by, {"worker": worker})) if holds else []
         due_at, fires_at, resumes_at = map(read_moment, seen)
-        sight = None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans))
-        return replace(
-            _pulse(now, held, commands=bool(commands)),
+        return Pulse(
+            alive=True,
+            now=now,
+            **_held(held),
+            commands=bool(commands),
             limited=bool(limited),
             workers=workers,
             newest=read_moment(newest) or 0,
             lease_ends=read_moment(lease_ends),
-            sight=sight,
+            sight=None if wants is None else PulseFindings(due_at, fires_at, resumes_at, bool(orphans)),
         )
 
     @read()
     def attend(self, worker: WorkerId) -> Script[Pulse]:
         """Answer as `pulse` does without renewing anything."""
-        found = yield Query(self._sql.is_alive, {"worker": worker})
-        now, alive, commands = found[0]
+        [(now, alive, commands)] = yield Query(self._sql.is_alive, {"worker": worker})
         if not alive:
             return Pulse(alive=False, now=now)
         held = yield Query(self._sql.held_by, {"worker": worker})
-        return _pulse(now, held, commands=bool(commands))
+        return Pulse(alive=True, now=now, **_held(held), commands=bool(commands))
 
     @write()
     def retire(self, worker: WorkerId) -> Script[None]:
         """Mark a worker as stopped and drop the commands that it has not answered."""
         yield Query(self._sql.retire, {"worker": worker})
-        yield from _drop_commands(self._sql, [worker], reason="the worker stopped before it answered")
+        yield from _drop_commands(self._sql, [(worker,)], reason="the worker stopped before it answered")
 
     @read()
     def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[PeerWorker]]:
@@ -132,7 +116,7 @@ class SqlWorkers(SqlSubject):
     def bury(self, workers: Sequence[WorkerId]) -> Script[list[WorkerId]]:
         """Mark workers as dead, drop their commands, and return those that were alive until now."""
         buried = yield Query(self._sql.bury, {"rows": encode_batch((worker,) for worker in workers)})
-        return (yield from _drop_of_dead(self._sql, buried))
+        return (yield from _drop_commands(self._sql, buried))
 
     async def rescue(self, worker: WorkerId, claim_id: str) -> RescueResult:
         """Mark workers dead whose lease is over and take over the jobs of all that are not alive."""
@@ -145,8 +129,7 @@ class SqlWorkers(SqlSubject):
 
     @write(rows=None)
     def _rescue(self, worker: WorkerId, claim_id: str) -> Script[RescueResult]:
-        expired = yield Query(self._sql.expire, {})
-        dead = yield from _drop_of_dead(self._sql, expired)
+        dead = yield from _drop_commands(self._sql, (yield Query(self._sql.expire, {})))
         orphans = yield Query(self._sql.orphans, {})
         if not orphans:
             return RescueResult(dead, [])
@@ -157,27 +140,57 @@ class SqlWorkers(SqlSubject):
         adopted = yield Query(self._sql.adopt, values)
         return RescueResult(dead, [_orphan(row, before[row[0]], suspects) for row in adopted])
 
+    @write(rows=len)
+    def send(self, commands: Sequence[NewCommand]) -> HintingScript[list[Command]]:
+        """Store commands to workers that are alive, hint those, and read back which were stored."""
+        yield Query(self._sql.send, {"rows": encode_batch(map(command_row, commands))})
+        stored = yield from self._commands([command.id for command in commands])
+        for worker in {command.worker for command in stored}:
+            yield Hint("worker", worker)
+        return stored
 
-def _drop_of_dead(sql: Statements, dead: Sequence[Row]) -> Script[list[WorkerId]]:
-    workers = [row[0] for row in dead]
-    if workers:
-        yield from _drop_commands(sql, workers, reason="the worker died before it answered")
-    return workers
+    @write(atomic=False)
+    def take_commands(self, worker: WorkerId) -> HintingScript[list[Command]]:
+        """Return what a worker was told and has not answered, oldest first."""
+        found = yield Query(self._sql.take_commands, {"worker": worker})
+        # By the store's clock: ids go by the clocks of those who sent them.
+        return sorted(map(command_record, found), key=lambda command: (command.created_at, command.id))
+
+    @write(atomic=False)
+    def finish_command(self, command: CommandId, outcome: str) -> HintingScript[None]:
+        """Record what came of a command."""
+        yield Query(self._sql.finish_command, {"id": command, "outcome": clean_text(outcome)})
+
+    @read(rows=len)
+    def commands(self, ids: Sequence[CommandId]) -> Script[list[Command]]:
+        """Return the commands that exist, in the order asked."""
+        return (yield from self._commands(ids))
+
+    @read()
+    def commands_of(self, worker: WorkerId, *, limit: int) -> Script[list[Command]]:
+        """Return what a worker was told last, newest first."""
+        found = yield Query(self._sql.commands_of, {"worker": worker, "limit": limit})
+        return [command_record(row) for row in found]
+
+    def _commands(self, ids: Sequence[CommandId]) -> Script[list[Command]]:
+        found = yield Query(self._sql.commands, {"rows": encode_batch((command_id,) for command_id in ids)})
+        commands = {row[0]: command_record(row) for row in found}
+        return [commands[command_id] for command_id in ids if command_id in commands]
 
 
-def _drop_commands(sql: Statements, workers: Sequence[WorkerId], *, reason: str) -> Script[None]:
-    """Give up what workers that are gone were told."""
-    yield Query(sql.drop_commands, {"rows": encode_batch((worker,) for worker in workers), "reason": reason})
+def _drop_commands(
+    sql: Statements, gone: Sequence[Row], *, reason: str = "the worker died before it answered"
+) -> Script[list[WorkerId]]:
+    """Drop what workers that are gone were told, and return those."""
+    if gone:
+        yield Query(sql.drop_commands, {"rows": encode_batch(row[:1] for row in gone), "reason": reason})
+    return [row[0] for row in gone]
 
 
-def _pulse(now: Instant, held: Sequence[Row], *, commands: bool) -> Pulse:
-    return Pulse(
-        commands=commands,
-        alive=True,
-        now=now,
-        held=frozenset(Token(*row[:3]) for row in held),
-        cancelling=frozenset(row[0] for row in held if row[3]),
-    )
+def _held(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return what a pulse tells of the claims of a worker."""
+    cancelling = frozenset(row[0] for row in rows if row[3])
+    return {"held": frozenset(Token(*row[:3]) for row in rows), "cancelling": cancelling}
 
 
 def _suspects(orphans: Sequence[Row]) -> frozenset[JobId]:

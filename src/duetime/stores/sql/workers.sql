@@ -1,4 +1,4 @@
--- Leases and rescue.
+-- Workers: their leases, the rescue of their jobs, and what they are told.
 
 -- fragment: commands_wait
 -- Whether a worker has been told something that it has not answered; costs no statement of its own.
@@ -17,18 +17,13 @@ ON CONFLICT (id) DO UPDATE SET
 RETURNING {now}, {moved}
 
 -- fragment: near
--- The jobs of one queue and priority that a claim would see.
 FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.priority = p.n
 
 -- fragment: first_near
 -- When the next of them falls due that is for this worker, or the hundredth.
-(
-    SELECT coalesce(
-        min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
-        CASE WHEN count(*) = 100 THEN max(near.due_at) END
-    )
-    FROM (SELECT j.task, j.due_at {near} ORDER BY j.due_at, j.id LIMIT 100) AS near
-)
+(SELECT coalesce(min(CASE WHEN near.task IN (SELECT t.name FROM {each tasks: name text} AS t) THEN near.due_at END),
+                 CASE WHEN count(*) = 100 THEN max(near.due_at) END)
+ FROM (SELECT j.task, j.due_at {near} ORDER BY j.due_at, j.id LIMIT 100) AS near)
 
 -- fragment: next_job
 -- When the next job of `queues` and `tasks` falls due that no limit applies to, or sooner. Of each queue and priority the
@@ -44,13 +39,11 @@ FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.prio
 )
 
 -- fragment: is_forsaken
--- Whether a lease is over, or a job runs under a worker that is not alive.
 (EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.state = 'alive' AND fw.lease_until < {now})
  OR EXISTS (
     SELECT 1 FROM {jobs} AS fj
     WHERE fj.state = 'running'
-      AND NOT EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.id = fj.worker AND fw.state = 'alive')
- ))
+      AND NOT EXISTS (SELECT 1 FROM {workers} AS fw WHERE fw.id = fj.worker AND fw.state = 'alive')))
 
 -- name: pulse
 -- Renew the lease of a living worker, note how it is, and look for what it may not have been told.
@@ -75,16 +68,13 @@ RETURNING beat_at, {commands_wait}, {limits_in_use},
     CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
--- Tell the time, whether a worker is alive, and whether it has been told something.
 SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
 
 -- name: held_by
--- List what a worker holds, and what of it is to be cancelled.
 SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
 FROM {jobs} WHERE state = 'running' AND worker = :worker
 
 -- name: retire
--- Mark a worker as stopped.
 UPDATE {workers} SET state = 'stopped', lease_until = {now}, running = 0
 WHERE id = :worker AND state = 'alive'
 
@@ -95,7 +85,6 @@ FROM {workers}
 WHERE state = 'alive' AND id <> :worker AND (host_key = :host_key OR lease_until < {now} + :soon)
 
 -- name: bury
--- Mark workers as dead.
 UPDATE {workers} SET state = 'dead'
 FROM {each rows: id text} AS r
 WHERE {workers}.id = r.id AND {workers}.state = 'alive'
@@ -115,9 +104,7 @@ WHERE {workers}.id = late.id
 RETURNING {workers}.id
 
 -- name: orphans
--- List the claims of workers that are not alive, or that are unknown.
-SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now}
-FROM {jobs} AS j
+SELECT j.id, j.fence, j.worker, j.started_at, j.crashes, j.due_at <= {now} FROM {jobs} AS j
 WHERE j.state = 'running'
   AND NOT EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = j.worker AND w.state = 'alive')
 
@@ -125,19 +112,15 @@ WHERE j.state = 'running'
 -- Take over orphaned claims under a new fence, if the rescuer is alive; another rescuer's are left to it.
 UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :worker
 FROM (
-    SELECT j.id
-    FROM {each rows: id text, fence int} AS r
-    JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
+    SELECT j.id FROM {each rows: id text, fence int} AS r JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
     WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
       AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-    ORDER BY j.id
-    {skip_locked j}
+    ORDER BY j.id {skip_locked j}
 ) AS picked
 WHERE {jobs}.id = picked.id
 RETURNING {claim_columns}
 
 -- name: prune_workers
--- Forget workers that have been gone for long and hold nothing.
 DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
     SELECT w.id FROM {workers} AS w WHERE w.state <> 'alive' AND w.lease_until < :before
       AND NOT EXISTS (SELECT 1 FROM {jobs} AS j WHERE j.state = 'running' AND j.worker = w.id)
@@ -149,3 +132,40 @@ SELECT id, host, host_key, pid, pid_started, version, queues, slots, tasks, decl
        CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END,
        started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id
+
+-- fragment: command_columns
+id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
+
+-- name: send
+-- Tell workers that are alive; each is locked, so that it cannot go without this being dropped.
+INSERT INTO {commands} (id, worker, kind, body, created_at)
+SELECT r.id, w.id, r.kind, r.body, {now}
+FROM {each rows: id text, worker text, kind text, body text} AS r
+{in_order} {workers} AS w {by_key} ON w.id = r.worker
+WHERE w.state = 'alive' AND w.lease_until >= {now}
+{locking}
+ON CONFLICT (id) DO NOTHING
+
+-- name: take_commands
+-- Hand a worker what it has been told and has not answered; again, if an answer was lost.
+UPDATE {commands} {index open of commands} SET taken_at = coalesce(taken_at, {now})
+WHERE worker = :worker AND done_at IS NULL
+RETURNING {command_columns}
+
+-- name: finish_command
+UPDATE {commands} SET done_at = {now}, outcome = :outcome
+WHERE id = :id AND done_at IS NULL
+
+-- name: drop_commands
+UPDATE {commands} {index open of commands} SET done_at = {now}, outcome = :reason, dropped = 1
+FROM {each rows: id text} AS r
+WHERE {commands}.worker = r.id AND {commands}.done_at IS NULL
+
+-- name: commands
+SELECT {command_columns} FROM {commands} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) ORDER BY id
+
+-- name: commands_of
+SELECT {command_columns} FROM {commands} WHERE worker = :worker ORDER BY created_at DESC, id DESC LIMIT :limit
+
+-- name: prune_commands
+DELETE FROM {commands} WHERE id IN (SELECT r.id FROM (SELECT c.id FROM {commands} AS c WHERE c.done_at < :before) AS r)

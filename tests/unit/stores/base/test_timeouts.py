@@ -11,16 +11,14 @@ import asyncpg
 import pytest
 
 from duetime.errors import ConfigError, StoreUnavailable
-from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts, call_deadline
 from duetime.stores.open import open_store
 from duetime.stores.redis.address import RedisAddress
 from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.driver import OpenConnections, PooledDriver, SharedHints
 from duetime.stores.sql.pool.errors import DatabaseLabel
-from duetime.stores.sql.pool.hints import HintListener
 from duetime.stores.sql.postgres.errors import PostgresErrors
 
 
@@ -123,7 +121,7 @@ class Connector:
     errors = PostgresErrors(DatabaseLabel.of("postgresql://app@db.example/app"))
     most_tries = 5
     pooled = False
-    probe = begin = ""
+    begin = ""
     reached = True
     """Whether new connections can be made."""
 
@@ -150,9 +148,9 @@ class Driver(PooledDriver[Any]):
 
     def _make_connections(self) -> OpenConnections[Any]:
         pool = ConnectionPool(self._connector.connect, size=self._size)
-        return OpenConnections(pool, pool, pool, cast("Any", None))
+        return OpenConnections(pool, pool, cast("Any", None))
 
-    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
+    def _examine(self) -> Any:
         raise NotImplementedError
 
     async def _play(self, script: Any, connection: Connection, within: float | None, *, atomic: bool) -> Any:

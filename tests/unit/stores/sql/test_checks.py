@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from duetime.stores.base import DoctorCheck
+from duetime.stores.sql.checks import examine_mariadb, examine_postgres
 from duetime.stores.sql.driver import Row, Script, play
-from duetime.stores.sql.mariadb import checks as mariadb
-from duetime.stores.sql.postgres import checks as postgres
 
 POSTGRES = ("15.4", "read committed", "on", "on", False)
 MARIADB = {
@@ -44,10 +43,10 @@ def failing(script: Script[list[DoctorCheck]], rows: Sequence[Row]) -> list[str]
 def test_each_setting_of_a_postgresql_that_weakens_a_promise_is_found(
     place: int, value: object, name: str
 ) -> None:
-    assert failing(postgres.examine(pooled=False), [POSTGRES]) == []
+    assert failing(examine_postgres(pooled=False), [POSTGRES]) == []
     weak = [*POSTGRES]
     weak[place] = value
-    assert failing(postgres.examine(pooled=False), [weak]) == [name]
+    assert failing(examine_postgres(pooled=False), [weak]) == [name]
 
 
 @pytest.mark.parametrize(
@@ -67,4 +66,4 @@ def test_each_setting_of_a_postgresql_that_weakens_a_promise_is_found(
 def test_each_setting_of_a_mariadb_that_weakens_a_promise_is_found(
     changes: dict[str, str], names: list[str]
 ) -> None:
-    assert failing(mariadb.examine(), [*(MARIADB | changes).items()]) == names
+    assert failing(examine_mariadb(), [*(MARIADB | changes).items()]) == names

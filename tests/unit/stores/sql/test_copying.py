@@ -7,21 +7,27 @@ import re
 import pytest
 
 from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind
+from duetime.stores.sql.copying import _TABLES, _statements, _Table
+from duetime.stores.sql.mariadb.dialect import MARIADB
+from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.sqlite.dialect import SQLITE
+from duetime.stores.sql.statements.dialect import Dialect
 from duetime.stores.sql.statements.loader import FOLDER, parse
 
 BLOCKS = parse((FOLDER / "copying.sql").read_text())
 CALLED = {"unique_key": "key", "trigger_spec": "trigger", "options": "terms"}
 WHOLE = {
-    "whole_queue": COLUMNS[RecordKind.QUEUES],
-    "whole_gate": COLUMNS[RecordKind.GATES],
-    "whole_worker": COLUMNS[RecordKind.WORKERS],
-    "whole_job": COLUMNS[RecordKind.JOBS],
-    "whole_schedule": COLUMNS[RecordKind.SCHEDULES],
-    "whole_entry": COLUMNS[RecordKind.AUDIT],
-    "whole_attempt": PART_COLUMNS[RecordKind.JOBS][0],
-    "whole_log": PART_COLUMNS[RecordKind.JOBS][1],
+    "whole_queues": COLUMNS[RecordKind.QUEUES],
+    "whole_gates": COLUMNS[RecordKind.GATES],
+    "whole_workers": COLUMNS[RecordKind.WORKERS],
+    "whole_jobs": COLUMNS[RecordKind.JOBS],
+    "whole_schedules": COLUMNS[RecordKind.SCHEDULES],
+    "whole_audit": COLUMNS[RecordKind.AUDIT],
+    # The script leaves out the claim.
+    "whole_attempts": (*PART_COLUMNS[RecordKind.JOBS][0], "claim_id"),
+    "whole_logs": PART_COLUMNS[RecordKind.JOBS][1],
     # The script takes the body of a command apart.
-    "whole_command": tuple(
+    "whole_commands": tuple(
         "body" if column == "job" else column
         for column in PART_COLUMNS[RecordKind.WORKERS][0]
         if column != "reason"
@@ -33,3 +39,14 @@ WHOLE = {
 def test_columns_are_those_of_the_model(fragment: str) -> None:
     columns = [column.split()[0] for column in re.split(r",\s+", BLOCKS["fragment", fragment])]
     assert tuple(CALLED.get(column, column) for column in columns) == WHOLE[fragment]
+
+
+@pytest.mark.parametrize("dialect", [SQLITE, POSTGRES, MARIADB], ids=["sqlite", "postgres", "mariadb"])
+@pytest.mark.parametrize(
+    "table", [table for tables in _TABLES.values() for table in tables], ids=lambda t: t.name
+)
+def test_each_table_has_statements_of_its_own(dialect: Dialect, table: _Table) -> None:
+    statements = _statements(dialect, "billing", table)
+    for statement in (statements.read, statements.put, statements.remove):
+        assert f"billing_{table.name}" in statement.sql
+        assert not re.search(r"\$[a-z]|\{", statement.sql)

@@ -16,12 +16,12 @@ from asyncmy.cursors import Cursor
 
 from duetime.errors import StoreError, StoreUnusable
 from duetime.model.time import Clock
-from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
+from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, enable_keepalive
 from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
-from duetime.stores.sql.pool.connection import Connector
+from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel
 from duetime.stores.sql.statements.rewriting import unfold
 from duetime.stores.sql.transactions.caller import CHARSET, wrong_charset
@@ -178,7 +178,6 @@ class MariaDbConnector(Connector[MariaDbConnection]):
 
     # Locks are for gaps, too, so that verbs collide also where they want neighbouring rows.
     most_tries = 20
-    probe = "DO 1"
     accepted = "an asyncmy connection"
     sqlalchemy_name = "mysql"
     how_to_begin = "begin one: await connection.begin()"
@@ -189,13 +188,8 @@ class MariaDbConnector(Connector[MariaDbConnection]):
         super().__init__(MariaDbErrors(DatabaseLabel.of(url, "MariaDB")), timeout=timeout)
         self._options = options
 
-    async def connect(self) -> MariaDbConnection:
-        """Return a connection that is ready for scripts; raise only our own errors."""
-        with self.errors:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._connect()
-
-    async def _connect(self) -> MariaDbConnection:
+    async def _connect(self, use: ConnectionUse) -> MariaDbConnection:
+        del use
         before = _cancellations()
         raw = await open_connection(autocommit=True, client_flag=FOUND_ROWS, **self._options)
         try:
@@ -229,10 +223,6 @@ class MariaDbConnector(Connector[MariaDbConnection]):
         except StopIteration as stop:
             answer: T = stop.value
             return answer
-
-    def transport(self, connection: MariaDbConnection) -> Any:
-        """Return the transport of a connection."""
-        return connection.raw._transport  # noqa: SLF001 -- no public name leads to it
 
     def taken(self, tx: object) -> MariaDbConnection | None:
         """Return a caller's connection as we use it; None if it is not one."""

@@ -9,28 +9,36 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
-from duetime.model.time import Clock
+from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
 from duetime.stores.base.hints import HintSubscribers
-from duetime.stores.sql.driver import CallerTransaction, Script, SingleQueryScript, script_name
-from duetime.stores.sql.pool.connection import C, Connector
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.driver import (
+    CallerTransaction,
+    DriverHandlerTransaction,
+    Script,
+    SingleQueryScript,
+    script_name,
+)
+from duetime.stores.sql.pool.connections import C, ConnectionPool, ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import StaleConnection
 from duetime.stores.sql.pool.hints import HintListener, HintSender
-from duetime.stores.sql.pool.transactions import PooledCallerTransaction
+from duetime.stores.sql.pool.transactions import PooledCallerTransaction, PooledHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
 T = TypeVar("T")
 
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.2
+_PROBE: Final = "SELECT 1"
 _ROLLBACK_TIMEOUT: Final = 1.0
 """How long a transaction may take to be rolled back, in seconds, before its connection is closed instead."""
 
@@ -51,50 +59,54 @@ class OpenConnections(Generic[C]):
     verbs: ConnectionPool[C]
     handlers: ConnectionPool[C]
     """Apart, so that verbs do not wait for handlers and never meet what they have set."""
-    hints: ConnectionPool[C]
-    sender: HintSender
+    sender: HintSender[C]
     pid: int = field(default_factory=os.getpid)
     """The process whose connections these are; a forked child must not use them."""
-
-    def close_unused(self) -> None:
-        """Close the unused connections."""
-        for pool in (self.verbs, self.handlers, self.hints):
-            pool.clear()
-
-    async def close(self) -> None:
-        """Send the last hints, wait for what is running, and close all connections."""
-        await self.sender.close()
-        for pool in (self.hints, self.handlers, self.verbs):
-            await pool.close()
 
 
 class PooledDriver(ABC, Generic[C]):
     """The part of a driver that is the same for all databases on a network.
 
-    A sibling, which is for another event loop, has few connections of its own, and makes them when they are needed.
+    A sibling, which is for another event loop, has a single connection, and makes it when it is needed.
     """
 
     single_writer = False
+    sender: ClassVar[type[HintSender[Any]]]
+    listener: ClassVar[type[HintListener[Any]]]
+    transaction: ClassVar[type[PooledHandlerTransaction[Any]]]
 
     def __init__(
-        self, connector: Connector[C], *, clock: Clock | None, shared: SharedHints | None = None
+        self,
+        connector: Connector[C],
+        *,
+        namespace: str = "duetime",
+        clock: Clock | None = None,
+        pool: int = 10,
+        shared: SharedHints | None = None,
     ) -> None:
         """`shared` is given to siblings."""
         self._connector = connector
+        self._namespace = namespace
         self._clock = clock
+        self._size = pool
         self._is_sibling = shared is not None
         self._shared = shared or SharedHints()
         self._connections: OpenConnections[C] | None = None
         self._unwatch: Callable[[], None] = lambda: None
-        self._listeners: list[HintListener] = []
+        self._listeners: list[HintListener[C]] = []
 
     @abstractmethod
-    def _make_connections(self) -> OpenConnections[C]:
-        """Make the pools; connect to nothing."""
+    def _examine(self) -> Script[list[DoctorCheck]]:
+        """Look at the server's version and settings."""
 
-    @abstractmethod
-    def _make_listener(self, on_hint: Callable[[Hint], None]) -> HintListener:
-        """Return what hears the hints of other processes."""
+    def sibling(self) -> Self:
+        """Return a driver for another event loop."""
+        return type(self)(self._connector, namespace=self._namespace, clock=self._clock, shared=self._shared)
+
+    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
+        """Return a transaction on a connection that no verb of the store waits for."""
+        pool = self._open_connections().handlers
+        return self.transaction(pool, self._connector, clock=self._clock, timeout=timeout)
 
     async def open(self) -> None:
         """Connect once, to see that it works; a sibling does so when it is first used."""
@@ -113,10 +125,12 @@ class PooledDriver(ABC, Generic[C]):
 
     async def close(self) -> None:
         """Send the last hints, let running verbs end, and disconnect."""
-        connections, self._connections = self._connections, None
+        connections, self._connections = self._own_connections(), None
         self._unwatch()
-        if connections is not None and connections.pid == os.getpid():
-            await connections.close()
+        if connections is not None:
+            await connections.sender.close()
+            await connections.handlers.close()
+            await connections.verbs.close()
 
     async def write(
         self,
@@ -153,38 +167,62 @@ class PooledDriver(ABC, Generic[C]):
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others in the background."""
         self._shared.subscribers.notify(hint)
-        if self._connections is not None and self._connections.pid == os.getpid():
-            self._connections.sender.send(hint)
+        if (connections := self._own_connections()) is not None:
+            connections.sender.send(hint)
 
     async def wakeups(self) -> AsyncGenerator[Hint]:
         """Yield our own hints and those of other processes."""
         with self._shared.subscribers.listening() as subscriber:
-            listener = self._make_listener(subscriber.put)
+            listener = self.listener(
+                self._connector,
+                subscriber.put,
+                namespace=self._namespace,
+                name=self._shared.sender,
+                clock=self._clock,
+            )
             self._listeners.append(listener)
+            listening = asyncio.create_task(listener.run(), name="duetime-listen")
             try:
-                async with listener.running():
-                    async for hint in subscriber.hints():
-                        yield hint
+                async for hint in subscriber.hints():
+                    yield hint
             finally:
                 self._listeners.remove(listener)
+                listening.cancel()
+                with suppress(asyncio.CancelledError):
+                    await listening
 
     @property
     def hears_others(self) -> bool:
         """Whether hints of other processes arrive at present."""
         return any(listener.up for listener in self._listeners)
 
-    async def examine_tls(self) -> DoctorCheck:
-        """Say how connections to the server are encrypted."""
+    async def doctor(self) -> list[DoctorCheck]:
+        """Look at the server's version and settings, and at how connections to it are encrypted."""
+        found = await self.read(self._examine)
         pool, option = self._open_connections().verbs, self._connector.errors.place.authority
         connection = await pool.acquire()
+        raw: Any = getattr(connection, "raw", connection)
         try:
-            return examine_tls(
-                self._connector.transport(connection),
+            tls = examine_tls(
+                raw._transport,  # noqa: SLF001 -- no public name leads to it
                 encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
                 verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
             )
         finally:
             pool.release(connection, keep=True)
+        return [*found, tls]
+
+    def _make_connections(self) -> OpenConnections[C]:
+        """Make the pools; connect to nothing."""
+        if self._is_sibling:
+            verbs = handlers = self._pool("sibling", 1)
+        else:
+            verbs, handlers = self._pool("verbs", self._size), self._pool("handlers", self._size)
+        sender = self.sender(self._connector, verbs, namespace=self._namespace, name=self._shared.sender)
+        return OpenConnections(verbs, handlers, sender)
+
+    def _pool(self, use: ConnectionUse, size: int) -> ConnectionPool[C]:
+        return ConnectionPool(partial(self._connector.connect, use), size=size)
 
     def _open_connections(self) -> OpenConnections[C]:
         if self._connections is None:
@@ -198,8 +236,14 @@ class PooledDriver(ABC, Generic[C]):
 
     def _close_unused(self) -> None:
         """Close the unused connections: where one does not answer, the others may be dead as well."""
-        if self._connections is not None and self._connections.pid == os.getpid():
-            self._connections.close_unused()
+        if (connections := self._own_connections()) is not None:
+            connections.verbs.clear()
+            connections.handlers.clear()
+
+    def _own_connections(self) -> OpenConnections[C] | None:
+        """Return what is open, unless a fork has inherited it from the process that opened it."""
+        connections = self._connections
+        return connections if connections is not None and connections.pid == os.getpid() else None
 
     async def _run(
         self,
@@ -271,32 +315,23 @@ class PooledDriver(ABC, Generic[C]):
         """Run a script on a connection within a time."""
         connector = self._connector
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        if connector.pooled or (atomic and not _is_single(script)):
-            async with asyncio.timeout(within):
-                return await self._play_in_transaction(script, connection, long=within is None)
-        if within is None:
-            await self._reach(connection, connector.probe, long=True)
-        steps = script()
-        name = script_name(steps)
-        try:
-            failpoint(f"before:{name}")
-            answer = await connector.play(connection, steps, self._clock, within)
-        finally:
-            steps.close()
-        failpoint(f"after:{name}")
-        return answer
-
-    async def _play_in_transaction(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
-        await self._reach(connection, self._connector.begin, long=long)
-        steps = script()
-        name = script_name(steps)
-        try:
-            answer = await self._connector.play(connection, steps, self._clock)
-        finally:
-            steps.close()
-        failpoint(f"before:{name}")
-        await connection.execute("COMMIT")
-        failpoint(f"after:{name}")
+        alone = not connector.pooled and (not atomic or _is_single(script))
+        async with nullcontext() if alone else asyncio.timeout(within):
+            if not alone or within is None:
+                # It has no effect yet.
+                await self._reach(connection, _PROBE if alone else connector.begin, long=within is None)
+            steps = script()
+            name = script_name(steps)
+            try:
+                if alone:
+                    failpoint(f"before:{name}")
+                answer = await connector.play(connection, steps, self._clock, within if alone else None)
+            finally:
+                steps.close()
+            if not alone:
+                failpoint(f"before:{name}")
+                await connection.execute("COMMIT")
+            failpoint(f"after:{name}")
         return answer
 
     async def _reach(self, connection: C, statement: str, *, long: bool) -> None:
@@ -306,10 +341,7 @@ class PooledDriver(ABC, Generic[C]):
         """
         timeouts = self._connector.timeouts
         try:
-            if long:
-                async with timeouts.one_try(repeatable=True):
-                    await connection.execute(statement)
-            else:
+            async with timeouts.one_try(repeatable=True) if long else nullcontext():
                 await connection.execute(statement)
         except Exception as error:
             timeouts.heed(error)

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import ssl
 from abc import ABC, abstractmethod
-from typing import Final, NamedTuple, Self
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple, Self
 
-from duetime.errors import KeyTaken, SchemaMismatch, StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import (
+    DuetimeError,
+    InvalidTransaction,
+    KeyTaken,
+    SchemaMismatch,
+    StoreError,
+    StoreUnavailable,
+    StoreUnusable,
+)
 from duetime.failpoints import InjectedFault
 from duetime.model.urls import parse_url
 from duetime.stores.sql.driver import AlreadyStored, ScriptUndone
+from duetime.stores.sql.transactions.caller import transaction_aborted
 
 
 class DatabaseLabel(NamedTuple):
@@ -54,46 +64,56 @@ class StaleConnection(ConnectionError):
     """A connection was found lost before anything was sent that could have had an effect."""
 
 
-_AUTHORITY_OPTIONS: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
-_NETWORK_ERRORS: Final[tuple[tuple[type[Exception], type[StoreError], str], ...]] = (
-    (InjectedFault, StoreUnavailable, "{error}"),
-    (
-        PasswordAsked,
-        StoreUnusable,
-        "{place} asks for the password in clear, without TLS, and did not get it; set up TLS there, and add ?{option}=ca.pem",
-    ),
-    (
-        ssl.SSLCertVerificationError,
-        StoreUnusable,
-        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
-    ),
-    (
-        ssl.SSLError,
-        StoreUnavailable,
-        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
-    ),
-    (TimeoutError, StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
-    (
-        OSError,
-        StoreUnavailable,
-        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
-    ),
-)
-"""Looked through in order; the narrower come first."""
-
-
 class ErrorMeaning(NamedTuple):
     """An error of ours, and how it is told."""
 
-    kind: type[StoreError]
+    kind: type[DuetimeError]
     text: str
 
-    def told(self, error: BaseException, place: DatabaseLabel) -> StoreError:
+    def told(self, error: BaseException, place: DatabaseLabel, *, code: str | None) -> DuetimeError:
         """Return the error to raise."""
         names = {"user": place.user, "host": place.host, "database": place.database, "place": place}
-        return self.kind(self.text.format(error=place.say(error), **names))
+        said = place.say(error)
+        return self.kind(self.text.format(error=said, code=code, option=place.authority, **names))
 
 
+_AUTHORITY_OPTIONS: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
+NETWORK_ERRORS: Final[Sequence[tuple[type[Exception], ErrorMeaning]]] = (
+    (InjectedFault, ErrorMeaning(StoreUnavailable, "{error}")),
+    (
+        PasswordAsked,
+        ErrorMeaning(
+            StoreUnusable,
+            "{place} asks for the password in clear, without TLS, and did not get it; "
+            "set up TLS there, and add ?{option}=ca.pem",
+        ),
+    ),
+    (
+        ssl.SSLCertVerificationError,
+        ErrorMeaning(
+            StoreUnusable,
+            "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
+        ),
+    ),
+    (
+        ssl.SSLError,
+        ErrorMeaning(
+            StoreUnavailable,
+            "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
+        ),
+    ),
+    (
+        TimeoutError,
+        ErrorMeaning(StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
+    ),
+    (
+        OSError,
+        ErrorMeaning(
+            StoreUnavailable,
+            "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
+        ),
+    ),
+)
 LOGIN_REFUSED: Final = ErrorMeaning(
     StoreUnusable, "{user} may not log in at {host} ({error}); check the user and password in the URL"
 )
@@ -140,6 +160,9 @@ TOO_LARGE: Final = ErrorMeaning(
 )
 DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
+REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
+ABORTED: Final = ErrorMeaning(InvalidTransaction, str(transaction_aborted()))
+STOPPING: Final = ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")
 
 
 class DatabaseErrors(ABC):
@@ -147,6 +170,13 @@ class DatabaseErrors(ABC):
 
     It has no state, because every verb enters it.
     """
+
+    meanings: ClassVar[Sequence[tuple[str, ErrorMeaning]]]
+    """What codes mean that begin with a text; the first that fits counts."""
+    by_type: ClassVar[Sequence[tuple[type[Exception], ErrorMeaning]]] = NETWORK_ERRORS
+    """What errors without a code mean; the narrower come first."""
+    conflicts: ClassVar[Sequence[ErrorMeaning]]
+    """After which the whole script can be run again, because its transaction was undone."""
 
     def __init__(self, place: DatabaseLabel) -> None:
         self.place = place
@@ -162,21 +192,25 @@ class DatabaseErrors(ABC):
     def code(self, error: BaseException) -> str | None:
         """Return the database's code of an error; None if the error is not the database's."""
 
-    @abstractmethod
     def meaning(self, error: BaseException) -> ErrorMeaning | None:
-        """Return what the code of an error means; None if it means nothing to us."""
+        """Return what an error means; None if it is of something else."""
+        code = self.code(error)
+        if code is None:
+            return next((meaning for kind, meaning in self.by_type if isinstance(error, kind)), None)
+        return next((meaning for prefix, meaning in self.meanings if code.startswith(prefix)), REFUSED)
 
-    @abstractmethod
     def is_conflict(self, error: BaseException) -> bool:
-        """Whether the whole script can be run again, because its transaction was undone."""
+        """Whether the whole script can be run again."""
+        return self.meaning(error) in self.conflicts
 
     def is_lost(self, error: BaseException) -> bool:
         """Whether the connection is gone."""
-        return isinstance(error, OSError) and not isinstance(error, TimeoutError)
+        gone = isinstance(error, OSError) and not isinstance(error, TimeoutError)
+        return gone or self.meaning(error) in (CONNECTION_LOST, NEVER_SENT, STOPPING)
 
-    @abstractmethod
     def was_never_sent(self, error: BaseException) -> bool:
         """Whether the driver found the connection unusable before it sent anything."""
+        return self.meaning(error) is NEVER_SENT
 
     def spares_connection(self, error: BaseException) -> bool:
         """Whether the connection can be used again once its transaction is rolled back."""
@@ -186,9 +220,9 @@ class DatabaseErrors(ABC):
             self.code(error) is not None and not self.is_lost(error) and self.meaning(error) is not READ_ONLY
         )
 
-    @abstractmethod
     def misses_savepoint(self, error: BaseException) -> bool:
         """Whether a savepoint was not there any more, because its transaction had been ended."""
+        return self.meaning(error) is NO_SAVEPOINT
 
     def misses_table(self, error: BaseException) -> bool:
         """Whether a table or a column was not there."""
@@ -196,17 +230,9 @@ class DatabaseErrors(ABC):
 
     def is_aborted(self, error: BaseException) -> bool:
         """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
-        del error
-        return False
+        return self.meaning(error) is ABORTED
 
     def translate(self, error: BaseException) -> BaseException:
         """Return the error to raise instead; an error of something else comes back as it is."""
-        place, code = self.place, self.code(error)
-        if code is not None:
-            if meaning := self.meaning(error):
-                return meaning.told(error, place)
-            return StoreError(f"{place} refused a statement: {place.say(error)} ({code or 'no code'})")
-        for source, kind, text in _NETWORK_ERRORS:
-            if isinstance(error, source):
-                return kind(text.format(place=place, error=place.say(error), option=place.authority))
-        return error
+        meaning = self.meaning(error)
+        return error if meaning is None else meaning.told(error, self.place, code=self.code(error))

@@ -6,21 +6,24 @@ import asyncio
 import contextlib
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Final
+from typing import Final, Generic
 
 import msgspec
 
-from duetime.errors import StoreError
+from duetime.errors import DuetimeError, StoreError
+from duetime.model.time import Clock
 from duetime.stores.base import Hint
+from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 _PAUSE_AFTER_FAILURE: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
+_TRIES: Final = 2
+"""One for a connection that died while it was unused, and one for a new one."""
 _FLUSH: Final = 1.0
-_MOST_HINTS: Final = 200
 _FEW: Final = 2
 """Of how many calls a message may tell before the next one waits longer."""
 _LONGEST_MESSAGE: Final = 7_999
@@ -45,7 +48,7 @@ def decode_hints(text: object, *, own: str) -> list[Hint]:
     return [] if sender == own else hints
 
 
-class HintSender(ABC):
+class HintSender(ABC, Generic[C]):
     """Sends what it is given at once, and then in groups with a pause between them.
 
     It never makes its caller wait or fail: while there is no connection, hints are dropped, as hints may be.
@@ -56,8 +59,13 @@ class HintSender(ABC):
     longest: float
     """The same where many calls give hints one after the other: it doubles as long as each message tells of several."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, connector: Connector[C], pool: ConnectionPool[C], *, namespace: str, name: str
+    ) -> None:
         """`name` is ours, so that we can tell our own hints."""
+        self._connector = connector
+        self._pool = pool
+        self._namespace = namespace
         self._name = name
         self._pending: dict[Hint, None] = {}
         self._calls = 0
@@ -73,8 +81,6 @@ class HintSender(ABC):
             return
         self._pending[hint] = None
         self._calls += 1
-        if len(self._pending) > _MOST_HINTS:
-            self._pending = {ANY_HINT: None}
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="duetime-notify")
 
@@ -98,23 +104,60 @@ class HintSender(ABC):
             self._pause = min(self._pause * 2, self.longest) if calls > _FEW else self.spacing
             self._next_at = loop.time() + (self._pause if sent else _PAUSE_AFTER_FAILURE)
 
-    @abstractmethod
     async def _deliver(self, text: str) -> bool:
         """Send a text to all processes that listen; False if that did not work."""
+        connector, pool = self._connector, self._pool
+        for _ in range(_TRIES):
+            try:
+                connection = await pool.acquire()
+            except DuetimeError:
+                break
+            sent = False
+            try:
+                async with connector.timeouts.one_try(repeatable=True):
+                    await self._tell(connection, text)
+                sent = True
+            except Exception as error:  # noqa: BLE001 -- no one waits for an answer; hints may be lost
+                connector.timeouts.heed(error)
+                if not connector.errors.is_lost(error):
+                    break
+                pool.clear()
+            finally:
+                pool.release(connection, keep=sent)
+            if sent:
+                return True
+        return False
+
+    @abstractmethod
+    async def _tell(self, connection: C, text: str) -> None:
+        """Send a text over a connection."""
 
 
-class HintListener(ABC):
+class HintListener(ABC, Generic[C]):
     """One connection that hears the hints of other processes, made anew whenever it is lost."""
 
-    def __init__(self, on_hint: Callable[[Hint], None]) -> None:
+    def __init__(
+        self,
+        connector: Connector[C],
+        on_hint: Callable[[Hint], None],
+        *,
+        namespace: str,
+        name: str,
+        clock: Clock | None = None,
+    ) -> None:
+        """`name` is ours, so that we can tell our own hints; `clock`: the store's, where the database has none of its own."""
+        self._connector = connector
+        self._namespace = namespace
+        self._name = name
+        self._clock = clock
         self._on_hint = on_hint
         self._delays = reconnect_delays()
         self.up = False
         """Whether hints of others arrive at present."""
 
     @abstractmethod
-    async def _listen(self) -> bool:
-        """Connect and listen until the connection is lost; False if nothing can be heard there."""
+    async def _hear(self, connection: C) -> bool:
+        """Listen until the connection is lost; False if nothing can be heard there."""
 
     async def run(self) -> None:
         """Listen until cancelled, or return at once where nothing can be heard.
@@ -132,16 +175,13 @@ class HintListener(ABC):
                         self.report(up=False)
             await asyncio.sleep(next(self._delays))
 
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Listen during a block."""
-        task = asyncio.create_task(self.run(), name="duetime-listen")
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+    async def _listen(self) -> bool:
+        with self._connector.errors:
+            connection = await self._connector.connect()
+            try:
+                return await self._hear(connection)
+            finally:
+                connection.terminate()
 
     def report(self, *, up: bool) -> None:
         """Tell workers that listening begins or breaks off."""

@@ -12,8 +12,7 @@ from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection import C, Connector
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 from duetime.stores.sql.transactions.caller import (
     SAVEPOINT,
     another_database,
@@ -21,7 +20,6 @@ from duetime.stores.sql.transactions.caller import (
     needs_event_loop,
     no_transaction,
     rolled_back_by_server,
-    transaction_aborted,
 )
 
 T = TypeVar("T")
@@ -45,12 +43,7 @@ class PooledCallerTransaction(Generic[C]):
         """Run a script inside the transaction."""
         connection = self._connection
         with self._connector.errors:
-            try:
-                await connection.execute(f"SAVEPOINT {SAVEPOINT}")
-            except Exception as error:
-                if self._connector.errors.is_aborted(error):
-                    raise transaction_aborted() from error
-                raise
+            await connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
@@ -93,7 +86,6 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         self, pool: ConnectionPool[C], connector: Connector[C], *, clock: Clock | None, timeout: Micros
     ) -> None:
         self._pool = pool
-        self._errors = connector.errors
         self._connector = connector
         self._clock = clock
         self._timeout = timeout
@@ -104,25 +96,17 @@ class PooledHandlerTransaction(ABC, Generic[C]):
     async def _start(self, connection: C) -> object:
         """Begin, set the savepoint and return what the handler gets."""
 
-    @abstractmethod
     async def _end(self, verb: str) -> None:
         """Commit or roll back, as `verb` says."""
-
-    @abstractmethod
-    def _was_closed(self, connection: C) -> bool:
-        """Whether the handler has closed the connection, which looks like a lost one otherwise."""
-
-    async def _cleaned(self, _connection: C) -> bool:
-        """Undo what the handler has left in the session; False if it is better to close the connection."""
-        return False
+        await self._open().execute(verb)
 
     async def begin(self) -> object:
         """Begin on a connection of the pool, on another one if that was found lost."""
-        with self._errors:
+        with self._connector.errors:
             try:
                 return await self._begin()
             except Exception as error:
-                lost = self._errors.is_lost(error) or self._errors.was_never_sent(error)
+                lost = self._connector.errors.is_lost(error) or self._connector.errors.was_never_sent(error)
                 if not (lost or isinstance(error, TimeoutError)):
                     raise
                 self._connector.timeouts.heed(error)
@@ -140,42 +124,43 @@ class PooledHandlerTransaction(ABC, Generic[C]):
 
     async def is_whole(self) -> bool:
         """Release the savepoint that stands at the beginning: it is gone if the transaction has been ended."""
-        with self._errors:
+        with self._connector.errors:
             try:
                 return await self._at_mark("RELEASE SAVEPOINT", self.after_release)
             except Exception as error:
-                if not self._errors.is_aborted(error):
+                if not self._connector.errors.is_aborted(error):
                     raise
-                if await self._at_mark("ROLLBACK TO SAVEPOINT"):
-                    text = "a statement failed in the transaction, so nothing of it can be committed"
-                    raise StoreError(text) from error
-                return False
+                if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
+                    return False
+                raise StoreError(
+                    "a statement failed in the transaction, so nothing of it can be committed"
+                ) from error
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with self._errors:
+        with self._connector.errors:
             async with self._connector.timeouts.one_try():
                 return await self._connector.play(self._open(), script(), self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
-        keep = False
         try:
-            with self._errors:
+            with self._connector.errors:
                 failpoint("before:transaction")
                 async with self._connector.timeouts.one_try():
                     await self._end("COMMIT")
                 failpoint("after:transaction")
-            keep = True
-        finally:
-            await self._give_back(keep=keep)
+        except BaseException:
+            await self._give_back(keep=False)
+            raise
+        await self._give_back(keep=True)
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back."""
         del cause
         keep = whole = False
         try:
-            with self._errors:
+            with self._connector.errors:
                 whole = await self._at_mark("ROLLBACK TO SAVEPOINT")
                 if whole:
                     async with self._connector.timeouts.one_try():
@@ -195,7 +180,9 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             async with self._connector.timeouts.one_try():
                 await connection.execute(f"{verb} {self._mark}{then}")
         except Exception as error:
-            if self._was_closed(connection) or self._errors.misses_savepoint(error):
+            # What the handler has closed looks like a lost connection otherwise.
+            closed = getattr(connection, "closed_by_hand", False)
+            if closed or self._connector.errors.misses_savepoint(error):
                 return False
             raise
         return True
@@ -210,6 +197,6 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         if connection is not None:
             clean = False
             try:
-                clean = keep and await self._cleaned(connection)
+                clean = keep and await self._connector.clean(connection)
             finally:
                 self._pool.release(connection, keep=clean)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -13,11 +12,16 @@ from duetime.errors import StoreUnusable
 from duetime.model.time import Clock
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.pool.connection import Connector
+from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel, PasswordAsked
 from duetime.stores.sql.postgres.errors import PostgresErrors
 from duetime.stores.sql.postgres.password_guard import PasswordGuardLoop
 from duetime.stores.sql.transactions.caller import connection_gone
+
+if TYPE_CHECKING:
+    _DriverConnection = asyncpg.Connection[asyncpg.Record]
+else:
+    _DriverConnection = asyncpg.Connection
 
 T = TypeVar("T")
 PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -59,6 +63,46 @@ _OWN_SESSION: Final = {
     # Each of our statements has its index. A plan that was made while a table was empty would do without.
     "enable_seqscan": "off",
 }
+_SETTINGS: Final[Mapping[ConnectionUse, Mapping[str, str]]] = {
+    "verbs": _OWN_SESSION,
+    # It is for the statements of others, too.
+    "handlers": _SESSION,
+    # Heartbeats go over it: for one statement in ten seconds, to plan it takes longer than to run it.
+    "sibling": {**_OWN_SESSION, "plan_cache_mode": "force_generic_plan"},
+}
+
+
+class LendableConnection(_DriverConnection):
+    """Remembers what the handler has done to it that it does not show."""
+
+    closed_by_hand = False
+    """It looks like a lost connection otherwise."""
+    altered = False
+    """Whether it reads or writes values in another way now, which cannot be undone."""
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it."""
+        self.closed_by_hand = True
+        await super().close(timeout=timeout)
+
+    def terminate(self) -> None:
+        """Close it at once."""
+        self.closed_by_hand = True
+        super().terminate()
+
+    async def set_type_codec(self, *args: Any, **options: Any) -> None:
+        """Change how values of a type are read and written."""
+        self.altered = True
+        await super().set_type_codec(*args, **options)
+
+    async def set_builtin_type_codec(self, *args: Any, **options: Any) -> None:
+        """Change it to a way that is built in."""
+        self.altered = True
+        await super().set_builtin_type_codec(*args, **options)
+
+    def get_reset_query(self) -> str:
+        """Return what undoes all that outlives a transaction."""
+        return f"{super().get_reset_query()} RESET SESSION AUTHORIZATION; DISCARD TEMP; DISCARD SEQUENCES"
 
 
 class PostgresConnector(Connector[PostgresConnection]):
@@ -70,7 +114,6 @@ class PostgresConnector(Connector[PostgresConnection]):
     """
 
     most_tries = 5
-    probe = "SELECT 1"
     accepted = "an asyncpg connection"
     sqlalchemy_name = "postgresql"
     how_to_begin = "use it inside `async with connection.transaction():`"
@@ -95,25 +138,13 @@ class PostgresConnector(Connector[PostgresConnection]):
             return ""
         return "".join(f"SET LOCAL {name} = '{value}'; " for name, value in _TIMEOUTS.items())
 
-    async def connect(
-        self, kind: type[PostgresConnection] = asyncpg.Connection, **settings: str
-    ) -> PostgresConnection:
-        """Return a connection that is ready for scripts; raise only our own errors.
-
-        One of another kind is for the statements of others, too, and gets no settings that suit ours alone. More
-        `settings` are for a session of the server; a pooler's gets none.
-        """
-        with self.errors:
-            async with asyncio.timeout(CONNECT_TIMEOUT):
-                return await self._ready(kind, settings)
-
-    async def _ready(self, kind: type[PostgresConnection], settings: Mapping[str, str]) -> PostgresConnection:
-        connection = await self._connect(kind)
+    async def _connect(self, use: ConnectionUse) -> PostgresConnection:
+        kind: type[PostgresConnection] = LendableConnection if use == "handlers" else asyncpg.Connection
+        connection = await self._open(kind)
         if self.pooled:
             return connection
         try:
-            usual = _OWN_SESSION if kind is asyncpg.Connection else _SESSION
-            ours = await self._prepare(connection, {**usual, **settings})
+            ours = await self._prepare(connection, _SETTINGS[use])
         except BaseException:
             connection.terminate()
             raise
@@ -122,11 +153,7 @@ class PostgresConnector(Connector[PostgresConnection]):
         # This connection caches prepared statements, so it must not run a single one.
         connection.terminate()
         self.pooled = True
-        return await self._connect(kind)
-
-    def transport(self, connection: PostgresConnection) -> Any:
-        """Return the transport of a connection."""
-        return cast("Any", connection)._transport  # noqa: SLF001 -- no public name leads to it
+        return await self._open(kind)
 
     def taken(self, tx: object) -> PostgresConnection | None:
         """Return a caller's connection, also where a pool has handed it out; None if it is not one."""
@@ -158,13 +185,22 @@ class PostgresConnector(Connector[PostgresConnection]):
             answer: T = stop.value
             return answer
 
-    async def restore(self, connection: PostgresConnection) -> None:
-        """Undo what others have set; a pooler's session is not ours to clean, and gets no settings at all."""
-        if not self.pooled:
-            await connection.reset(timeout=CONNECT_TIMEOUT)
-            await self._prepare(connection, _SESSION)
+    async def clean(self, connection: PostgresConnection) -> bool:
+        """Undo what a handler has left; a pooler's session is not ours to clean, and gets no settings at all."""
+        if not isinstance(connection, LendableConnection):
+            # The only one of a sibling, which would lose settings of its own.
+            return True
+        if connection.altered:
+            return False
+        try:
+            if not self.pooled:
+                await connection.reset(timeout=CONNECT_TIMEOUT)
+                await self._prepare(connection, _SESSION)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            return False
+        return True
 
-    async def _connect(self, kind: type[PostgresConnection]) -> PostgresConnection:
+    async def _open(self, kind: type[PostgresConnection]) -> PostgresConnection:
         # Settings are not passed at the start of a connection: poolers refuse those they do not know.
         loop: Any = PasswordGuardLoop()
         try:

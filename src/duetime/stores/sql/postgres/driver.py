@@ -2,97 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Final, Self
+from typing import Any, Final, cast
 
-from duetime.model.time import Clock, Micros
+from asyncpg.pool import PoolConnectionProxy
+
+from duetime.model.time import MILLISECOND
 from duetime.stores.base import DoctorCheck, Hint
-from duetime.stores.base.timeouts import DEFAULT_TIMEOUT
-from duetime.stores.sql.driver import DriverHandlerTransaction, Query, Statement
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
-from duetime.stores.sql.pool.driver import OpenConnections, PooledDriver, SharedHints
+from duetime.stores.sql.checks import examine_postgres
+from duetime.stores.sql.driver import Query, Script, Statement
+from duetime.stores.sql.pool.driver import PooledDriver
 from duetime.stores.sql.pool.hints import encode_hints
-from duetime.stores.sql.postgres.checks import examine
-from duetime.stores.sql.postgres.connection import Pooler, PostgresConnection, PostgresConnector
+from duetime.stores.sql.pool.transactions import PooledHandlerTransaction
+from duetime.stores.sql.postgres.connection import STATEMENT_TIMEOUT, PostgresConnection
 from duetime.stores.sql.postgres.hints import NotificationListener, NotificationSender, channel_name
-from duetime.stores.sql.postgres.transactions import LendableConnection, PostgresHandlerTransaction
 
 _NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", ("channel", "text"))
+_GRACE: Final = 5_000
+"""How much later than we the server ends a transaction, in milliseconds."""
+
+
+class PostgresHandlerTransaction(PooledHandlerTransaction[PostgresConnection]):
+    """Begins as asyncpg does, so that a handler can nest transactions as usual."""
+
+    # So that the settlement finds our tables, and may write to them, whatever the handler has set.
+    after_release = "; RESET search_path; RESET ROLE"
+    _handed_out: Any = None
+    _transaction: Any = None
+
+    async def _start(self, connection: PostgresConnection) -> object:
+        self._transaction = connection.transaction(isolation="read_committed")
+        await self._transaction.start()
+        # The server ends the transaction when we cannot, and not before.
+        longest = self._timeout // MILLISECOND + _GRACE
+        await connection.execute(
+            f"{self._connector.local_bounds}SET LOCAL idle_in_transaction_session_timeout = {longest}; "
+            f"SET LOCAL lock_timeout = {longest}; "
+            f"SET LOCAL statement_timeout = {min(longest, STATEMENT_TIMEOUT * 1_000)}; SAVEPOINT {self._mark}"
+        )
+        # As with a pool of asyncpg, what the handler has cannot be used any more once it is given back.
+        self._handed_out = PoolConnectionProxy(cast("Any", None), connection)
+        return cast("object", self._handed_out)
+
+    async def _end(self, verb: str) -> None:
+        await (self._transaction.commit() if verb == "COMMIT" else self._transaction.rollback())
+
+    async def _give_back(self, *, keep: bool) -> None:
+        if self._handed_out is not None:
+            self._handed_out._detach()  # noqa: SLF001 -- the pool of asyncpg has no public name for it
+            self._handed_out = None
+        await super()._give_back(keep=keep)
 
 
 class PostgresDriver(PooledDriver[PostgresConnection]):
-    """A driver for one database; a sibling has a single connection, which is made when it is needed."""
+    """A driver for one database."""
 
-    def __init__(
-        self,
-        dsn: str,
-        *,
-        namespace: str = "duetime",
-        clock: Clock | None = None,
-        pool: int = 10,
-        pooler: Pooler = "auto",
-        timeout: float = DEFAULT_TIMEOUT,
-        connector: PostgresConnector | None = None,
-        shared: SharedHints | None = None,
-    ) -> None:
-        """A sibling gets what it has in common with its driver: `connector` and `shared`."""
-        self._postgres = connector or PostgresConnector(dsn, pooler=pooler, timeout=timeout)
-        super().__init__(self._postgres, clock=clock, shared=shared)
-        self._dsn = dsn
-        self._channel = channel_name(namespace)
-        self._namespace = namespace
-        self._size = pool
+    sender = NotificationSender
+    listener = NotificationListener
+    transaction = PostgresHandlerTransaction
 
     def announcement(self, hint: Hint) -> Query:
         """Return a notification, which the server delivers when the transaction commits; to us as well."""
-        return Query(_NOTIFY, {"channel": self._channel, "text": encode_hints("", [hint])})
+        return Query(_NOTIFY, {"channel": channel_name(self._namespace), "text": encode_hints("", [hint])})
 
-    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
-        """Return a transaction on a connection that no verb of the store waits for."""
-        pool = self._open_connections().handlers
-        return PostgresHandlerTransaction(pool, self._postgres, clock=self._clock, timeout=timeout)
-
-    def sibling(self) -> Self:
-        """Return a driver for another event loop."""
-        return type(self)(
-            self._dsn,
-            namespace=self._namespace,
-            clock=self._clock,
-            connector=self._postgres,
-            shared=self._shared,
-        )
-
-    async def doctor(self) -> list[DoctorCheck]:
-        """Look at the server's version and settings, and for a pooler."""
-        found = await self.read(lambda: examine(pooled=self._postgres.pooled))
-        return [*found, await self.examine_tls()]
-
-    def _make_listener(self, on_hint: Callable[[Hint], None]) -> NotificationListener:
-        return NotificationListener(
-            self._postgres, channel=self._channel, sender=self._shared.sender, on_hint=on_hint
-        )
-
-    def _make_connections(self) -> OpenConnections[PostgresConnection]:
-        connect = self._postgres.connect
-        if self._is_sibling:
-            # Heartbeats go over it: for one statement in ten seconds, to plan it takes longer than to run it.
-            only = ConnectionPool(partial(connect, plan_cache_mode="force_generic_plan"), size=1)
-            return OpenConnections(only, only, only, self._sender(only))
-        verbs, own = ConnectionPool(connect, size=self._size), ConnectionPool(connect, size=1)
-        handlers = ConnectionPool(partial(connect, LendableConnection), size=self._size)
-        return OpenConnections(verbs, handlers, own, self._sender(own, verbs=verbs))
-
-    def _sender(
-        self,
-        pool: ConnectionPool[PostgresConnection],
-        *,
-        verbs: ConnectionPool[PostgresConnection] | None = None,
-    ) -> NotificationSender:
-        return NotificationSender(
-            pool,
-            timeouts=self._postgres.timeouts,
-            channel=self._channel,
-            sender=self._shared.sender,
-            verbs=verbs,
-        )
+    def _examine(self) -> Script[list[DoctorCheck]]:
+        return examine_postgres(pooled=self._connector.pooled)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
 from typing import Any, Final
 
-import asyncpg
-
-from duetime.errors import DuetimeError
-from duetime.stores.base import Hint
-from duetime.stores.base.timeouts import ServerTimeouts
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
 from duetime.stores.sql.pool.hints import HintListener, HintSender, decode_hints
-from duetime.stores.sql.postgres.connection import PostgresConnection, PostgresConnector
+from duetime.stores.sql.postgres.connection import PostgresConnection
 
 _CHECK_INTERVAL: Final = 30.0
 """How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
@@ -27,61 +20,21 @@ def channel_name(namespace: str) -> str:
     return f"{namespace}_hints"
 
 
-class NotificationSender(HintSender):
+class NotificationSender(HintSender[PostgresConnection]):
     """Sends notifications.
 
     Not with the commit that they tell of: commits that carry a notification wait for each other, in the whole server
-    and until each of them is on the disk. They take unused connections of the verbs; a verb that wants the same
-    one at that moment, and no other is left, waits for the notification.
+    and until each of them is on the disk. They take a connection of the verbs, like one of them.
     """
 
     spacing = 0.002
     longest = 0.004
 
-    def __init__(
-        self,
-        pool: ConnectionPool[PostgresConnection],
-        *,
-        timeouts: ServerTimeouts | None = None,
-        channel: str,
-        sender: str,
-        verbs: ConnectionPool[PostgresConnection] | None = None,
-    ) -> None:
-        super().__init__(sender)
-        self._pool = pool
-        self._timeouts = timeouts or ServerTimeouts()
-        self._verbs = verbs
-        """Whose unused connections are taken while ours is not open."""
-        self._channel = channel
-
-    async def _deliver(self, text: str) -> bool:
-        # No hint waits for a connection to be opened, which takes longer than all the rest, where one is to be had; but
-        # one that lay unused may have died.
-        for pool in (self._pool, self._verbs):
-            if pool is not None and (unused := pool.unused()) and await self._send(pool, unused, text):
-                return True
-        try:
-            return await self._send(self._pool, await self._pool.acquire(), text)
-        except DuetimeError:
-            return False
-
-    async def _send(
-        self, pool: ConnectionPool[PostgresConnection], connection: PostgresConnection, text: str
-    ) -> bool:
-        keep = False
-        try:
-            # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
-            # to select `pg_notify`. No one waits for the disk because of a hint.
-            async with self._timeouts.one_try(repeatable=True):
-                await connection.execute(
-                    f'SET LOCAL synchronous_commit TO off; NOTIFY "{self._channel}", {_quoted(text)}'
-                )
-            keep = True
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            self._timeouts.heed(error)
-        finally:
-            pool.release(connection, keep=keep)
-        return keep
+    async def _tell(self, connection: PostgresConnection, text: str) -> None:
+        # A plain query, because poolers mix up prepared ones, of commands, which need no plan: half of what it takes
+        # to select `pg_notify`. No one waits for the disk because of a hint.
+        channel = channel_name(self._namespace)
+        await connection.execute(f'SET LOCAL synchronous_commit TO off; NOTIFY "{channel}", {_quoted(text)}')
 
 
 def _quoted(text: str) -> str:
@@ -90,44 +43,31 @@ def _quoted(text: str) -> str:
     return f"E'{doubled}'"
 
 
-class NotificationListener(HintListener):
+class NotificationListener(HintListener[PostgresConnection]):
     """One connection that listens; behind a pooler nothing can be heard."""
 
-    def __init__(
-        self, connector: PostgresConnector, *, channel: str, sender: str, on_hint: Callable[[Hint], None]
-    ) -> None:
-        super().__init__(on_hint)
-        self._connector = connector
-        self._channel = channel
-        self._sender = sender
-
-    async def _listen(self) -> bool:
+    async def _hear(self, connection: PostgresConnection) -> bool:
+        if self._connector.pooled:
+            return False
         timeouts = self._connector.timeouts
-        with self._connector.errors:
-            if self._connector.pooled:
-                return False
-            connection = await self._connector.connect()
-            gone = asyncio.Event()
-            unwatch = timeouts.watch(gone.set)
-            try:
-                if self._connector.pooled:
-                    return False
-                connection.add_termination_listener(lambda _: gone.set())
-                async with timeouts.one_try():
-                    await connection.add_listener(self._channel, self._receive)
-                self.restart_delays()
-                self.report(up=True)
-                await _check_until(gone, connection)
-            except TimeoutError as error:
-                timeouts.heed(error)
-                raise
-            finally:
-                unwatch()
-                connection.terminate()
+        gone = asyncio.Event()
+        unwatch = timeouts.watch(gone.set)
+        try:
+            connection.add_termination_listener(lambda _: gone.set())
+            async with timeouts.one_try():
+                await connection.add_listener(channel_name(self._namespace), self._receive)
+            self.restart_delays()
+            self.report(up=True)
+            await _check_until(gone, connection)
+        except TimeoutError as error:
+            timeouts.heed(error)
+            raise
+        finally:
+            unwatch()
         return True
 
     def _receive(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
-        for hint in decode_hints(payload, own=self._sender):
+        for hint in decode_hints(payload, own=self._name):
             self._on_hint(hint)
 
 

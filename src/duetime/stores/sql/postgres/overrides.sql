@@ -27,11 +27,8 @@ WITH demand AS MATERIALIZED (
         SELECT ranged.place
         FROM generate_series(0, 9) AS p (n)
         CROSS JOIN LATERAL (
-            SELECT j.ctid AS place
-            FROM {jobs} AS j
-            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.name
-              AND j.priority = p.n
-              AND j.due_at <= d.now + d.ahead
+            SELECT j.ctid AS place FROM {jobs} AS j
+            WHERE {claimable} AND j.queue = d.name AND j.priority = p.n AND j.due_at <= d.now + d.ahead
               AND j.due_at > CASE WHEN d.ahead > 0 THEN d.now ELSE coalesce((
                   SELECT f.due_at FROM {each floors: queue text, priority int, due_at int} AS f
                   WHERE f.queue = d.name AND f.priority = p.n
@@ -39,9 +36,7 @@ WITH demand AS MATERIALIZED (
               AND (d.unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0))
               AND (d.ahead = 0 OR j.unique_key IS NULL)
               AND j.task = ANY (d.tasks)
-            ORDER BY j.due_at, j.id
-            LIMIT d.most
-            FOR UPDATE SKIP LOCKED
+            ORDER BY j.due_at, j.id LIMIT d.most FOR UPDATE SKIP LOCKED
         ) AS ranged
         WHERE p.n < :below_priority::int
         LIMIT d.most
@@ -61,11 +56,9 @@ FROM {each rows: task text, gate text, queue text, priority int, most int} AS r
 CROSS JOIN LATERAL (
     SELECT j.priority, j.due_at, j.id, j.queue, j.gate
     FROM {jobs} AS j
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.task = r.task AND j.gate = r.gate
-      AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
-    ORDER BY j.due_at, j.id
-    LIMIT r.most
-    FOR UPDATE SKIP LOCKED
+    WHERE {at_gate} AND j.task = r.task AND j.gate = r.gate AND j.queue = r.queue AND j.priority = r.priority
+      AND j.due_at <= {now}
+    ORDER BY j.due_at, j.id LIMIT r.most FOR UPDATE SKIP LOCKED
 ) AS taken
 WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
 
@@ -77,18 +70,13 @@ WITH demand AS MATERIALIZED (
     WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
 )
 SELECT taken.priority, taken.due_at, taken.id, taken.queue, taken.gate
-FROM demand AS d
-CROSS JOIN LATERAL (
+FROM demand AS d CROSS JOIN LATERAL (
     SELECT ranged.priority, ranged.due_at, ranged.id, ranged.queue, ranged.gate
     FROM generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (
-        SELECT j.priority, j.due_at, j.id, j.queue, j.gate
-        FROM {jobs} AS j
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = d.queue AND j.priority = p.n
-          AND j.due_at <= d.now AND j.task = ANY (d.tasks)
-        ORDER BY j.due_at, j.id
-        LIMIT d.most
-        FOR UPDATE SKIP LOCKED
+        SELECT j.priority, j.due_at, j.id, j.queue, j.gate FROM {jobs} AS j
+        WHERE {claimable} AND j.queue = d.queue AND j.priority = p.n AND j.due_at <= d.now AND j.task = ANY (d.tasks)
+        ORDER BY j.due_at, j.id LIMIT d.most FOR UPDATE SKIP LOCKED
     ) AS ranged
     LIMIT d.most
 ) AS taken
@@ -115,24 +103,15 @@ SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
 
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
-WITH RECURSIVE waiting (name) AS (
-    SELECT min(j.queue) FROM {jobs} AS j WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
-    UNION ALL
-    SELECT (SELECT min(j.queue) FROM {jobs} AS j
-            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
-    FROM waiting WHERE waiting.name IS NOT NULL
-)
+WITH RECURSIVE {waiting_queues}
 SELECT {now}, {job_columns} FROM (
     SELECT first.*
     FROM waiting CROSS JOIN generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (
-        SELECT j.* FROM {jobs} AS j
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = waiting.name AND j.priority = p.n
+        SELECT j.* FROM {jobs} AS j WHERE {claimable} AND j.queue = waiting.name AND j.priority = p.n
         ORDER BY j.due_at, j.id LIMIT :limit
     ) AS first
     UNION ALL
-    (SELECT j.* FROM {jobs} AS j
-     WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL AND j.due_at >= 0
-     ORDER BY j.due_at LIMIT :limit)
+    (SELECT j.* FROM {jobs} AS j WHERE {at_gate} AND j.due_at >= 0 ORDER BY j.due_at LIMIT :limit)
 ) AS soon
 ORDER BY due_at, id LIMIT :limit

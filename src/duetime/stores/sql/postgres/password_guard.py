@@ -59,18 +59,15 @@ class PasswordGuardLoop:
     def _guarded(self, transport: Any) -> Any:
         if may_send_password(transport):
             return transport
-        return _PasswordGuardTransport(transport, self._refuse)
-
-    def _refuse(self) -> None:
-        self.refused = True
+        return _PasswordGuardTransport(transport, self)
 
 
 class _PasswordGuardTransport:
     """A transport that hangs up rather than send a password in clear."""
 
-    def __init__(self, plain: Any, refuse: Callable[[], None]) -> None:
+    def __init__(self, plain: Any, guard: PasswordGuardLoop) -> None:
         self.plain = plain
-        self._refuse = refuse
+        self._guard = guard
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
@@ -78,7 +75,7 @@ class _PasswordGuardTransport:
     def write(self, data: bytes) -> None:
         """Send something, unless it is a password."""
         if is_password_in_clear(data):
-            self._refuse()
+            self._guard.refused = True
             self.plain.abort()
         else:
             self.plain.write(data)

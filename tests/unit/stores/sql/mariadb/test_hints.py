@@ -13,10 +13,10 @@ from duetime.errors import StoreError
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
 from duetime.stores.base.timeouts import ServerTimeouts
-from duetime.stores.sql.driver import Row, Script, Statement
+from duetime.stores.sql.driver import Row, Script
 from duetime.stores.sql.mariadb.hints import HintRowSender, HintRowWatcher
 from duetime.stores.sql.pool import hints as listening
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.hints import encode_hints
 
 NOTHING: Row = (0, False, False, None, None, None)
@@ -59,9 +59,7 @@ class Server:
 
 async def heard_from(server: Any, *, looks: int) -> list[Hint]:
     hints: list[Hint] = []
-    watcher: HintRowWatcher = HintRowWatcher(
-        server, Statement("watch", "", ()), sender="me", clock=None, on_hint=hints.append
-    )
+    watcher: HintRowWatcher = HintRowWatcher(server, hints.append, namespace="duetime", name="me")
     running = asyncio.create_task(watcher.run())
     async with asyncio.timeout(5):
         while len(server.asked) <= looks:  # noqa: ASYNC110
@@ -125,14 +123,11 @@ async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pyt
 async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -> None:
     server: Any = Server(carries=False)
     heard: list[Hint] = []
-    watcher: HintRowWatcher = HintRowWatcher(
-        server, Statement("watch", "", ()), sender="me", clock=None, on_hint=heard.append
-    )
+    watcher: HintRowWatcher = HintRowWatcher(server, heard.append, namespace="duetime", name="me")
     async with asyncio.timeout(5):
         await watcher.run()
-    writer = HintRowSender(
-        ConnectionPool(server.connect, size=1), server, Statement("tell", "", ()), sender="1f"
-    )
+    pool: ConnectionPool[Any] = ConnectionPool(server.connect, size=1)
+    writer = HintRowSender(server, pool, namespace="duetime", name="1f")
     writer.send(Hint("jobs"))
     await writer.close()
     assert server.asked == heard == []

@@ -8,9 +8,9 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.stores.base import Hint
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.pool.hints import decode_hints, encode_hints
-from duetime.stores.sql.postgres.connection import PostgresConnection
+from duetime.stores.sql.postgres.connection import PostgresConnection, PostgresConnector
 from duetime.stores.sql.postgres.hints import NotificationSender
 from tests.support.pace import one_moment
 
@@ -44,11 +44,15 @@ async def rounds(times: int) -> None:
         await asyncio.sleep(0)
 
 
+def sender(pool: ConnectionPool[PostgresConnection]) -> NotificationSender:
+    return NotificationSender(PostgresConnector("postgresql://h/d"), pool, namespace="c", name="me")
+
+
 def notifier(connection: FakeConnection) -> NotificationSender:
     async def connect() -> PostgresConnection:
         return cast("PostgresConnection", connection)
 
-    return NotificationSender(ConnectionPool(connect, size=1), channel="c", sender="me")
+    return sender(ConnectionPool(connect, size=1))
 
 
 def test_hints_are_read_back_as_they_were_written() -> None:
@@ -114,46 +118,21 @@ async def test_nobody_waits_for_the_disk_on_account_of_a_hint() -> None:
     sending.send(Hint("worker", "w'1"))
     await sending.close()
     (text,) = connection.sent
-    assert text.startswith('SET LOCAL synchronous_commit TO off; NOTIFY "c", E')
+    assert text.startswith('SET LOCAL synchronous_commit TO off; NOTIFY "c_hints", E')
     assert "w''1" in text
 
 
-async def test_a_connection_for_hints_is_opened_only_when_no_other_is_to_be_had() -> None:
-    committed, own = FakeConnection(), FakeConnection()
-
-    async def connect_verbs() -> PostgresConnection:
-        return cast("PostgresConnection", committed)
-
-    async def connect() -> PostgresConnection:
-        return cast("PostgresConnection", own)
-
-    verbs = ConnectionPool(connect_verbs, size=1)
-    verbs.release(await verbs.acquire(), keep=True)
-    first = NotificationSender(ConnectionPool(connect, size=1), channel="c", sender="me", verbs=verbs)
-    first.send(Hint("jobs"))
-    await first.close()
-    assert (len(committed.sent), len(own.sent)) == (1, 0)
-    assert verbs.unused() is not None, "what was used for a hint is there for verbs again"
-    busy = NotificationSender(ConnectionPool(connect, size=1), channel="c", sender="me", verbs=verbs)
-    busy.send(Hint("jobs"))
-    await busy.close()
-    assert (len(committed.sent), len(own.sent)) == (1, 1)
-
-
-async def test_a_hint_whose_connections_have_died_unused_is_sent_over_a_fresh_one() -> None:
+async def test_a_hint_whose_connection_has_died_unused_is_sent_over_a_fresh_one() -> None:
     fresh = FakeConnection()
-    own = iter([DeadConnection(), fresh])
-
-    async def connect_verbs() -> PostgresConnection:
-        return cast("PostgresConnection", DeadConnection())
+    connections = iter([DeadConnection(), DeadConnection(), fresh])
 
     async def connect() -> PostgresConnection:
-        return cast("PostgresConnection", next(own))
+        return cast("PostgresConnection", next(connections))
 
-    pool, verbs = ConnectionPool(connect, size=1), ConnectionPool(connect_verbs, size=1)
-    for each in (pool, verbs):
-        each.release(await each.acquire(), keep=True)
-    sending = NotificationSender(pool, channel="c", sender="me", verbs=verbs)
+    pool = ConnectionPool(connect, size=2)
+    for each in [await pool.acquire(), await pool.acquire()]:
+        pool.release(each, keep=True)
+    sending = sender(pool)
     sending.send(Hint("jobs"))
     await sending.close()
     assert len(fresh.sent) == 1
@@ -167,7 +146,7 @@ async def test_hints_never_fail_or_keep_trying_while_there_is_no_connection() ->
         tries += 1
         raise StoreUnavailable
 
-    sending = NotificationSender(ConnectionPool(refuse, size=1), channel="c", sender="me")
+    sending = sender(ConnectionPool(refuse, size=1))
     with one_moment():
         for _ in range(100):
             sending.send(Hint("jobs"))

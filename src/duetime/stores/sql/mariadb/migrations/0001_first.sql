@@ -1,4 +1,4 @@
--- The tables, as the fourth version of the other databases has them. Instants are integer microseconds since 1970 in UTC.
+-- The first tables. Instants are integer microseconds since 1970 in UTC.
 --
 -- Here each statement commits by itself, so that one that is run again must find its work done; the version comes last.
 -- There are no partial indexes: what others leave out is told apart by the first columns. InnoDB puts the primary key
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     gate varchar(350),
     -- Whether it waits at a gate: no column of an index can say that another is not NULL.
     gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL,
-    -- The key, for as long as nobody else may have it.
+    -- The key, for as long as no other job may have it.
     held_key varchar(500) AS (CASE WHEN key_held = 1 AND (finished_at IS NULL OR keep_key IS NOT NULL
                                                           OR key_until IS NOT NULL) THEN unique_key END) VIRTUAL,
     -- What can be claimed without asking a limit: each queue and priority is an ordered range.

@@ -1,4 +1,4 @@
-"""A small pool of connections.
+"""Connections: what a database's are asked for and by what they are made, and a small pool of them.
 
 Drivers have pools of their own, which reset each connection when it comes back. That is a round trip for every
 verb, and we leave nothing behind that would have to be reset.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import Final, Generic
+from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.pool.connection import C, PooledConnection
+from duetime.model.time import Clock
+from duetime.stores.base.timeouts import CONNECT_TIMEOUT, ServerTimeouts
+from duetime.stores.sql.driver import Script
+from duetime.stores.sql.pool.errors import DatabaseErrors
 
 _LONGEST_WAIT: Final = 30.0
 """How long a caller waits for a connection to become free, in seconds."""
@@ -24,6 +27,90 @@ _GRACE: Final = 5.0
 """How long `close` waits for connections that are in use, in seconds."""
 _GOODBYE: Final = 1.0
 
+T = TypeVar("T")
+
+
+class PooledConnection(Protocol):
+    """A connection that a pool can keep."""
+
+    def is_closed(self) -> bool:
+        """Whether it cannot be used any more, as far as can be told without asking the server."""
+        ...
+
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        ...
+
+    def terminate(self) -> None:
+        """Close it at once."""
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Close it in order."""
+
+    async def execute(self, query: str, /) -> object:
+        """Run a statement that returns nothing."""
+
+
+C = TypeVar("C", bound=PooledConnection)
+ConnectionUse: TypeAlias = Literal["verbs", "handlers", "sibling"]
+"""Who uses a connection: the verbs of a store, handlers, or a sibling, for all that it does."""
+
+
+class Connector(ABC, Generic[C]):
+    """Makes connections to one database, and runs scripts on them."""
+
+    most_tries: ClassVar[int]
+    """How often a script is run that collides with others."""
+    accepted: ClassVar[str]
+    """What callers may give as their transaction."""
+    sqlalchemy_name: ClassVar[str]
+    """What SQLAlchemy calls the database."""
+    how_to_begin: ClassVar[str]
+    """How callers begin a transaction."""
+    announces: ClassVar[bool]
+    """Whether the commit of a caller can carry an announcement."""
+    pooled = False
+    """Whether there is a pooler in between, so that a single statement needs a transaction as well."""
+
+    def __init__(self, errors: DatabaseErrors, *, timeout: float) -> None:
+        self.errors = errors
+        self.timeouts = ServerTimeouts(timeout)
+
+    @property
+    def begin(self) -> str:
+        """The statement that begins a transaction of ours."""
+        return "BEGIN"
+
+    @property
+    def local_bounds(self) -> str:
+        """The text, perhaps empty, that bounds a transaction where the session cannot be trusted with it."""
+        return ""
+
+    async def clean(self, connection: C) -> bool:
+        """Undo what a handler has left in a session; False if it is better to close the connection."""
+        del connection
+        return False
+
+    async def connect(self, use: ConnectionUse = "verbs") -> C:
+        """Return a connection that is ready for scripts; raise only our own errors."""
+        with self.errors:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                return await self._connect(use)
+
+    @abstractmethod
+    async def _connect(self, use: ConnectionUse) -> C:
+        """Return a connection that is ready for scripts."""
+
+    @abstractmethod
+    async def play(
+        self, connection: C, script: Script[T], clock: Clock | None, within: float | None = None
+    ) -> T:
+        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
+
+    @abstractmethod
+    def taken(self, tx: object) -> C | None:
+        """Return a caller's connection as we use it; None if it is not one."""
+
 
 class ConnectionPool(Generic[C]):
     """Up to `size` connections, opened when needed; the one used last is used next, waiters go first come first served."""
@@ -31,12 +118,10 @@ class ConnectionPool(Generic[C]):
     def __init__(self, connect: Callable[[], Awaitable[C]], *, size: int) -> None:
         self._connect = connect
         self._size = size
-        self._free = size
-        """How many more callers may have a connection, an unused or a new one."""
+        self._places = asyncio.Semaphore(size)
         self._unused: list[tuple[C, float]] = []
         """With the time from which on each has been unused."""
         self._busy: set[C] = set()
-        self._waiters: deque[asyncio.Future[None]] = deque()
         self._trimming: asyncio.TimerHandle | None = None
         self._all_back: asyncio.Event | None = None
         """Set once the pool is closed and its last connection came back; None while it is open."""
@@ -44,23 +129,26 @@ class ConnectionPool(Generic[C]):
     @property
     def has_room(self) -> bool:
         """Whether a caller gets a connection without waiting for another caller."""
-        return self._free > 0
+        return not self._places.locked()
 
     async def acquire(self) -> C:
         """Return a connection for the caller alone, which must be released."""
         self._check_open()
-        if self._free:
-            self._free -= 1
-        else:
+        if self._places.locked():
             await self._wait()
+        else:
+            await self._places.acquire()
+        try:
             self._check_open()
-        return self._take_unused() or await self._open()
-
-    def unused(self) -> C | None:
-        """Return the connection that was used last, if one is unused; it must be released."""
-        connection = self._take_unused() if self._free else None
-        if connection is not None:
-            self._free -= 1
+            if (connection := self._take_unused()) is None:
+                connection = await self._connect()
+                if self._all_back is not None:
+                    connection.terminate()
+                    self._check_open()
+        except BaseException:
+            self._places.release()
+            raise
+        self._busy.add(connection)
         return connection
 
     def release(self, connection: C, *, keep: bool) -> None:
@@ -72,7 +160,7 @@ class ConnectionPool(Generic[C]):
                 self._trimming = asyncio.get_running_loop().call_later(_IDLE, self._trim)
         else:
             connection.terminate()
-        self._free_place()
+        self._places.release()
         if self._all_back is not None and not self._busy:
             self._all_back.set()
 
@@ -88,9 +176,8 @@ class ConnectionPool(Generic[C]):
         self._all_back = asyncio.Event()
         if self._trimming is not None:
             self._trimming.cancel()
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(NotOpen("the store was closed while it was being used"))
+        # The first of those that wait finds the pool closed, and passes its place on to the next.
+        self._places.release()
         if self._busy:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE):
@@ -108,49 +195,18 @@ class ConnectionPool(Generic[C]):
         while self._unused:
             connection, _ = self._unused.pop()
             if not connection.is_closed():
-                self._busy.add(connection)
                 return connection
         return None
 
-    async def _open(self) -> C:
-        try:
-            connection = await self._connect()
-        except BaseException:
-            self._free_place()
-            raise
-        if self._all_back is not None:
-            connection.terminate()
-        self._check_open()
-        self._busy.add(connection)
-        return connection
-
     async def _wait(self) -> None:
         """Wait until another caller releases a connection."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
         try:
             async with asyncio.timeout(_LONGEST_WAIT):
-                await waiter
-        except BaseException as error:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-            elif not waiter.cancelled() and waiter.exception() is None:
-                # It was given the place at the same moment.
-                self._free_place()
-            if isinstance(error, TimeoutError):
-                raise StoreUnavailable(
-                    f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
-                ) from None
-            raise
-
-    def _free_place(self) -> None:
-        """Give a place to the first caller who waits, or count it as free."""
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                return
-        self._free += 1
+                await self._places.acquire()
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
+            ) from None
 
     def _trim(self) -> None:
         """Close what has not been used for a while, but for the connection that was used last."""

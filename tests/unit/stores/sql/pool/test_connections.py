@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.pool import connection_pool as module
-from duetime.stores.sql.pool.connection_pool import ConnectionPool
+from duetime.stores.sql.pool import connections as module
+from duetime.stores.sql.pool.connections import ConnectionPool
 from duetime.stores.sql.postgres.connection import PostgresConnection
 
 
