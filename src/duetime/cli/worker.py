@@ -11,8 +11,7 @@ import click
 from duetime.cli.command import load_scheduler, read_duration
 from duetime.cli.output import CommandFailure, ExitCode
 from duetime.model.job import DEFAULT_QUEUE
-from duetime.scheduler.process import run_until_stopped
-from duetime.scheduler.process_log import LogFormat, configure_logging
+from duetime.scheduler.process import LogFormat, configure_logging, run_until_stopped
 from duetime.scheduler.scheduler_worker import WorkerSettings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -37,8 +37,11 @@ from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_job, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
-from duetime.scheduler.task import Call, EnqueueClient
+from duetime.scheduler.task import Call
 from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
+
+if TYPE_CHECKING:
+    from duetime.scheduler.scheduler import Scheduler
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -183,7 +186,7 @@ ON_REQUEST = "cancelled on request"
 class Jobs:
     """Reads jobs, and changes what becomes of them."""
 
-    def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
+    def __init__(self, store: Callable[[], Store], *, client: Scheduler) -> None:
         self._store = store
         self._client = client
 

@@ -1,15 +1,17 @@
-"""A worker together with the open scheduler it needs."""
+"""Workers as a program opens them: their settings, and the open scheduler they need."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
 from duetime.model.text import Size
 from duetime.model.time import Duration
 from duetime.model.urls import redact
-from duetime.runtime.options import QueueLimits, worker_options
+from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.worker import Worker
 from duetime.scheduler.lookup import check_not_moved
 
@@ -36,45 +38,31 @@ class WorkerSettings(TypedDict, total=False):
     dedicated: bool
 
 
-class SchedulerWorker:
-    """A worker together with the open scheduler it needs."""
-
-    def __init__(self, scheduler: Scheduler, settings: WorkerSettings) -> None:
-        self._scheduler = scheduler
-        self._options = worker_options(**settings)
-        self._worker: Worker | None = None
-        self._closing: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Worker:
-        await self._scheduler.open()
+@asynccontextmanager
+async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker]:
+    """Run a worker, and keep the scheduler open until the last of its threads has ended."""
+    await scheduler.open()
+    lingering: asyncio.Task[None] | None = None
+    try:
+        check_not_moved(scheduler.store)
+        if options.schedules:
+            await scheduler.put_declared()
+        worker = Worker(
+            scheduler.store,
+            scheduler.tasks,
+            options,
+            middleware=scheduler.wrapping,
+            events=scheduler.events,
+            declared=scheduler.declared,
+            where=partial(redact, scheduler.url),
+        )
+        await worker.start()
         try:
-            check_not_moved(self._scheduler.store)
-            if self._options.schedules:
-                await self._scheduler.put_declared()
-            scheduler = self._scheduler
-            worker = Worker(
-                scheduler.store,
-                scheduler.tasks,
-                self._options,
-                middleware=scheduler.wrapping,
-                events=scheduler.events,
-                declared=scheduler.declared,
-                where=partial(redact, scheduler.url),
-            )
-            await worker.start()
-        except BaseException:
-            await self._scheduler.close()
-            raise
-        self._worker = worker
-        return worker
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        lingering = None if self._worker is None else await self._worker.stop()
+            yield worker
+        finally:
+            lingering = await worker.stop()
+    finally:
         if lingering is None:
-            await self._scheduler.close()
+            await scheduler.close()
         else:
-            self._closing = asyncio.create_task(self._close_after(lingering))
-
-    async def _close_after(self, lingering: asyncio.Task[None]) -> None:
-        await asyncio.wait({lingering})
-        await self._scheduler.close()
+            scheduler.close_after(lingering)
