@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Coroutine, Iterable
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import AsyncGenerator, Iterable
+from typing import Final, NamedTuple
 
 import click
 
-from duetime.cli.command import client, database_options, json_option
-from duetime.cli.output import ExitCode, say, say_json, say_json_line, say_lines, shortened
+from duetime.cli.command import watch_command
+from duetime.cli.output import ExitCode, say, say_json, say_lines, shortened
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, to_datetime
 from duetime.scheduler.lookup import find_job
+from duetime.scheduler.scheduler import Scheduler
 from duetime.stores.base import JobFilter, Store
 
 _JOBS_PER_LOOK: Final = 500
 """How many jobs that run, and how many of the newest ones, one look takes in."""
+_LOOK_EVERY = 0.5
+"""Seconds between looks."""
+_TAIL_ERROR_WIDTH = 100
 
 
 class JobStage(NamedTuple):
@@ -65,6 +68,13 @@ class JobFollower:
             logs=logs,
         )
 
+    async def until_ended(self) -> AsyncGenerator[JobNews]:
+        """Yield what is new, look by look, until the job has ended."""
+        while not (news := await self.look()).job.state.terminal:
+            yield news
+            await asyncio.sleep(_LOOK_EVERY)
+        yield news
+
 
 class RecentJobs:
     """Looks at the jobs that run, and at the newest ones."""
@@ -94,13 +104,9 @@ class RecentJobs:
         now, before = stage_of(job), self._marks.get(job.id)
         if now == before:
             return False
-        match now.state:
-            case State.RUNNING:
-                return True
-            case State.PENDING:
-                return before is not None and before.state is State.RUNNING
-            case _:
-                return stage_time(job) >= since
+        if now.state is State.PENDING:
+            return before is not None and before.state is State.RUNNING
+        return now.state is State.RUNNING or stage_time(job) >= since
 
 
 def stage_of(job: StoredJob) -> JobStage:
@@ -115,80 +121,46 @@ def stage_time(job: StoredJob) -> Instant:
     return job.finished_at or job.started_at or job.due_at
 
 
-T = TypeVar("T")
-
-_LOOK_EVERY = 0.5
-"""Seconds between looks."""
-_TAIL_ERROR_WIDTH = 100
-
-
 @click.command()
-@database_options
+@watch_command
 @click.argument("job_id", metavar="ID")
 @click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
-@json_option
-def logs(*, url: str | None, namespace: str, job_id: str, follow: bool, as_json: bool) -> None:
+async def logs(scheduler: Scheduler, *, job_id: str, follow: bool, as_json: bool) -> None:
     """Print what a job has logged, try by try.
 
     With --follow, --json prints one line of JSON for each part.
     """
-
-    async def read() -> Iterable[LogPart]:
-        async with client(url, namespace) as scheduler:
-            return await scheduler.jobs.logs(job_id)
-
-    async def go_on() -> None:
-        async with client(url, namespace) as scheduler:
-            follower, printer = JobFollower(scheduler.store, job_id), LogPrinter(as_json=as_json)
-            while True:
-                news = await follower.look()
-                printer.print(news.logs)
-                if news.job.state.terminal:
-                    return
-                await asyncio.sleep(_LOOK_EVERY)
-
+    printer = LogPrinter(as_json=as_json)
     if follow:
-        _until_stopped(go_on())
-    elif as_json:
-        say_json([_log_values(part) for part in asyncio.run(read())])
+        async for news in JobFollower(scheduler.store, job_id).until_ended():
+            printer.print(news.logs)
+        return
+    found = await scheduler.jobs.logs(job_id)
+    if as_json:
+        say_json([_log_values(part) for part in found])
     else:
-        LogPrinter(as_json=False).print(asyncio.run(read()))
+        printer.print(found)
 
 
 @click.command()
-@database_options
+@watch_command
 @click.argument("job_id", metavar="[ID]", required=False)
-@json_option
-def tail(*, url: str | None, namespace: str, job_id: str | None, as_json: bool) -> None:
+async def tail(scheduler: Scheduler, *, job_id: str | None, as_json: bool) -> None:
     """Follow a job until it ends, or all jobs as they start and end.
 
     With ID it prints the job's state, progress and log, and exits with 0 if the job succeeds and with 1 if not.
     Without ID it goes on until Ctrl-C; it looks twice a second, so that of a short job it shows only the end, and
     of a short one that was enqueued long ago perhaps nothing. --json prints one line of JSON each.
     """
-
-    async def one(job_id: str) -> State:
-        async with client(url, namespace) as scheduler:
-            follower, printer = JobFollower(scheduler.store, job_id), LogPrinter(as_json=as_json)
-            while True:
-                news = await follower.look()
-                _print_news(news, printer, as_json=as_json)
-                if news.job.state.terminal:
-                    return news.job.state
-                await asyncio.sleep(_LOOK_EVERY)
-
-    async def everything() -> None:
-        async with client(url, namespace) as scheduler:
-            latest = RecentJobs(scheduler.store)
-            while True:
-                for job in await latest.look():
-                    _print_stage(job, as_json=as_json)
-                await asyncio.sleep(_LOOK_EVERY)
-
-    if job_id is None:
-        _until_stopped(everything())
-    elif _until_stopped(one(job_id)) is not State.SUCCEEDED:
-        raise click.exceptions.Exit(ExitCode.FAILURE)
+    recent, printer = RecentJobs(scheduler.store), LogPrinter(as_json=as_json)
+    while job_id is None:
+        for job in await recent.look():
+            _print_stage(job, as_json=as_json)
+        await asyncio.sleep(_LOOK_EVERY)
+    async for news in JobFollower(scheduler.store, job_id).until_ended():
+        _print_news(news, printer, as_json=as_json)
+        if news.job.state.terminal and news.job.state is not State.SUCCEEDED:
+            raise click.exceptions.Exit(ExitCode.FAILURE)
 
 
 class LogPrinter:
@@ -203,7 +175,7 @@ class LogPrinter:
         """Print parts that follow those printed before."""
         for part in parts:
             if self._as_json:
-                say_json_line(_log_values(part))
+                say_json(_log_values(part), indent=None)
                 continue
             if part.fence != self._fence:
                 if self._fence is not None:
@@ -217,40 +189,28 @@ class LogPrinter:
 
 def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
     """Print a job's new stage, progress and log in an order that reads well: an end comes last."""
-    ended = news.job.state.terminal
+    job, ended = news.job, news.job.state.terminal
     if news.moved and not ended:
-        _print_stage(news.job, as_json=as_json)
+        _print_stage(job, as_json=as_json)
     printer.print(news.logs)
-    if news.progressed:
-        _print_progress(news.job, as_json=as_json)
+    if news.progressed and as_json:
+        values = {"kind": "progress", "id": job.id, "progress": job.progress, "note": job.progress_note}
+        say_json(values, indent=None)
+    elif news.progressed:
+        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
     if news.moved and ended:
-        _print_stage(news.job, as_json=as_json)
+        _print_stage(job, as_json=as_json)
 
 
 def _print_stage(job: StoredJob, *, as_json: bool) -> None:
     state, why = stage_of(job).state, shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
     at = to_datetime(stage_time(job)).isoformat(timespec="milliseconds")
     if as_json:
-        told = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
-        say_json_line(told | {"at": at, "error": job.error, "reason": job.reason})
+        values = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
+        say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
     else:
         say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
 
 
-def _print_progress(job: StoredJob, *, as_json: bool) -> None:
-    if as_json:
-        said = {"progress": job.progress, "note": job.progress_note}
-        say_json_line({"kind": "progress", "id": job.id} | said)
-    else:
-        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
-
-
 def _log_values(part: LogPart) -> dict[str, object]:
     return {"kind": "log", "id": part.job_id, "attempt": part.attempt, "line": part.line, "text": part.text}
-
-
-def _until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
-    """Run to the end, or until Ctrl-C, which is how one leaves."""
-    with contextlib.suppress(KeyboardInterrupt):
-        return asyncio.run(work)
-    return None
