@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Unpack
@@ -44,21 +44,12 @@ from duetime.scheduler.lookup import find_task
 from duetime.scheduler.records import AttemptRecord, JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request, read_arguments
-from duetime.stores.base import CancelAnswer, ReleaseAnswer
+from duetime.stores.base import ReleaseAnswer
 
 _LIST_ERROR_WIDTH = 60
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-_CANCEL_TEXTS: dict[str, str] = {
-    CancelAnswer.CANCELLED: "cancelled",
-    CancelAnswer.REQUESTED: "its worker was asked to stop it",
-    CancelAnswer.FINISHED: "had ended already",
-    CancelAnswer.UNKNOWN: "there is no such job",
-}
-_DRY_CANCEL_TEXTS = _CANCEL_TEXTS | {
-    CancelAnswer.CANCELLED: "would be cancelled",
-    CancelAnswer.REQUESTED: "its worker would be asked to stop it",
-}
+_TEXTS = {"finished": "has ended", "unknown": "there is no such job"}
 
 
 @click.group()
@@ -133,9 +124,17 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one had
     ended already.
     """
-    if dry_run:
-        return answer_of_each(await _cancel_answers_foreseen(scheduler, job_ids), _DRY_CANCEL_TEXTS)
-    return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), _CANCEL_TEXTS)
+    texts = _TEXTS | {
+        "cancelled": "would be cancelled" if dry_run else "cancelled",
+        "requested": f"its worker {'would be' if dry_run else 'was'} asked to stop it",
+        "finished": "had ended already",
+    }
+    if not dry_run:
+        return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
+    answers = dict.fromkeys(job_ids, "unknown")
+    meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
+    answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(job_ids)}
+    return answer_of_each(answers, texts)
 
 
 @jobs.command()
@@ -150,14 +149,13 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has not
     ended yet.
     """
-    values = _given_options(given)
     new: dict[str, str] = {}
 
     async def again(job_id: str) -> str:
-        new[job_id] = (await scheduler.jobs.rerun(job_id, **values)).id
+        new[job_id] = (await scheduler.jobs.rerun(job_id, **_given_options(given))).id
         return "enqueued"
 
-    texts = {"enqueued": "runs again as", "active": "still waits or runs", "unknown": "there is no such job"}
+    texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
     answers = await collect_answers(job_ids, again)
     return replace(
         answer_of_each(answers, texts),
@@ -170,9 +168,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
 @client_command
 @job_ids_argument
 @click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
-def snooze(
-    scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta
-) -> Coroutine[Any, Any, Answer]:
+async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta) -> Answer:
     """Put jobs off, from their due time, or from now if that has passed.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
@@ -183,8 +179,7 @@ def snooze(
         await scheduler.jobs.snooze(job_id, delay)
         return "snoozed"
 
-    texts = {"snoozed": "put off", "active": "is with a worker", "finished": "has ended"}
-    return ask_each(job_ids, put_off, texts | {"unknown": "there is no such job"})
+    return await ask_each(job_ids, put_off, _TEXTS | {"snoozed": "put off", "active": "is with a worker"})
 
 
 @jobs.command()
@@ -194,9 +189,7 @@ def snooze(
     "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
 )
 @dry_run_option
-def release(
-    scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool
-) -> Coroutine[Any, Any, Answer]:
+async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool) -> Answer:
     """Have workers give back jobs that they have claimed and not started, for others to have.
 
     A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
@@ -218,10 +211,8 @@ def release(
         "waiting": "no worker has it",
         "active": "has started; --force takes it away all the same",
         "unanswered": "its worker does not give it back; --force takes it away all the same",
-        "finished": "has ended",
-        "unknown": "there is no such job",
     }
-    return ask_each(job_ids, take, texts)
+    return await ask_each(job_ids, take, _TEXTS | texts)
 
 
 @click.command()
@@ -298,16 +289,6 @@ def _given_options(given: dict[str, Any]) -> JobOptionValues:
     return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
 
 
-async def _cancel_answers_foreseen(scheduler: Scheduler, ids: Iterable[str]) -> dict[str, CancelAnswer]:
-    """Tell what a cancel would answer now."""
-    meaning = {State.PENDING: CancelAnswer.CANCELLED, State.RUNNING: CancelAnswer.REQUESTED}
-    found = {job.id: job.state for job in await scheduler.store.get(list(ids))}
-    return {
-        job_id: meaning.get(found[job_id], CancelAnswer.FINISHED) if job_id in found else CancelAnswer.UNKNOWN
-        for job_id in ids
-    }
-
-
 def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[AttemptRecord]) -> Iterator[str]:
     yield from record_lines(values, without="traceback")
     for number, attempt in enumerate(attempts, 1):
@@ -320,16 +301,13 @@ def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[Att
 
 
 def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:
-    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
-    return job.id, job.task, job.state, _latest_event(job, now), str(job.attempt), wrong
-
-
-def _latest_event(job: JobRecord, now: datetime) -> str:
+    verb, at = "due", job.due_at
     if job.finished_at is not None:
-        return f"ended {relative_time(job.finished_at, now)}"
-    if job.state is State.RUNNING and job.started_at is not None:
-        return f"started {relative_time(job.started_at, now)}"
-    return f"due {relative_time(job.due_at, now)}"
+        verb, at = "ended", job.finished_at
+    elif job.state is State.RUNNING and job.started_at is not None:
+        verb, at = "started", job.started_at
+    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
+    return job.id, job.task, job.state, f"{verb} {relative_time(at, now)}", str(job.attempt), wrong
 
 
 def _job_values(job: JobRecord) -> dict[str, object]:
