@@ -22,7 +22,7 @@ from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
 from duetime.errors import InvalidDuration
 from duetime.model.text import shown
 from duetime.model.time import parse_duration, to_datetime
-from duetime.scheduler.lookup import close_names
+from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
@@ -131,12 +131,12 @@ def load_scheduler(target: str) -> Scheduler:
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
-            offers = close_names(attribute, vars(module)) or _schedulers_in(module)
-            text = f"module {module_name!r} has no {attribute!r}{_did_you_mean(offers)}"
+            offer = did_you_mean(attribute, vars(module))
+            text = f"module {module_name!r} has no {attribute!r}{f'; {offer}' if offer else _schedulers_in(module)}"
             raise CommandFailure(text, ExitCode.USAGE)
         found = getattr(found, name)
     if not isinstance(found, Scheduler):
-        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_did_you_mean(_schedulers_in(module))}"
+        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}"
         raise CommandFailure(text, ExitCode.USAGE)
     return found
 
@@ -169,11 +169,9 @@ def _failing_line(error: BaseException) -> str:
     return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
-def _schedulers_in(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
-
-
-def _did_you_mean(names: list[str]) -> str:
+def _schedulers_in(module: ModuleType) -> str:
+    """Ask whether one of the module's schedulers was meant, if it has any."""
+    names = [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
     return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
