@@ -21,7 +21,7 @@ from duetime.runtime.events import Events
 from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware
+from duetime.runtime.running.middleware import Middleware, check_middleware
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
@@ -84,6 +84,10 @@ class Scheduler:
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = SchedulerRegistry()
+        self.tasks: Mapping[str, Handler] = self._registry.handlers
+        """The registered tasks by name."""
+        self.wrapping: Sequence[Middleware] = self._registry.middleware
+        """The registered middleware, outermost first."""
         self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
@@ -109,12 +113,7 @@ class Scheduler:
         """The same verbs for callers without an event loop."""
 
     def __repr__(self) -> str:
-        return f"<Scheduler {self.namespace} with {len(self._registry.handlers)} tasks>"
-
-    @property
-    def tasks(self) -> Mapping[str, Handler]:
-        """The registered tasks by name."""
-        return self._registry.handlers
+        return f"<Scheduler {self.namespace} with {len(self.tasks)} tasks>"
 
     @cached_property
     def Job(self) -> type[Job]:  # noqa: N802 - it is a class
@@ -231,13 +230,9 @@ class Scheduler:
 
     def middleware(self, function: M, /) -> M:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
-        self._registry.add_middleware(function)
+        check_middleware(function)
+        self._registry.middleware.append(function)
         return function
-
-    @property
-    def wrapping(self) -> Sequence[Middleware]:
-        """The registered middleware, outermost first."""
-        return self._registry.middleware
 
     @asynccontextmanager
     async def lifespan(
@@ -285,7 +280,7 @@ class Scheduler:
         if not self.is_open or self._store is None:
             return
         self._users -= 1
-        if self._users == 0:
+        if not self._users:
             store, self._store, self._loop = self._store, None, None
             await store.close()
 
