@@ -1,4 +1,4 @@
-"""The program `duetime`: its commands, and what becomes of their errors."""
+"""The program `duetime`: its commands, and how their errors are shown."""
 
 from __future__ import annotations
 

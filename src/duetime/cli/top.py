@@ -102,9 +102,7 @@ def _progress_bar(progress: float | None) -> str:
     return f"{'█' * full}{'░' * (_BAR_WIDTH - full)} {progress:4.0%}"
 
 
-# The other screen of a terminal, without a cursor; the first one comes back as it was.
-_ENTER_SCREEN = "\x1b[?1049h\x1b[?25l"
-_LEAVE_SCREEN = "\x1b[?25h\x1b[?1049l"
+# What a terminal obeys.
 _CURSOR_HOME = "\x1b[H"
 _END_OF_LINE = "\x1b[K\n"
 _CLEAR_BELOW = "\x1b[J"
@@ -138,8 +136,9 @@ async def top(scheduler: Scheduler, *, every: timedelta, once: bool, as_json: bo
 
 @contextlib.contextmanager
 def _alternate_screen() -> Generator[None]:
-    click.echo(_ENTER_SCREEN, nl=False)
+    """Show the terminal's other screen, without a cursor; the first one comes back as it was."""
+    click.echo("\x1b[?1049h\x1b[?25l", nl=False)
     try:
         yield
     finally:
-        click.echo(_LEAVE_SCREEN, nl=False)
+        click.echo("\x1b[?25h\x1b[?1049l", nl=False)

@@ -26,15 +26,13 @@ from duetime.cli.output import (
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.scheduler.lookup import worker_not_found
-from duetime.scheduler.process import LogFormat, configure_logging, run_until_stopped
+from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.scheduler_worker import WorkerSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OUTCOME_WIDTH = 60
-_DEFAULT_WAIT = "10s"
 
 
 SendCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -74,7 +72,7 @@ def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
     wait = click.option(
         "--wait",
         type=read_duration,
-        default=_DEFAULT_WAIT,
+        default="10s",
         show_default=True,
         metavar="DURATION",
         help="How long to wait for the answers.",

@@ -172,7 +172,7 @@ class Job(ABC):
         """Register the class under `name`, else its module and qualified name, unless it is still abstract."""
         super().__init_subclass__()
         if _KEYWORDS_ATTRIBUTE in vars(cls):
-            # A decorator such as dataclass(slots=True) has made it anew, from all that it had and without keywords.
+            # A decorator such as dataclass(slots=True) has made it again, with all its attributes but without keywords.
             vars(cls)[_LATEST_ATTRIBUTE][0] = cls
             return
         _check_verbs(cls)

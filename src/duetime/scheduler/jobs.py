@@ -60,7 +60,7 @@ class JobQuery(TypedDict, total=False):
     key: str | None
     tag: str | None
     since: datetime | Duration | None
-    """When they were enqueued at the earliest; a duration counts back from now."""
+    """The earliest time of enqueueing; a duration counts back from now."""
     limit: int
     cursor: str | None
 
@@ -93,11 +93,6 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         before=None if cursor is None else read_cursor(cursor),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
-
-
-def cursor_after(job_id: JobId) -> str:
-    """Return the cursor of the page that begins behind a job."""
-    return f"{_CURSOR_MARK}{job_id}"
 
 
 def read_cursor(cursor: str) -> JobId:
@@ -159,7 +154,7 @@ async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
 
 
 def _answer_without_worker(job: StoredJob) -> ReleaseAnswer | None:
-    """Tell what there is to say about a job without its worker; `None` for one that is held unstarted."""
+    """Return the answer that needs no worker; `None` for a job that is held unstarted."""
     if job.state is State.PENDING:
         return ReleaseAnswer.WAITING
     if job.state.terminal:
@@ -171,7 +166,7 @@ ON_REQUEST = "cancelled on request"
 
 
 class Jobs:
-    """Reads jobs, and changes what becomes of them."""
+    """Reads, cancels, postpones and reruns jobs."""
 
     def __init__(self, store: Callable[[], Store], *, client: Scheduler) -> None:
         self._store = store
@@ -189,7 +184,7 @@ class Jobs:
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
         more = len(found) > where.limit
-        return Page(records, cursor=cursor_after(records[-1].id) if more else None)
+        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if more else None)
 
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -210,7 +205,7 @@ class Jobs:
     async def cancel_many(
         self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
     ) -> Mapping[JobId, CancelAnswer]:
-        """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
+        """Cancel jobs in one step and return what happened to each; `unknown` for an id without a job."""
         return await self._store().cancel(list(job_ids), reason=check_reason(reason))
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
@@ -284,7 +279,7 @@ def _check_not_ended(job_id: JobId, answer: SnoozeAnswer | ReleaseAnswer) -> Non
 
 
 class Pruning:
-    """The verb `scheduler.prune`; workers do the same by themselves, now and then."""
+    """The verb `scheduler.prune`; workers do the same from time to time."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store

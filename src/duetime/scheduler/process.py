@@ -1,4 +1,4 @@
-"""A process that is a worker's own: it works until signals stop it, and logs a line per record for people or for machines."""
+"""Runs workers: inside a program, or in a process of their own that works until signals stop it, and logs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypedDict
 
-from duetime.model.text import printable
+from duetime.model.text import Size, printable
+from duetime.model.time import Duration
 from duetime.model.urls import redact, redact_text
+from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.settling.job_log import RECORD_FIELDS
 from duetime.runtime.settling.job_log import log as job_log
 from duetime.runtime.worker import Worker
-from duetime.scheduler.scheduler_worker import WorkerSettings
+from duetime.scheduler.lookup import check_not_moved
 
 if TYPE_CHECKING:
     from duetime.scheduler.scheduler import Scheduler
@@ -33,6 +37,55 @@ _SIGNALS_TO_EXIT_AT_ONCE = 3
 _EXIT_CODE_OF_SIGNAL = 128
 _UNFINISHED = 1
 """The exit code of a process with jobs that would not end."""
+
+
+class WorkerSettings(TypedDict, total=False):
+    """What users may write in `scheduler.worker(...)`."""
+
+    concurrency: int
+    queues: QueueLimits
+    schedules: bool
+    jobs: bool
+    grace: Duration
+    lease: Duration
+    window: Duration
+    retention: Duration | None
+    capture_logs: bool
+    cpu_children: int | None
+    cpu_max_jobs: int | None
+    cpu_max_memory: Size | None
+    keep_per_schedule: int
+    dedicated: bool
+
+
+@asynccontextmanager
+async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker]:
+    """Run a worker, and keep the scheduler open until the last of its threads has ended."""
+    await scheduler.open()
+    lingering: asyncio.Task[None] | None = None
+    try:
+        check_not_moved(scheduler.store)
+        if options.schedules:
+            await scheduler.put_declared()
+        worker = Worker(
+            scheduler.store,
+            scheduler.tasks,
+            options,
+            middleware=scheduler.wrapping,
+            events=scheduler.events,
+            declared=scheduler.declared,
+            where=partial(redact, scheduler.url),
+        )
+        await worker.start()
+        try:
+            yield worker
+        finally:
+            lingering = await worker.stop()
+    finally:
+        if lingering is None:
+            await scheduler.close()
+        else:
+            scheduler.close_after(lingering)
 
 
 def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:

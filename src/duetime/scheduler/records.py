@@ -95,7 +95,7 @@ class JobRecord(StoredRecord):
     expires_at: datetime | None
     """When it is skipped if it has not started."""
     progress: float | None
-    """How far it says it is, from 0 to 1."""
+    """How far it has come, as its handler says, from 0 to 1."""
     progress_note: str | None
 
     @classmethod
@@ -176,7 +176,7 @@ class QueueRecord:
     failed: int
     """Jobs that failed, or were stopped after they had started."""
     cancelled: int
-    """Jobs that were called off before they started."""
+    """Jobs that were cancelled before they started."""
     skipped: int
     at_least: frozenset[Registry]
     """The numbers that are lower bounds: counting stopped there."""
@@ -201,7 +201,7 @@ class QueueRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord(StoredRecord):
-    """A worker as it was when it was last heard of."""
+    """A worker as it was at its last heartbeat."""
 
     id: WorkerId
     state: WorkerState
@@ -213,12 +213,11 @@ class WorkerRecord(StoredRecord):
     tasks: tuple[str, ...]
     """The tasks it can run."""
     slots: int
-    """How many jobs it runs at once at the most."""
+    """How many jobs it runs at once, at most."""
     started_at: datetime
     heartbeat_at: datetime
-    """When it was last heard of."""
     lease_until: datetime
-    """Until when it is believed to be alive; for one that has stopped, when it did."""
+    """Until when it counts as alive; for one that has stopped, when it stopped."""
     running: int
     done: int
     failed: int
@@ -251,7 +250,7 @@ class WorkerRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRecord(StoredRecord):
-    """Something a worker was told, and what came of it."""
+    """A command to a worker, and its answer."""
 
     id: CommandId
     worker: WorkerId
@@ -358,9 +357,9 @@ class ScheduleRecord(StoredRecord):
     """The arguments by parameter name, as JSON values; the raw text when it cannot be read."""
     trigger: Trigger
     description: str
-    """The trigger in English; why it cannot be read, where that is so."""
+    """The trigger in English, or why it cannot be read."""
     state: ScheduleState
-    """`parked`: the code that declared it does so no more, or it cannot be read here. `ended`: there is no next time."""
+    """`parked`: no code declares it any longer, or it cannot be read here. `ended`: there is no next time."""
     owner: Owner
     """`code` for one that is declared, `user` for one that was put."""
     next_at: datetime | None
@@ -439,12 +438,12 @@ class ScheduleChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """What came of making up for occurrences of the past, or would come of it."""
+    """The result of a backfill, or of its dry run."""
 
     occurrences: int
-    """How many there are in the time that was asked for."""
+    """How many there are in the given time."""
     enqueued: int
-    """For how many a job was stored."""
+    """How many jobs were stored for them."""
     already: int
     """How many had one."""
 

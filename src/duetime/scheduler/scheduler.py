@@ -29,11 +29,10 @@ from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_o
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved
-from duetime.scheduler.process import configure_logging, run_until_stopped
+from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
-from duetime.scheduler.scheduler_worker import WorkerSettings, open_worker
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.sync import BlockingPortal, BlockingScheduler
 from duetime.scheduler.task import (
@@ -100,13 +99,13 @@ class Scheduler:
             close=self.close,
         )
         self.jobs = Jobs(self._opened, client=self)
-        """Reads jobs, and changes what becomes of them."""
+        """Reads, cancels, postpones and reruns jobs."""
         self.schedules = Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
-        """Reads and changes schedules, and tells what is to come."""
+        """Reads and changes schedules, and says what is to come."""
         self.queues = Queues(self._opened)
         """Counts, pauses, limits and empties queues."""
         self.workers = Workers(self._opened)
-        """Shows workers, and tells them what to do."""
+        """Shows workers, and sends them commands."""
         self.prune = Pruning(self._opened)
         """Removes what is old."""
         self.sync = BlockingScheduler(self)

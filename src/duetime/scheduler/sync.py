@@ -130,7 +130,7 @@ def blocking_enqueue(
 
 
 class BlockingJobs(BlockingVerbs[Jobs]):
-    """Reads jobs, and changes what becomes of them."""
+    """Reads, cancels, postpones and reruns jobs."""
 
     get = blocking(Jobs.get)
     list = blocking(Jobs.list)
@@ -146,7 +146,7 @@ class BlockingJobs(BlockingVerbs[Jobs]):
 
 
 class BlockingSchedules(BlockingVerbs[Schedules]):
-    """Reads schedules, and changes what becomes of them."""
+    """Reads and changes schedules."""
 
     list = blocking(Schedules.list)
     get = blocking(Schedules.get)
@@ -218,7 +218,7 @@ class BlockingScheduler:
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine of yours where the scheduler is open, and return its result."""
+        """Run your coroutine in the loop where the scheduler is open, and return its result."""
         return self._portal.run(coroutine)
 
     def close(self) -> None:
