@@ -8,7 +8,6 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     NoReturn,
@@ -29,13 +28,11 @@ from duetime.scheduler.task import (
     AsyncTask,
     BlockingRequest,
     Call,
+    EnqueueClient,
     Request,
     SyncTask,
     Task,
 )
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -165,7 +162,7 @@ class Job(ABC):
     def __init_subclass__(
         cls,
         *,
-        scheduler: Scheduler | None = None,
+        scheduler: EnqueueClient | None = None,
         name: str | None = None,
         **options: Unpack[TaskOptionValues],
     ) -> None:
@@ -191,7 +188,7 @@ class Job(ABC):
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
 
 
-def job_base(scheduler: Scheduler) -> type[Job]:
+def job_base(scheduler: EnqueueClient) -> type[Job]:
     """Return a base class whose subclasses are tasks of this scheduler."""
     base = types.new_class("Job", (Job,), {"scheduler": scheduler})
     base.__module__, base.__doc__ = Job.__module__, Job.__doc__
@@ -202,7 +199,7 @@ def _register(cls: type[Job], name: str | None) -> None:
     inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         inherited |= vars(base).get(_KEYWORDS_ATTRIBUTE, {})
-    scheduler: Scheduler | None = inherited.pop("scheduler", None)
+    scheduler: EnqueueClient | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"

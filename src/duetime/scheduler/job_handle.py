@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from duetime.errors import (
     JobCancelled,
@@ -20,11 +20,9 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import shown
 from duetime.scheduler.lookup import find_job
+from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base.protocols import Store
-
-if TYPE_CHECKING:
-    from duetime.scheduler.sync import BlockingPortal
 
 log = logging.getLogger("duetime.store")
 

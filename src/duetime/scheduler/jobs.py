@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, TypedDict, TypeVar, Unpack
 
 import msgspec
 
@@ -35,11 +35,8 @@ from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_job, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
-from duetime.scheduler.task import Call
+from duetime.scheduler.task import Call, EnqueueClient
 from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -168,7 +165,7 @@ ON_REQUEST = "cancelled on request"
 class Jobs:
     """Reads, cancels, postpones and reruns jobs."""
 
-    def __init__(self, store: Callable[[], Store], *, client: Scheduler) -> None:
+    def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
         self._store = store
         self._client = client
 

@@ -29,12 +29,13 @@ from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_o
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved
+from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.sync import BlockingPortal, BlockingScheduler
+from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
     AsyncTask,
     Call,
@@ -98,21 +99,46 @@ class Scheduler:
             open_=self.open,
             close=self.close,
         )
-        self.jobs = Jobs(self._opened, client=self)
-        """Reads, cancels, postpones and reruns jobs."""
-        self.schedules = Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
-        """Reads and changes schedules, and says what is to come."""
-        self.queues = Queues(self._opened)
-        """Counts, pauses, limits and empties queues."""
-        self.workers = Workers(self._opened)
-        """Shows workers, and sends them commands."""
-        self.prune = Pruning(self._opened)
-        """Removes what is old."""
-        self.sync = BlockingScheduler(self)
-        """The same verbs for callers without an event loop."""
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.namespace} with {len(self.tasks)} tasks>"
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Reads, cancels, postpones and reruns jobs."""
+        return Jobs(self._opened, client=self)
+
+    @cached_property
+    def schedules(self) -> Schedules:
+        """Reads and changes schedules, and says what is to come."""
+        return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
+
+    @cached_property
+    def queues(self) -> Queues:
+        """Counts, pauses, limits and empties queues."""
+        return Queues(self._opened)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Shows workers, and sends them commands."""
+        return Workers(self._opened)
+
+    @cached_property
+    def prune(self) -> Pruning:
+        """Removes what is old."""
+        return Pruning(self._opened)
+
+    @cached_property
+    def sync(self) -> BlockingScheduler:
+        """The same verbs for callers without an event loop."""
+        return BlockingScheduler(
+            self,
+            jobs=self.jobs,
+            schedules=self.schedules,
+            queues=self.queues,
+            workers=self.workers,
+            prune=self.prune,
+        )
 
     @cached_property
     def Job(self) -> type[Job]:  # noqa: N802 - it is a class

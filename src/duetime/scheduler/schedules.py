@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from typing import Any, Final, Literal, Unpack
 
 import msgspec
 
@@ -49,11 +49,8 @@ from duetime.scheduler.schedule_files import (
     export_schedules,
     import_schedules,
 )
-from duetime.scheduler.task import Call, Task, call_arguments, result_reader
+from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments, result_reader
 from duetime.stores.base import JobFilter, Store
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 
 class Schedules:
@@ -63,7 +60,7 @@ class Schedules:
         self,
         store: Callable[[], Store],
         *,
-        client: Scheduler,
+        client: EnqueueClient,
         registry: SchedulerRegistry,
         pace: TriggerPolicy,
     ) -> None:

@@ -2,98 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import atexit
-import contextlib
 import functools
-import os
-import threading
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from duetime.errors import BlockingCallInLoop
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
+from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.task import Call
+from duetime.scheduler.task import Call, EnqueueClient
 from duetime.scheduler.workers import Workers
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 V = TypeVar("V")
-
-
-class BlockingPortal:
-    """Runs coroutines for threads without an event loop.
-
-    They run in the loop where the scheduler is open. If it is open in none, a loop of the portal's own, in a daemon
-    thread, opens it on first use and closes it when the process ends.
-    """
-
-    def __init__(
-        self,
-        *,
-        current_loop: Callable[[], asyncio.AbstractEventLoop | None],
-        open_: Callable[[], Coroutine[Any, Any, object]],
-        close: Callable[[], Coroutine[Any, Any, object]],
-    ) -> None:
-        self._current_loop = current_loop
-        self._open = open_
-        self._close = close
-        self._lock = threading.Lock()
-        self._own: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
-        try:
-            loop = self.reach()
-        except BaseException:
-            coroutine.close()
-            raise
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-
-    def close(self) -> None:
-        """Close the portal's own loop, if it was used."""
-        with self._lock:
-            loop, self._own = self._own, None
-        if loop is None or self._pid != os.getpid():
-            # The thread of a loop does not survive a fork: in the child there is nothing to close.
-            return
-        asyncio.run_coroutine_threadsafe(self._close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        atexit.unregister(self.close)
-
-    def reach(self) -> asyncio.AbstractEventLoop:
-        """Open the scheduler if it is not open, and return its loop; raises `BlockingCallInLoop` inside one."""
-        if asyncio._get_running_loop() is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            text = "a .sync verb would block the running event loop; call the async verb and await it"
-            raise BlockingCallInLoop(text)
-        with self._lock:
-            current = self._current_loop()
-            if current is not None and current.is_running():
-                return current
-            self._own = asyncio.new_event_loop()
-            self._pid = os.getpid()
-            threading.Thread(target=_run_loop, args=(self._own,), name="duetime-portal", daemon=True).start()
-            try:
-                asyncio.run_coroutine_threadsafe(self._open(), self._own).result()
-            except BaseException:
-                self._own.call_soon_threadsafe(self._own.stop)
-                self._own = None
-                raise
-            atexit.register(self.close)
-            return self._own
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.closing(loop):
-        loop.run_forever()
 
 
 class BlockingVerbs(Generic[V]):
@@ -201,20 +124,29 @@ class BlockingPruning(BlockingVerbs[Pruning]):
 class BlockingScheduler:
     """The scheduler's client verbs for callers without an event loop."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._portal = portal = scheduler.portal
-        self._scheduler = scheduler
-        self.jobs = BlockingJobs(scheduler.jobs, portal)
-        self.schedules = BlockingSchedules(scheduler.schedules, portal)
-        self.queues = BlockingQueues(scheduler.queues, portal)
-        self.workers = BlockingWorkers(scheduler.workers, portal)
-        self.prune = BlockingPruning(scheduler.prune, portal)
+    def __init__(
+        self,
+        client: EnqueueClient,
+        *,
+        jobs: Jobs,
+        schedules: Schedules,
+        queues: Queues,
+        workers: Workers,
+        prune: Pruning,
+    ) -> None:
+        self._client = client
+        self._portal = portal = client.portal
+        self.jobs = BlockingJobs(jobs, portal)
+        self.schedules = BlockingSchedules(schedules, portal)
+        self.queues = BlockingQueues(queues, portal)
+        self.workers = BlockingWorkers(workers, portal)
+        self.prune = BlockingPruning(prune, portal)
 
     def enqueue_many(
         self, calls: Iterable[Call[Any]], *, tx: object | None = None
     ) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
-        handles = self._scheduler.enqueue_many_blocking(calls, tx=tx)
+        handles = self._client.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:

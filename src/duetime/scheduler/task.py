@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -18,13 +18,11 @@ from duetime.model.callbacks import Callback, Ended
 from duetime.model.ids import new_job_id
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
-from duetime.model.task import JobOptions, JobOptionValues, job_options
+from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
 from duetime.runtime.running.handler import Handler
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.portal import BlockingPortal
 
 _SAMPLE_ENDED = Ended(
     id="0",
@@ -162,10 +160,35 @@ def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     return found
 
 
+class EnqueueClient(Protocol):
+    """What tasks and job classes need of their scheduler."""
+
+    @property
+    def portal(self) -> BlockingPortal:
+        """Where verbs run for callers without an event loop."""
+        ...
+
+    def add_task(
+        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
+    ) -> Task[..., Any]:
+        """Register a function as a task."""
+        ...
+
+    async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
+        """Store one request."""
+        ...
+
+    def enqueue_many_blocking(
+        self, calls: Iterable[Call[Any]], /, *, tx: object = None
+    ) -> list[JobHandle[Any]]:
+        """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
+        ...
+
+
 class Request(Generic[P, R]):
     """A task together with the options of one request."""
 
-    def __init__(self, handler: Handler, client: Scheduler, options: JobOptions) -> None:
+    def __init__(self, handler: Handler, client: EnqueueClient, options: JobOptions) -> None:
         self._handler = handler
         self._client = client
         self.tx = options.tx
@@ -212,7 +235,7 @@ class BlockingRequest(Generic[P, R]):
 
     __slots__ = ("_client", "_request")
 
-    def __init__(self, request: Request[P, R], client: Scheduler) -> None:
+    def __init__(self, request: Request[P, R], client: EnqueueClient) -> None:
         self._request = request
         self._client = client
 
@@ -226,7 +249,7 @@ class BlockingRequest(Generic[P, R]):
 class Task(Request[P, R]):
     """A registered function and its defaults."""
 
-    def __init__(self, handler: Handler, client: Scheduler) -> None:
+    def __init__(self, handler: Handler, client: EnqueueClient) -> None:
         # First, since it takes over whatever attributes the function was given.
         functools.update_wrapper(self, handler.function)  # type: ignore[arg-type]  # subclasses are callable
         super().__init__(handler, client, JobOptions())
